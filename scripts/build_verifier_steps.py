@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from builders.benchmarks import BENCHMARKS
 from builders.steps.build import MAX_LENGTH, TEST_SHARE, StepsBuild, build
 from builders.steps.composition import Composition
-from builders.steps.first import read_first
+from builders.steps.earlier_build import read_earlier_build
 from builders.steps.model import INJECT, TRAJECTORY, resolve_maker
 from builders.steps.rewriting import REWRITE, resolve_rewriter
 from builders.steps.statistics import summary
@@ -91,7 +91,7 @@ class Options(ModelOptions):
                 raise UserError(
                     f"--rows-of takes all but the teacher from the first build; leave out --{option.replace('_', '-')}"
                 )
-        return {"test_split": None, "pool": None, **read_first(steps).terms}
+        return {"test_split": None, "pool": None, **read_earlier_build(steps).plan_options}
 
     def teachers(self, spec: str, **options: Any) -> Any:
         """Return the teachers of a spec; raise ``UserError`` for a bad spec."""

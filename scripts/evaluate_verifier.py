@@ -1,6 +1,6 @@
 """Measure a verifier, and baselines, on the labelled steps of safe-verifier-steps."""
 
-from builders.steps.first import find_steps
+from builders.steps.earlier_build import find_steps
 from builders.verified.lookup import annotated
 from evaluators.verifier.command import Options, run_verifiers
 from safe_stepwise.methods.verifier import ROLE

@@ -99,7 +99,7 @@ def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tu
         raise RowError("context has no passages")
     context = [_passage(title, sentences, number) for number, (title, sentences) in enumerate(raw, 1)]
     columns, raw_facts = {"title": fields.text, "sent_id": fields.integer}, fields.require(row, "supporting_facts")
-    pairs = fields.typed(raw_facts, "supporting_facts", "supporting fact", columns, sent_id="sentence")
+    pairs = fields.read_rows(raw_facts, "supporting_facts", "supporting fact", columns, sent_id="sentence")
     if not pairs:
         raise RowError("no supporting facts: a test split without annotations can't be verified")
     titles = {fold(title): title for title, _ in reversed(context)} | {title: title for title, _ in context}

@@ -126,7 +126,7 @@ def _passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ..
     """Return the 1-based passage number of each paragraph ``idx``, and the passages in the row's order."""
     numbers: dict[int, int] = {}
     passages: list[Passage] = []
-    raw = fields.typed(fields.require(row, "paragraphs"), "paragraphs", "paragraph", _PARAGRAPH)
+    raw = fields.read_rows(fields.require(row, "paragraphs"), "paragraphs", "paragraph", _PARAGRAPH)
     for number, (idx, title, body, is_supporting) in enumerate(raw, 1):
         if numbers.setdefault(idx, number) != number:
             raise RowError(f"paragraph {number} has the idx {idx} of paragraph {numbers[idx]}")
@@ -141,7 +141,7 @@ def _passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ..
 
 def _decomposition(row: Mapping[str, Any], numbers: Mapping[int, int]) -> tuple[Hop, ...]:
     name = "question_decomposition"
-    hops = fields.typed(fields.require(row, name), name, "hop", _HOP)
+    hops = fields.read_rows(fields.require(row, name), name, "hop", _HOP)
     if not hops:
         raise RowError("question_decomposition has no hops")
     for number, (_, _, idx) in enumerate(hops, 1):

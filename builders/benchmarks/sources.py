@@ -50,7 +50,7 @@ class RawRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Consecutive rows; ``start`` counts the rows before them (blank lines are no rows)."""
+    """Consecutive rows of a source; ``start`` is the number of rows before them, blank lines not counted."""
 
     start: int
     rows: tuple[RawRow, ...]
@@ -58,7 +58,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """A source as records name it: file name, ``hub-id@rev`` or the spec of synthetic rows.
+    """A source as a build's record describes it: a file name, ``hub-id@rev`` or the spec of synthetic rows.
 
     ``digest`` is the SHA-256 of a file or spec (64 hex digits), or the commit of a Hub dataset.
     """
@@ -140,7 +140,7 @@ def decode(row: RawRow) -> Mapping[str, Any]:
 
 
 def digest(source: str) -> str:
-    """Return what pins the source: SHA-256 of a file's bytes (64 hex digits), or a Hub commit (40).
+    """Return the source's digest: the SHA-256 of a file's bytes (64 hex digits), or a Hub commit (40).
 
     Raises ``UserError`` if the source can't be read.
     """
@@ -340,10 +340,10 @@ class _JsonText:
     def first(self) -> str:
         """Skip white space and return the next character without consuming it; empty at the end."""
         while True:
-            for place in range(self._position, len(self._text)):
-                if self._text[place] not in WHITE:
-                    self._position = place
-                    return self._text[place]
+            for position in range(self._position, len(self._text)):
+                if self._text[position] not in WHITE:
+                    self._position = position
+                    return self._text[position]
             self._text, self._position = "", 0
             if not self._read(_BLOCK):
                 return ""

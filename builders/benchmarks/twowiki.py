@@ -66,5 +66,5 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     hops = 4 if question.kind == "bridge_comparison" else 2
     columns = dict.fromkeys(("fact", "relation", "entity"), fields.text)
     evidences, names = fields.require(row, "evidences"), {"fact": "subject", "entity": "object"}
-    triples = fields.typed(evidences, "evidences", "evidence", columns, **names)
+    triples = fields.read_rows(evidences, "evidences", "evidence", columns, **names)
     return replace(question, hops=hops, evidence=tuple(Triple(*triple) for triple in triples))

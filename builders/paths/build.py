@@ -17,7 +17,7 @@ from builders.paths.sources import Derivation, ProbeBuild, derived, origins, rea
 from builders.paths.world import PathQuestion, World
 from builders.steps.questions import open_verified
 from builders.work import publishing
-from builders.work.parquet import DatasetWriter, Files
+from builders.work.parquet import DatasetWriter, FilesByConfig
 from builders.work.plans import libraries
 from safe_stepwise import prompts
 from safe_stepwise.errors import UserError
@@ -74,7 +74,7 @@ class _Probe:
         self._plan, self._derivations = plan, derivations
         self.tally, self.rejects = Tally(), list[str]()
 
-    def write(self, folder: Path) -> Files:
+    def write(self, folder: Path) -> FilesByConfig:
         """Write the Parquet files of every config; raise ``UserError`` if no question has a path."""
         plan, tally = self._plan, self.tally
         reading = (lambda: tally.read, lambda: counts(tally.read, 0, "?", **{"left out": tally.left_out.total()}))

@@ -2,7 +2,8 @@
 
 Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are read twice: once for
 the counts of the whole corpus (how often a path is best, gold paths by template), and once to write the rows. The
-dataset replaces an earlier one as a whole.
+dataset replaces an earlier one as a whole. A *topic* is an entity in which a question's paths start; a *template* is
+what its question shares with others; a *gold* path is the template's true one; a *rule* chooses a topic's paths.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from builders.benchmarks.sources import InputSource
 from builders.paths import relation_inputs, relation_readers, weak
 from builders.paths.kg_collect import PathsBuild, collect
 from builders.paths.negatives import KINDS, POSITIVE
-from builders.paths.relation_rows import CONFIGS, Labelled, Row, candidates_of, config_features
+from builders.paths.relation_rows import CONFIGS, LabelledTopic, Row, candidates_of, config_features
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
 from safe_stepwise.methods.path_proposing import prompt_digest
@@ -32,11 +33,11 @@ SPLITS = (names.TRAIN, names.TEST)
 GROUPINGS = ("", names.BY_TEMPLATE)
 """Suffixes of a config's name: split by question, or by template."""
 RULES = ("shortest", "best_f1", "best")
-"""Rules of weak labels: equation 1; all paths of the best F1, of any length; the most frequent of these."""
+"""Rules of weak labels: equation 1 of Deliberation on Priors; all paths of the best F1; the most frequent of these."""
 
 
 def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
-    """Build ``OUTPUT/dp-BENCHMARK-paths``, or replace it; returns the record.
+    """Build ``OUTPUT/dp-BENCHMARK-paths``, or replace it, and return the record.
 
     After a kill at any instant the same call resumes, and ends in the same bytes, for any number of workers and any
     engine. Raises ``UserError`` for mistakes that the user can mend: folders, sources, rows (unless ``keep_rejects``),
@@ -63,7 +64,7 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
             "gold_paths": len(set(corpus.gold.values())),
             "hops": audit.by_hop(),
             "positive_share": audit.positive_share(),
-            "neighbours": audit.neighbours,
+            "neighbours": audit.adjacent_same_question,
             "files": files,
             **{name: getattr(reader, name.upper()) for name in ("license", "homepage", "citation", "caveat")},
             "prompt_sha256": prompt_digest(),
@@ -81,9 +82,9 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
 class Corpus:
     """Counts of the whole corpus, and the split of each question, by question or by template.
 
-    Questions of one template differ only in their topic. So a set split by question tests little more than recall (a
-    nearest neighbour reaches .97), and the split by template is the fair test. ``popular`` has how often each path is
-    best, by grouping; only training questions count, so that no label depends on a test question.
+    Questions of one template differ only in their topic. So a set split by question tests little more than recall (the
+    nearest training question has Hits@1 .97), and the split by template is the fair test. ``popular`` has how often
+    each path is best, by grouping; only training questions count, so that no label depends on a test question.
     """
 
     popular: Mapping[str, Mapping[RelationPath, float]]
@@ -109,19 +110,19 @@ class Audit:
 
     def __init__(self) -> None:
         self._counts: dict[int, Counter[str]] = defaultdict(Counter)
-        self.neighbours = 0
-        """KTO rows that follow a row of the same question."""
+        self.adjacent_same_question = 0
+        """KTO rows of all configs that follow a row of the same question."""
 
-    def add(self, topic: Labelled, judged: Mapping[RelationPath, str]) -> None:
-        """Count one topic entity and its KTO rows."""
-        counts, gold = self._counts[topic.searched["hops"]], topic.gold
-        best_f1 = [c.path for c in topic.candidates if c.f1 == topic.top]
-        paths_by_rule = zip(RULES, (topic.shortest, best_f1, topic.best), strict=True)
-        counts.update(["topics", *judged.values()])
-        counts["no path"] += not topic.candidates
+    def add(self, labelled: LabelledTopic, kinds: Mapping[RelationPath, str]) -> None:
+        """Count one topic entity and its KTO rows; ``kinds`` are those of its paths."""
+        counts, gold = self._counts[labelled.searched["hops"]], labelled.gold
+        best_f1 = [c.path for c in labelled.candidates if c.f1 == labelled.top_f1]
+        paths_by_rule = zip(RULES, (labelled.shortest, best_f1, labelled.best), strict=True)
+        counts.update(["topics", *kinds.values()])
+        counts["no path"] += not labelled.candidates
         counts["gold"] += gold is not None
-        counts["exact"] += any(c.path == gold and c.f1 == 1 for c in topic.candidates)
-        counts["gold negatives"] += gold is not None and judged.get(gold, POSITIVE) != POSITIVE
+        counts["exact"] += any(c.path == gold and c.f1 == 1 for c in labelled.candidates)
+        counts["gold negatives"] += gold is not None and kinds.get(gold, POSITIVE) != POSITIVE
         for rule, paths in paths_by_rule:
             counts[f"{rule} names"] += len(paths)
             if gold is not None:
@@ -129,8 +130,8 @@ class Audit:
                 counts[f"{rule} names gold"] += gold in paths
 
     def by_hop(self) -> dict[str, dict[str, Any]]:
-        """Return the counts by number of hops (0: not known)."""
-        return {str(hops): _audited(counts) for hops, counts in sorted(self._counts.items())}
+        """Return the counts by number of hops (0: unknown)."""
+        return {str(hops): _hop_record(counts) for hops, counts in sorted(self._counts.items())}
 
     def positive_share(self) -> float | None:
         """Return the share of positive rows among the KTO rows (0-1)."""
@@ -138,7 +139,7 @@ class Audit:
         return _ratio(counts[POSITIVE], sum(counts[kind] for kind in KINDS))
 
 
-def _audited(counts: Counter[str]) -> dict[str, Any]:
+def _hop_record(counts: Counter[str]) -> dict[str, Any]:
     return {
         # Topic entities of questions: all, those from which no path leads to an answer, those with a gold path.
         "topics": counts["topics"],
@@ -150,9 +151,9 @@ def _audited(counts: Counter[str]) -> dict[str, Any]:
             rule: {
                 # Share of the topic entities with a gold path for which the rule names it.
                 "recall": _ratio(counts[f"{rule} names gold"], counts["gold"]),
-                # Share of gold paths among the named ones.
+                # Of the paths named for topics with a gold path, the share that is gold.
                 "precision": _ratio(counts[f"{rule} names gold"], counts[f"{rule} names beside gold"]),
-                # Named paths of a topic entity, with or without a gold path.
+                # Mean number of named paths per topic.
                 "paths": _ratio(counts[f"{rule} names"], counts["topics"]),
             }
             for rule in RULES
@@ -167,8 +168,8 @@ def _ratio(numerator: float, denominator: float) -> float | None:
     return numerator / denominator if denominator else None
 
 
-def _searched(collected: Collected, title: str) -> Iterator[list[Row]]:
-    """Yield the topic entities of each shard, without questions whose id an earlier one has."""
+def _read_shards(collected: Collected, title: str) -> Iterator[list[Row]]:
+    """Yield the rows of each shard, one per topic entity, without questions whose id an earlier question has."""
     finished, total = 0, len(collected.shards)
     with show_progress(title, "chunk", total, lambda: finished, lambda: counts(finished, 0, total - finished)):
         for table in collected.tables():
@@ -177,51 +178,55 @@ def _searched(collected: Collected, title: str) -> Iterator[list[Row]]:
 
 
 def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
+    """Count the whole corpus, and draw the test templates."""
     templates, hops = weak.Templates(), dict[str, int]()
     ties: Counter[tuple[str, bool, tuple[RelationPath, ...]]] = Counter()
-    for rows in _searched(collected, "survey"):
+    for rows in _read_shards(collected, "survey"):
         for row in rows:
             name, candidates = row["template"], candidates_of(row)
             hops.setdefault(name, row["hops"])
             templates.add(name, row["hops"], [(c.path, c.f1) for c in candidates])
-            is_learnt = _split_by_question(plan, row["question"]) == names.TRAIN
-            ties[name, is_learnt, tuple(c.path for c in candidates if c.tied)] += 1
+            in_train = _split_by_question(plan, row["question"]) == names.TRAIN
+            ties[name, in_train, tuple(c.path for c in candidates if c.tied)] += 1
     in_test = held_out(templates.sizes, hops, plan.test_share, plan.seed)
     popular = {
-        "": weak.popularity((tied, n) for (_, is_learnt, tied), n in ties.items() if is_learnt),
+        "": weak.popularity((tied, n) for (_, in_train, tied), n in ties.items() if in_train),
         names.BY_TEMPLATE: weak.popularity((tied, n) for (name, _, tied), n in ties.items() if name not in in_test),
     }
     return Corpus(popular, templates.gold(), len(templates.sizes), in_test)
 
 
-def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit, folder: Path) -> parquet.Files:
-    """Write the Parquet files of all configs; ``audit`` counts the topic entities split by question."""
-    places = [(config + grouping, split) for config in CONFIGS for grouping in GROUPINGS for split in SPLITS]
-    writer = parquet.DatasetWriter(folder, places, config_features)
-    for searched in _searched(collected, "rows"):
+def _write(
+    plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit, folder: Path
+) -> parquet.FilesByConfig:
+    """Write the Parquet files; ``audit`` counts each topic entity once, and the KTO rows of each config."""
+    splits = [(config + grouping, split) for config in CONFIGS for grouping in GROUPINGS for split in SPLITS]
+    writer = parquet.DatasetWriter(folder, splits, config_features)
+    for shard_rows in _read_shards(collected, "rows"):
         for grouping in GROUPINGS:
-            rows_by_place: dict[tuple[str, str], list[Row]] = {}
-            for row in searched:
-                topic = Labelled.read(row, corpus.popular[grouping], corpus.gold)
-                judged = topic.judged(plan.negatives, f"{plan.seed}\0{row['question_id']}\0{row['topic']}")
+            rows_by_split: dict[tuple[str, str], list[Row]] = {}
+            for row in shard_rows:
+                labelled = LabelledTopic.read(row, corpus.popular[grouping], corpus.gold)
+                kinds = labelled.kinds_by_path(plan.negatives, f"{plan.seed}\0{row['question_id']}\0{row['topic']}")
                 if grouping == "":
-                    audit.add(topic, judged)
+                    audit.add(labelled, kinds)
                 split = corpus.split_of(plan, grouping, row["question"], row["template"])
-                for config, rows in topic.rows(plan.benchmark, judged).items():
-                    rows_by_place.setdefault((config, split), []).extend(rows)
-            for (config, split), rows in rows_by_place.items():
+                for config, rows in labelled.rows(plan.benchmark, kinds).items():
+                    rows_by_split.setdefault((config, split), []).extend(rows)
+            for (config, split), rows in rows_by_split.items():
                 if config == names.KTO:
                     rows = parquet.interleave(rows, plan.seed, itemgetter("question_id"))
                     ids = [row["question_id"] for row in rows]
-                    audit.neighbours += sum(id_ == previous for previous, id_ in pairwise(ids))
+                    audit.adjacent_same_question += sum(id_ == previous for previous, id_ in pairwise(ids))
                 writer.add(config + grouping, split, rows)
     return writer.close()
 
 
 def held_out(sizes: Mapping[str, int], hops: Mapping[str, int], share: float, seed: int) -> frozenset[str]:
-    """Draw templates for test until they hold ``share`` of the questions of each number of hops.
+    """Draw templates for test until they have ``share`` (0-1) of the questions of each number of hops.
 
-    A template that would exceed the share stays in train, and the next is tried.
+    ``sizes`` and ``hops`` have the number of questions and hops of each template. A template that would exceed the
+    share stays in train, and the next one is tried.
 
     >>> sorted(held_out({"a": 8, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}, 0.2, 0))
     ['b', 'c']
@@ -246,7 +251,7 @@ def _draw(seed: int, text: str) -> float:
 
 
 def summary(plan: PathsBuild, statistics: publishing.Record) -> str:
-    """Render the counts, the folder, and how to load the dataset, for the terminal."""
+    """Render the counts of a build, its folder, and how to load the dataset, for the terminal."""
     figure = partial(tables.format_cell, form=tables.decimal(3), missing="-")
     lines: list[tuple[object, ...]] = [("hops", "topics", "no path", "rule", "recall", "precision", "paths each")]
     for hops, audit in statistics["hops"].items():

@@ -52,33 +52,33 @@ def candidates_of(searched: Mapping[str, Any]) -> tuple[Candidate, ...]:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledTopic:
     """A topic entity of a question with its paths, labelled by the counts of the whole corpus."""
 
     searched: Mapping[str, Any]
-    """Its row of a shard."""
+    """The topic entity's row in a shard."""
     candidates: tuple[Candidate, ...]
     best: tuple[RelationPath, ...]
     gold: RelationPath | None
 
     @classmethod
     def read(cls, searched: Row, popular: Mapping[RelationPath, float], gold: Mapping[str, RelationPath]) -> Self:
-        """Label a row of a shard; how often each path is best decides between paths that tie."""
+        """Label a row of a shard; ``popular``, how often each path is best, decides between tied paths."""
         candidates = candidates_of(searched)
         best = drop_rare([c.path for c in candidates if c.tied], popular)
         return cls(searched, candidates, tuple(best), gold.get(searched["template"]))
 
     @property
-    def top(self) -> float:
-        """The best F1 of any path."""
+    def top_f1(self) -> float:
+        """The best execution F1 of any path; 0 without paths."""
         return max((c.f1 for c in self.candidates), default=0.0)
 
     @property
     def shortest(self) -> list[RelationPath]:
-        """The paths of equation 1."""
+        """The shortest paths (equation 1 of Deliberation on Priors)."""
         return [c.path for c in self.candidates if c.shortest]
 
-    def judged(self, limit: int, key: str) -> dict[RelationPath, str]:
+    def kinds_by_path(self, limit: int, key: str) -> dict[RelationPath, str]:
         """Return the positive paths, then the negative ones, with their kinds; arguments as in `negatives`."""
         kinds = dict.fromkeys(self.best, POSITIVE)
         for kind in KINDS[1:]:
@@ -88,19 +88,19 @@ class Labelled:
             kinds |= dict.fromkeys(sample_paths(new, key, limit) if kind in HARD else new, kind)
         return kinds
 
-    def rows(self, benchmark: str, judged: Mapping[RelationPath, str]) -> dict[str, list[Row]]:
-        """Return the rows of each config; ``judged`` are the paths of `judged`."""
+    def rows(self, benchmark: str, kinds: Mapping[RelationPath, str]) -> dict[str, list[Row]]:
+        """Return the rows of each config; ``kinds`` are those of `kinds_by_path`."""
         return {
             PATHS: [*self._paths()],
             PROMPT_COMPLETION: [{**self._turns(benchmark, path), "rank": n} for n, path in enumerate(self.best)],
             KTO: [
                 {**self._turns(benchmark, path, kind), "label": kind == POSITIVE, "kind": KINDS.index(kind)}
-                for path, kind in judged.items()
+                for path, kind in kinds.items()
             ],
         }
 
     def _paths(self) -> Iterable[Row]:
-        """Yield the weak paths of either rule, and the gold one."""
+        """Yield the rows of the weak paths, by either rule, and of the gold path."""
         candidates = [c for c in self.candidates if c.shortest or c.path in self.best or c.path == self.gold]
         if self.gold is not None and self.gold not in {c.path for c in candidates}:
             candidates.append(Candidate(self.gold, 0.0, False))  # it leads to no answer
@@ -115,8 +115,8 @@ class Labelled:
                 "shortest": candidate.shortest,
                 "best": candidate.path in self.best,
                 "gold": None if self.gold is None else is_gold,
-                # Whether equation 1 proposes a path that others of the question outdo.
-                "spurious": candidate.shortest and candidate.f1 < self.top,
+                # Whether equation 1 proposes a path with a lower F1 than another.
+                "spurious": candidate.shortest and candidate.f1 < self.top_f1,
             }
 
     def _turns(self, benchmark: str, path: RelationPath, kind: str = "") -> Row:

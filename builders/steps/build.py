@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from builders.steps import chunks, configs, leakage, probes, statistics
 from builders.steps.chunks import NOT_IN_POOL, MadeSteps, Maker, StepChunk
 from builders.steps.composition import Candidate, Chosen, Composition, choose, fill, rank
-from builders.steps.first import First, Matches
+from builders.steps.earlier_build import EarlierBuild, Matches
 from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of, read_refined
 from builders.steps.rewriting import Rewriter, checkers_of
@@ -68,7 +68,7 @@ class StepsBuild(Plan):
     """A file of `refine_verifier_steps`, whose rows are added."""
     unverifiable: bool = False
     """Use the unverifiable questions instead (an ablation: SAFE v2, Table 5)."""
-    first: First | None = None
+    earlier: EarlierBuild | None = None
     """Another build, whose rows this one makes again (an ablation: SAFE v2, Table 6)."""
 
 
@@ -135,7 +135,7 @@ class Pool:
     def questions(self, benchmark: str, split: str) -> Iterator[VerifiedQuestion]:
         """Yield the questions of a split from which steps are made."""
         plan = self.plan
-        ids = plan.first.questions.get(benchmark, ()) if plan.first else None
+        ids = plan.earlier.questions.get(benchmark, ()) if plan.earlier else None
         return self.verified.questions(benchmark, split, plan.pool, plan.seed, plan.unverifiable, ids)
 
     @property
@@ -159,8 +159,8 @@ class Pool:
     def _total(self) -> int:
         """Questions to make steps of."""
         plan = self.plan
-        if plan.first is not None:
-            return sum(map(len, plan.first.questions.values()))
+        if plan.earlier is not None:
+            return sum(map(len, plan.earlier.questions.values()))
         sizes = [_questions_in(plan, build) for build in self.verified.select_builds(plan.benchmarks)]
         return sum(min(size, plan.pool or size) for size in sizes)
 
@@ -219,10 +219,10 @@ def enough(plan: StepsBuild, verified: VerifiedSet) -> int | None:
     """Number of questions of each split that suffices for a plan's rows; None for all.
 
     All are needed if the plan fixes the number of questions, if refined rows may be of any question, and for the
-    questions of a first build.
+    questions of an earlier build.
     """
     composition = plan.composition
-    if plan.first is not None:
+    if plan.earlier is not None:
         return None
     if plan.pool or composition.questions or composition.per_benchmark or plan.refined:
         return plan.pool
@@ -277,8 +277,8 @@ def build(
         raise UserError(f"--test-share {plan.test_share}: a share lies between 0 and 1")
     verified = open_verified(plan.verified, plan.version)
     plan = replace(plan, pool=enough(plan, verified))
-    if plan.first is not None:
-        plan.first.check(verified.builds)
+    if plan.earlier is not None:
+        plan.earlier.check(verified.builds)
     stale = [b for b in verified.builds if b["code_sha256"] != code_of(b["benchmark"], b["teacher"])]
     if stale_builds := [f"{b['benchmark']} {b['split']}" for b in stale]:
         warn(f"{verified.folder}: other code than this one made the labels of {', '.join(stale_builds)}")
@@ -342,11 +342,11 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
         # Where the refined rows come from, if any was given.
         "refined": origin_of(plan.refined, pool.refined, families),
         "rewording": rewording,
-        "rows_of": plan.first and matches and plan.first.outcome(matches, len(moved & plan.first.tested)),
+        "rows_of": plan.earlier and matches and plan.earlier.describe_matches(matches, moved),
         "missing_evidence": {split: len(split_rows) for split, split_rows in rows[names.MISSING].items()},
         "missing_evidence_twins": {split: len(split_rows) for split, split_rows in rows[names.MISSING_TWINS].items()},
         # What tells the rows of the two without passages.
-        "missing_evidence_probe": probes.probed([*train, *test_rows], [probes.MISSED])[0],
+        "missing_evidence_probe": probes.run_probes([*train, *test_rows], [probes.MISSED])[0],
         # Test rows by config, then `names.WORDINGS`.
         "wordings": {
             name: {w: sum((row.id in new) == (w == names.UNSEEN) for row in group[names.TEST]) for w in names.WORDINGS}
@@ -373,16 +373,16 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
 
 
 def _choose(pool: Pool) -> tuple[Chosen, Matches | None]:
-    """Choose the rows of a set; rows of a first build that could not be made are refused, not replaced."""
+    """Choose the rows of a set; rows of an earlier build that could not be made are refused, not replaced."""
     plan = pool.plan
-    if plan.first is None:
+    if plan.earlier is None:
         return choose(pool.candidates, plan.composition, plan.seed), None
-    matches = plan.first.match(pool.candidates, plan.seed)
+    matches = plan.earlier.match(pool.candidates, plan.seed)
     with (plan.work / names.REFUSED).open("ab") as lines:
         lines.writelines(map(pool.line, matches.refused))
     if not matches.ids:
         raise UserError(
-            f"{plan.output}: not one row of {plan.first.name} could be made by this teacher; all "
+            f"{plan.output}: not one row of {plan.earlier.name} could be made by this teacher; all "
             f"reasons are in {plan.work / names.REFUSED}"
         )
     return Chosen(matches.ids), matches
@@ -439,8 +439,8 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
     links = {(question_key(row.question.benchmark, row.borrowed), row.question_key) for row in steps if row.borrowed}
     groups = leakage.groups(documents, links)
     groups.sort(key=lambda group: rank(plan.seed, group[0]))
-    if plan.first is not None:
-        return {key for group in groups if plan.first.tested.issuperset(group) for key in group}, groups
+    if plan.earlier is not None:
+        return {key for group in groups if plan.earlier.test_keys.issuperset(group) for key in group}, groups
     if plan.test_split is not None:
         split_questions = {key for key, question in questions.items() if question.split == plan.test_split}
         if not split_questions or len(split_questions) == len(questions):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 
 from builders.steps.composition import Candidate
-from builders.steps.rows import Refused, StepResult, StepRow, check_row, packed, unpacked
+from builders.steps.rows import Refused, StepResult, StepRow, check_row, pack_rows, unpack_rows
 from builders.verified.questions import VerifiedQuestion
 from builders.work.shards import Annotator, read_shard
 from safe_stepwise.records import Question, as_object, identity
@@ -122,7 +122,7 @@ class StepChunk:
             refused += [*result.refused, *invalid]
             candidates += [Candidate.of_row(row) for row in rows]
             if rows:
-                text = json.dumps(packed(rows), default=as_object)
+                text = json.dumps(pack_rows(rows), default=as_object)
                 content.append({"ids": [row.id for row in rows], "content": text})
         summary = MadeSteps(tuple(candidates), tuple(passing), tuple(refused))
         return summary, pa.RecordBatch.from_pylist(content, schema=SCHEMA)
@@ -164,7 +164,7 @@ def read_rows(path: Path, ids: AbstractSet[str]) -> Iterator[StepRow]:
     """Yield the rows of a shard with these ids."""
     for record in read_shard(path).to_pylist():
         if not ids.isdisjoint(record["ids"]):
-            rows = unpacked(parse_json(record["content"]))
+            rows = unpack_rows(parse_json(record["content"]))
             yield from (row for id_, row in zip(record["ids"], rows, strict=True) if id_ in ids)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.steps.rows import StepRow
-from builders.work.parquet import DatasetWriter, Files, interleave
+from builders.work.parquet import DatasetWriter, FilesByConfig, interleave
 from safe_stepwise import taxonomy
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
@@ -236,7 +236,7 @@ def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
     return remaining, dropped
 
 
-def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> Files:
+def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> FilesByConfig:
     """Write the files of every config, and return them."""
     writer = DatasetWriter(folder, [(name, split) for name in CONFIGS for split in SPLITS], config_features)
     for name, config in CONFIGS.items():

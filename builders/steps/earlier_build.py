@@ -1,9 +1,9 @@
-"""Matches the rows of an earlier build with those of a second one by another teacher (SAFE v2, Table 6).
+"""Matches the rows of an earlier build with those of a new one by another teacher (SAFE v2, Table 6).
 
-The second set should differ only by its teacher: it has the questions, errors, positions and test split of the first,
-as far as the second teacher makes such rows. Other words give other ids. So a row of the first is matched by its id,
-else by a row of the same question, origin and error type, at the same position if there is one. A refined row is
-matched only by its id, as it is the step of another player.
+The new set should differ only by its teacher: it has the questions, errors, positions and test split of the earlier
+set, as far as the new teacher makes such rows. An earlier row is matched by its id. If the new words give another id,
+it is matched by a row of the same question, origin and error type, at the same position if there is one. A refined row
+is matched only by its id, as it is the step of another player.
 """
 
 from collections import Counter, defaultdict
@@ -27,10 +27,9 @@ NO_MATCH = "a row of the first teacher that this one did not make"
 
 
 def find_steps(source: str, split: str, configs: Sequence[str] = (names.STEPS,)) -> tuple[Path, str, str | None]:
-    """The folder of a verifier set with this split (and train), the set's name and its commit.
+    """Find a verifier set, and return its folder, its name, and its commit (None for a local folder).
 
-    Of a set on the Hub the ``configs`` are pulled.
-
+    ``source`` is a folder or ``hub-id@revision``. From the Hub, ``split`` and train of the ``configs`` are downloaded.
     Raises ``UserError`` for a dataset that is not pinned, or can't be pulled.
     """
     folder = Path(source)
@@ -47,7 +46,7 @@ def find_steps(source: str, split: str, configs: Sequence[str] = (names.STEPS,))
     ]
     try:
         pulled = snapshot_download(hub.repo, repo_type="dataset", revision=commit, allow_patterns=files)
-    except Exception as error:  # the client's errors have no common base; none is ours
+    except Exception as error:  # the client's errors have no common base; no `UserError` is among them
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(f"{hub.repo}@{hub.revision}: can't be pulled ({reason})") from error
     return Path(pulled), hub.repo, commit
@@ -55,24 +54,24 @@ def find_steps(source: str, split: str, configs: Sequence[str] = (names.STEPS,))
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Ids of the rows that match rows of the first build, and counts by kind of match."""
+    """Ids of new rows that match rows of the earlier build, and counts by kind of match."""
 
     ids: frozenset[str]
     matched: Mapping[str, int]
     """Number of rows matched by ``id``, by ``position``, and by ``type`` only."""
     lost: Sequence[Candidate]
-    """Rows of the first build without a match."""
+    """Rows of the earlier build without a match."""
 
     @property
     def refused(self) -> list[Refused]:
-        """A refusal for each lost row."""
+        """A refusal for each lost row; its error type is empty for an ideal row."""
         error_types = [(row, "" if row.origin == names.IDEAL else row.error_type) for row in self.lost]
         return [Refused(r.benchmark, r.question, type_, r.position, f"{NO_MATCH}: {r.id}") for r, type_ in error_types]
 
 
 @dataclass(frozen=True, slots=True)
-class FirstBuild:
-    """The fields of a verified build's record that a second build needs."""
+class VerifiedBuild:
+    """A verified build in the earlier build's record: what its questions were read from."""
 
     benchmark: str
     split: str
@@ -80,26 +79,26 @@ class FirstBuild:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstRecord:
-    """The fields of the first build's record that a second build needs."""
+class EarlierRecord:
+    """The fields of the earlier build's record that the new build needs."""
 
     teacher: str
     test_share: float
     seed: int
     unverifiable: bool
     composition: Composition
-    verified: tuple[FirstBuild, ...]
+    verified: tuple[VerifiedBuild, ...]
 
 
 @dataclass(frozen=True)
-class First:
-    """An earlier build: its record, and its rows by split."""
+class EarlierBuild:
+    """An earlier build: its record, and its rows by split; ``revision`` is a commit, None for a local folder."""
 
     name: str
     revision: str | None
     sha256: str
     """SHA-256 of the record."""
-    record: FirstRecord
+    record: EarlierRecord
     rows: Mapping[str, Sequence[Candidate]]
 
     @cached_property
@@ -109,31 +108,31 @@ class First:
 
     @cached_property
     def questions(self) -> Mapping[str, Sequence[str]]:
-        """The ids of its questions by benchmark."""
+        """The ids of the questions by benchmark."""
         ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for row in self.all_rows:
             ids[row.benchmark][row.question] = None
         return {name: [*question_ids] for name, question_ids in sorted(ids.items())}
 
     @cached_property
-    def tested(self) -> frozenset[str]:
-        """The keys of the questions of its test split."""
+    def test_keys(self) -> frozenset[str]:
+        """The keys of the test questions (`question_key`)."""
         return frozenset(question_key(row.benchmark, row.question) for row in self.rows[names.TEST])
 
     @property
-    def terms(self) -> dict[str, Any]:
-        """The options that a `StepsBuild` takes from it: all but folders, version and teacher."""
+    def plan_options(self) -> dict[str, Any]:
+        """The options that a new `StepsBuild` takes from this build: all but folders, version and teacher."""
         per_question = self.record.composition.rows_per_question
         ideal = sum(row.origin == names.IDEAL for row in self.all_rows) / len(self.all_rows)
         return {
-            "first": self,
+            "earlier": self,
             "composition": Composition(len(self.all_rows), ideal=ideal, refined=None, rows_per_question=per_question),
             "benchmarks": tuple(self.questions),
             **{name: getattr(self.record, name) for name in ("test_share", "seed", "unverifiable")},
         }
 
     def check(self, builds: Iterable[Mapping[str, Any]]) -> None:
-        """Raise ``UserError`` unless its questions are those of these verified builds."""
+        """Raise ``UserError`` unless this build was made of the given verified builds (their records)."""
         digests = {(b["benchmark"], b["split"]): b["digest"] for b in builds}
         for build in self.record.verified:
             if digests.get((build.benchmark, build.split)) != build.digest:
@@ -143,7 +142,7 @@ class First:
                 )
 
     def match(self, candidates: Iterable[Candidate], seed: int) -> Matches:
-        """Match candidates with its rows; a draw decides between several."""
+        """Match candidates with the rows of this build; ``seed`` decides between several that fit."""
         unmatched: defaultdict[tuple[str, str], dict[str, Candidate]] = defaultdict(dict)
         for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
             unmatched[candidate.benchmark, candidate.question][candidate.id] = candidate
@@ -160,11 +159,11 @@ class First:
             pending = unmatched_rows
         return Matches(frozenset(ids), dict(matched), pending)
 
-    def outcome(self, matches: Matches, moved: int) -> dict[str, Any]:
-        """Counts of its matched and lost rows, for the record; ``moved`` of its test questions are now in train.
+    def describe_matches(self, matches: Matches, moved: Collection[str]) -> dict[str, Any]:
+        """Return this build's identity and its counts of matched and lost rows, for the new build's record.
 
-        It has the build's name, revision, teacher and digest (of its record), how many rows it has, by what they
-        were matched, and which were lost by row class.
+        ``moved`` are keys of questions that moved from test to train; those in this build's test split are counted.
+        ``sha256`` is the digest of its record.
         """
         lost = Counter(row.row_class for row in matches.lost)
         return {
@@ -175,27 +174,27 @@ class First:
             "rows": len(self.all_rows),
             "matched": {key: matches.matched.get(key, 0) for key in ("id", "position", "type")},
             "lost": dict(sorted(lost.items())),
-            "moved": moved,
+            "moved": len(self.test_keys.intersection(moved)),
         }
 
 
-def read_first(source: str) -> First:
-    """Read the verifier set in a folder, or on the Hub at a revision.
+def read_earlier_build(source: str) -> EarlierBuild:
+    """Read a verifier set from a folder, or from ``hub-id@revision``.
 
-    Raises ``UserError`` where there is none, or one without rows.
+    Raises ``UserError`` if there is no set with its record, or the set has no rows.
     """
     folder, name, revision = find_steps(source, names.TEST)
     record = folder / names.STEPS_RECORD
     if not record.is_file():
         raise UserError(f"{source}: no verifier set with its record in it; {ANEW}")
-    about = boundary.read_file(FirstRecord, record, "the record", ANEW)
+    about = boundary.read_file(EarlierRecord, record, "the record", ANEW)
     rows = {
         split: [row for file in parquet_files(folder, names.STEPS, split) for row in read_rows(file, _row, _COLUMNS)]
         for split in (names.TRAIN, names.TEST)
     }
     if not any(rows.values()):
         raise UserError(f"{source}: its set has no rows; {ANEW}")
-    return First(name, revision, sha256_of(record), about, rows)
+    return EarlierBuild(name, revision, sha256_of(record), about, rows)
 
 
 def _row(row: Mapping[str, Any]) -> Candidate:
@@ -207,7 +206,7 @@ def _row(row: Mapping[str, Any]) -> Candidate:
 
 
 def _match(row: Candidate, candidates: Collection[Candidate], key: str) -> Candidate | None:
-    """The first candidate that matches a row by ``key``: id, position or type."""
+    """Return the candidate that matches a row by ``key`` (id, position or type), or None."""
     if key == "id":
         return next((candidate for candidate in candidates if candidate.id == row.id), None)
     if row.origin == names.REFINED:

@@ -233,7 +233,7 @@ class ModelMaker(replies.ModelAsker):
         ideal, previous = steps[position - 1], tuple(steps[: position - 1])
         request = injection_request(question, steps, target)
         try:
-            remarks = await self.ask_model(request, replies.read_injection, prompts.data_of(request))
+            remarks = await self.ask_model(request, replies.read_step_reply, prompts.data_of(request))
             text = remarks.step
             step = replies.as_step(remarks.step, position)
             if (step.text, step.kind) == (ideal.text, ideal.kind):

@@ -1,8 +1,8 @@
 """Probe a set: try to label its steps without the passages, to measure what a verifier need not read.
 
 Each probe is a logistic regression over the TF-IDF of word 1-3 grams, scored on questions that it was not trained on.
-Aims: DESIGN, section 6 ("Passages are necessary"). The fit is stochastic, with fixed seeds; it takes a tenth of the
-time of the exact fit and is no weaker (``tests/benchmarks/bench_probes.py``).
+If a probe scores higher than its ``aim``, labels can be guessed without reading the passages. The fit is stochastic,
+with fixed seeds: a tenth of the time of the exact fit, and as strong (``tests/benchmarks/bench_probes.py``).
 """
 
 from collections import Counter
@@ -26,8 +26,8 @@ COST, BALANCED_COST = 60, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of probe: which rows it labels, the text that it sees, and the score that it should not exceed."""
+class ProbeKind:
+    """A kind of probe: the rows that it labels, the text that it sees, and the score that it should not exceed."""
 
     name: str
     sees: Callable[[StepRow], str]
@@ -35,6 +35,7 @@ class Kind:
     balanced: bool
     """Whether its score is balanced accuracy (the mean of the labels' recall)."""
     aim: float
+    """The score (0-1) that the probe should not exceed."""
 
 
 def _steps(row: StepRow) -> str:
@@ -45,22 +46,22 @@ def _is_evidence(row: StepRow) -> bool:
     return row.step.kind == "Attribution" and row.feedback.error_type in EVIDENCE
 
 
-KINDS = (
-    Kind("step alone", lambda row: format_step(row.step), lambda _: True, balanced=False, aim=0.50),
-    Kind("step and previous steps", _steps, lambda _: True, balanced=False, aim=0.62),
-    Kind("evidence types, step alone", lambda row: format_step(row.step), _is_evidence, balanced=True, aim=0.40),
+PROBE_KINDS = (
+    ProbeKind("step alone", lambda row: format_step(row.step), lambda _: True, balanced=False, aim=0.50),
+    ProbeKind("step and previous steps", _steps, lambda _: True, balanced=False, aim=0.62),
+    ProbeKind("evidence types, step alone", lambda row: format_step(row.step), _is_evidence, balanced=True, aim=0.40),
 )
-"""Aims are those of DESIGN, section 6."""
-MISSED = Kind("missing or missed", _steps, lambda row: row.incomplete, balanced=True, aim=0.60)
-"""A probe of incomplete evidence: whether the evidence that a step denies exists, by the words up to the step."""
+MISSED = ProbeKind("missing or missed", _steps, lambda row: row.incomplete, balanced=True, aim=0.60)
+"""A probe of incomplete evidence: is the evidence that a step denies absent, or was it overlooked?"""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The result of a probe over all its rows; shares are from 0 to 1.
+    """The result of a probe over all rows that it labels; shares are from 0 to 1.
 
-    ``score`` is by its ``measure``; ``majority`` is the best score of one label for all rows. ``score`` is None and
-    ``recall`` empty if all rows have one label or question.
+    ``measure`` says what ``score`` is: accuracy, or balanced accuracy. ``majority`` is the score of giving all rows
+    the most frequent label (1 / the number of labels if balanced). ``aim`` is the score that should not be exceeded.
+    If all rows have one label or one question, ``score`` is None and ``recall`` is empty.
     """
 
     name: str
@@ -74,19 +75,19 @@ class Probe:
     """Recall by label."""
 
     @property
-    def is_above(self) -> bool:
-        """Whether its score exceeds the aim."""
+    def exceeds_aim(self) -> bool:
+        """Whether the score is higher than the aim; False without a score."""
         return self.score is not None and self.score > self.aim
 
     @property
     def cells(self) -> tuple[object, ...]:
-        """Its row of a table: name, rows, score, majority, aim."""
+        """The cells of the probe's row in a table: name, rows, score, majority, aim."""
         reached = "too few rows" if self.score is None else f"{self.score:.3f}"
         return f"{self.name} ({self.measure})", self.rows, reached, f"{self.majority or 0:.3f}", f"{self.aim:.2f}"
 
 
-def probed(rows: Sequence[StepRow], kinds: Sequence[Kind] = KINDS) -> tuple[Probe, ...]:
-    """Return the result of each kind of probe on the rows of all splits together.
+def run_probes(rows: Sequence[StepRow], kinds: Sequence[ProbeKind] = PROBE_KINDS) -> tuple[Probe, ...]:
+    """Run each kind of probe on the rows of all splits together, and return the results.
 
     Equal rows give equal figures, whatever their order and the number of threads. Raises ``UserError`` if scikit-learn
     is not installed.
@@ -95,25 +96,26 @@ def probed(rows: Sequence[StepRow], kinds: Sequence[Kind] = KINDS) -> tuple[Prob
     return tuple(_probe(kind, [row for row in rows if kind.takes(row)]) for kind in kinds)
 
 
-def _probe(kind: Kind, rows: Sequence[StepRow]) -> Probe:
+def _probe(kind: ProbeKind, rows: Sequence[StepRow]) -> Probe:
     gold, groups = [row.feedback.error_type for row in rows], [row.question_key for row in rows]
     counts, measure = Counter(gold), "balanced accuracy" if kind.balanced else "accuracy"
-    majority = round(1 / len(counts) if kind.balanced else max(counts.values()) / len(rows), 4) if rows else None
+    baseline = round(1 / len(counts) if kind.balanced else max(counts.values()) / len(rows), 4) if rows else None
     if len(counts) < 2 or len(set(groups)) < 2:
-        return Probe(kind.name, measure, kind.aim, len(rows), None, majority, {})
-    labelled = predicted([kind.sees(row) for row in rows], gold, groups, kind.balanced)
+        return Probe(kind.name, measure, kind.aim, len(rows), None, baseline, {})
+    labelled = cross_predict([kind.sees(row) for row in rows], gold, groups, kind.balanced)
     right = Counter(a for a, b in zip(gold, labelled, strict=True) if a == b)
     recall = {name: right[name] / counts[name] for name in labels(True) if name in counts}
     score = sum(recall.values()) / len(recall) if kind.balanced else right.total() / len(rows)
     recalls = {name: round(share, 4) for name, share in recall.items()}
-    return Probe(kind.name, measure, kind.aim, len(rows), round(score, 4), majority, recalls)
+    return Probe(kind.name, measure, kind.aim, len(rows), round(score, 4), baseline, recalls)
 
 
-def predicted(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool) -> list[str]:
-    """Label each text by a probe trained on the texts of other groups (five folds at most).
+def cross_predict(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool) -> list[str]:
+    """Label each text by a probe that was trained on the texts of other groups (five folds at most).
 
-    ``balanced`` weighs labels as if they were equally frequent. There must be two groups, two labels and a word that
-    two texts share.
+    ``gold`` are the labels and ``groups`` the questions of the texts. ``balanced`` weighs labels as if they were
+    equally frequent. Raises ``ValueError`` for fewer than two groups, or if no two texts share a word, and
+    ``UserError`` if scikit-learn is not installed.
     """
     counts = _count_ngrams(texts)  # once for all folds, as the vocabulary tells no label
     from sklearn.model_selection import GroupKFold
@@ -126,9 +128,9 @@ def predicted(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], 
 
 
 def classify(texts: Sequence[str], gold: Sequence[str], unseen: Sequence[str], balanced: bool = False) -> list[str]:
-    """Label each of ``unseen`` by a probe trained on ``texts``, which have two labels.
+    """Label each of the ``unseen`` texts by a probe that was trained on ``texts`` and their ``gold`` labels.
 
-    Raises ``UserError`` if scikit-learn is not installed.
+    ``balanced`` weighs labels as if they were equally frequent. Raises ``UserError`` if scikit-learn is not installed.
     """
     counts, number = _count_ngrams([*texts, *unseen]), len(texts)
     labelled = _fit_predict(counts[:number], np.array(gold), counts[number:], balanced)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.steps.rows import StepRow, check_row
-from builders.steps.values import FAMILIES
+from builders.steps.values import WEAKNESSES
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary
 from safe_stepwise.store.codec import question_row
@@ -77,7 +77,7 @@ def by_family(numbers: Mapping[str, Mapping[str, int | None]]) -> list[dict[str,
     """Return every weakness with its name and meaning, and the given numbers of it (0 if absent)."""
     return [
         {"name": name, "meaning": meaning, **{key: counts.get(name, 0) for key, counts in numbers.items()}}
-        for name, meaning in FAMILIES.items()
+        for name, meaning in WEAKNESSES.items()
     ]
 
 
@@ -94,7 +94,7 @@ def origin_of(file: Path | None, read_counts: Counter[str], chosen: Mapping[str,
     """
     if file is None:
         return None
-    disagreements: dict[str, int | None] = dict.fromkeys(FAMILIES)
+    disagreements: dict[str, int | None] = dict.fromkeys(WEAKNESSES)
     try:
         record = boundary.read_json(file.parent / STATISTICS)
         simulated, record_counts = bool(record["simulated"]), _disagreements(record)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from builders.steps.rows import TrajectoryError
-from builders.steps.values import stands, values_in, words
+from builders.steps.values import occurs_in_any, values_in, words
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply, why_unreadable
 from builders.verified.teachers.replies import one_line as plain_line
@@ -60,7 +60,7 @@ class ReplyStep:
 
 
 class StepRefused(Exception):
-    """A step or its remarks that are not kept; the message is the reason, ``text`` a reply that gives none."""
+    """Raised when a step or its remarks are refused; ``text`` is the model's reply, if there was one."""
 
     def __init__(self, reason: str, text: str = "") -> None:
         super().__init__(reason)
@@ -158,14 +158,14 @@ def as_trajectory(replied: Sequence[ReplyStep]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def read_injection(text: str, data: str = "") -> ReplyStep:
+def read_step_reply(text: str, data: str = "") -> ReplyStep:
     """Read the step, diagnosis and guidance of a reply.
 
     ``data`` is the text that the request quoted: remarks that occur in it do not count.
 
     Raises `UnreadableReply`, and `StepRefused` for a reply with more than one step.
 
-    >>> read_injection('{"step": "Step 1: Oru. (Logical)", "diagnosis": "No.", "guidance": "Go."}')
+    >>> read_step_reply('{"step": "Step 1: Oru. (Logical)", "diagnosis": "No.", "guidance": "Go."}')
     ReplyStep(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.')
     """
     reply = read_reply(text)
@@ -344,7 +344,7 @@ def check_grounded(question: Question, accepted: Sequence[Step], remarks: ReplyS
     pages = (*question.passages, _context(question, accepted))
     for label in ("diagnosis", "guidance"):
         for value in values_in(_MARK.sub("", getattr(remarks, label))):
-            if not stands(value, pages) and not _akin(value, pages):
+            if not occurs_in_any(value, pages) and not _akin(value, pages):
                 raise StepRefused(f"the {label} names what stands nowhere: {value[:80]}")
 
 
@@ -356,11 +356,11 @@ def foretells(question: Question, accepted: Sequence[Step], coming: Sequence[Ste
     context = _context(question, accepted)
     if names_answer(question, accepted, guidance):
         return True
-    named_values = [value for value in values_in(_MARK.sub("", guidance)) if not stands(value, [context])]
+    named_values = [value for value in values_in(_MARK.sub("", guidance)) if not occurs_in_any(value, [context])]
     numbers = [int(number) for step in coming[:1] for number in _PASSAGE.findall(step.text)]
     next_titles = [Passage("", (question.passages[n - 1].title,)) for n in numbers if 0 < n <= len(question.passages)]
     later = [Passage("", (step.text,)) for step in coming]
-    return any(stands(value, later) and not stands(value, next_titles) for value in named_values)
+    return any(occurs_in_any(value, later) and not occurs_in_any(value, next_titles) for value in named_values)
 
 
 def names_answer(question: Question, accepted: Sequence[Step], guidance: str) -> bool:

@@ -1,9 +1,9 @@
-"""Rewords the annotations' rows by a model, and keeps a rewording only if its meaning is the same (issue 13).
+"""Reword rows made from annotations, with a model, and accept a rewording only if its meaning is the same.
 
-A row is asked for in one request: its step, diagnosis and guidance. The rewording counts if it has the same passages,
-steps, numbers and names, if the checker finds the same label in it after the same steps and beside the same passages,
-and if no remark gives more away. Else the row stays as it was, and the reason is counted. Replies lie in the response
-cache: a run that was killed asks nothing twice and ends in the same bytes.
+One request has a row's step, diagnosis and guidance. The rewording is accepted if it names the same passages, steps,
+numbers and names, if the checker finds the same label in it after the same steps and beside the same passages, and if
+no remark gives more away. Else the row stays unchanged, and the reason is counted. Replies are in the response cache,
+so a run that was killed repeats no request and ends in the same bytes.
 """
 
 import re
@@ -16,7 +16,7 @@ from typing import Any
 from builders.steps import replies
 from builders.steps.contexts import Source
 from builders.steps.rows import StepRow, check_row, question_key
-from builders.steps.values import numbers_in, stands, values_in
+from builders.steps.values import numbers_in, occurs_in_any, values_in
 from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise import prompts
@@ -35,14 +35,14 @@ from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 REWRITE = prompts.load("steps/rewrite")
 
-ELSEWHERE = "surroundings were changed"
-REAL = "a step that a generator took"
+CONTEXT_CHANGED = "surroundings were changed"
+GENERATED_STEP = "a step that a generator took"
 UNCHANGED = "nothing was reworded"
 
 _DEFINITIONS = {entry.name: entry.definition for entry in TAXONOMY}
-_PLACES = re.compile(r"\b(passage|step)s? (\d{1,9}(?:(?:,| and|, and) \d{1,9})*)", re.IGNORECASE)
-_MUCH_LONGER, _FEW = 2, 120
-"""A rewording may have this multiple of the original's characters, plus this number."""
+_CITATION = re.compile(r"\b(passage|step)s? (\d{1,9}(?:(?:,| and|, and) \d{1,9})*)", re.IGNORECASE)
+_MAX_GROWTH_FACTOR, _EXTRA_CHARS = 2, 120
+"""A rewording may have this multiple of the original's characters, plus this number of characters."""
 
 
 class Rewriter(replies.ModelAsker):
@@ -56,13 +56,14 @@ class Rewriter(replies.ModelAsker):
     def reword(
         self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
     ) -> tuple[list[StepRow], dict[str, Any]]:
-        """Reword the chosen rows where possible; returns all rows in order, and counts (``kept`` by reason).
+        """Reword the chosen rows if possible; return all rows in order, and counts for the record.
 
-        ``checkers`` are those of `checkers_of`. Raises ``UserError`` where nothing answers.
+        ``checkers`` are those of `checkers_of`. The count ``kept`` has the rows that stay unchanged, by reason. Raises
+        ``UserError`` if every request failed.
         """
         results = wait_for(self._reword_all(chosen, checkers))
         ids = {row.id for row in chosen}
-        rows, kept_counts = [], Counter[str]()
+        rows, unchanged = [], Counter[str]()
         for row, result in zip(chosen, results, strict=True):
             if isinstance(result, StepRow) and result.id != row.id and result.id in ids:
                 result = "another row says the same"
@@ -70,9 +71,9 @@ class Rewriter(replies.ModelAsker):
                 ids.add(result.id)
                 rows.append(result)
             else:
-                kept_counts[result.partition(":")[0]] += 1
+                unchanged[result.partition(":")[0]] += 1
                 rows.append(row)
-        requested = [result for result in results if result not in (REAL, ELSEWHERE)]
+        requested = [result for result in results if result not in (GENERATED_STEP, CONTEXT_CHANGED)]
         failures = [reason for reason in requested if isinstance(reason, str) and reason.startswith(REQUEST_FAILED)]
         if failures and len(failures) == len(requested):
             raise UserError(
@@ -81,8 +82,8 @@ class Rewriter(replies.ModelAsker):
             )
         numbers = {
             "rows": len(rows),
-            "reworded": len(rows) - kept_counts.total(),
-            "kept": dict(sorted(kept_counts.items())),
+            "reworded": len(rows) - unchanged.total(),
+            "kept": dict(sorted(unchanged.items())),
         }
         return rows, {"teacher": self.name, "simulated": self.simulated, **numbers}
 
@@ -92,38 +93,38 @@ class Rewriter(replies.ModelAsker):
 
             async def reword_row(number: int) -> None:
                 row = chosen[number]
-                results[number] = await self._reworded(row, checkers.get(row.question.id))
+                results[number] = await self._reword_row(row, checkers.get(row.question.id))
                 bar.update()
                 bar.set_postfix_str(render_requests(self.client.accounts.values()), refresh=False)
 
             await for_each(range(len(chosen)), reword_row, self.client.in_flight)
         return [results[number] for number in range(len(chosen))]
 
-    async def _reworded(self, row: StepRow, checker: Checker | None) -> StepRow | str:
-        """Reword a row; returns the reason if it stays as it is."""
+    async def _reword_row(self, row: StepRow, checker: Checker | None) -> StepRow | str:
+        """Reword a row; return the reason instead if it has to stay unchanged."""
         if row.origin == REFINED:
-            return REAL
+            return GENERATED_STEP
         if checker is None or row.question != checker.question or row.feedback.query is not None:
-            return ELSEWHERE
+            return CONTEXT_CHANGED
         try:
-            # What is to be reworded stands in the request, and may come back: it is no quotation.
-            wording = await self.ask_model(rewriting_request(row), replies.read_injection, row.question.question)
+            # The reply may repeat the texts to reword, so only the question counts as quoted.
+            wording = await self.ask_model(rewriting_request(row), replies.read_step_reply, row.question.question)
             return check_rewording(row, checker, wording, self.name)
         except replies.StepRefused as error:
             return str(error)
 
 
 def resolve_rewriter(teachers: object, spec: str) -> Rewriter:
-    """The rewriter of a spec; raises ``UserError`` if the spec names no model."""
+    """Return the rewriter of the teachers; raise ``UserError`` if ``spec``, their spec, names no model."""
     if not isinstance(teachers, LLMTeachers) or spec.partition(":")[0] == "symbolic":
         raise UserError(f"--rewrite {spec}: rewords nothing; name a model, as openai:MODEL@http://HOST:8000/v1")
     return Rewriter(teachers)
 
 
 def checkers_of(verified: Iterable[VerifiedQuestion], seed: int, chosen: Sequence[StepRow]) -> dict[str, Checker]:
-    """Make the checkers of the rows' questions, by id, as they were when the rows were made.
+    """Make the checkers of the rows' questions, by question id, as they were when the rows were made.
 
-    If several benchmarks share an id, one of them has a checker; `Rewriter` compares the questions.
+    If benchmarks share an id, the last one wins; `Rewriter` skips rows whose question differs.
     """
     keys = {row.question_key for row in chosen}
     checkers: dict[str, Checker] = {}
@@ -137,7 +138,7 @@ def checkers_of(verified: Iterable[VerifiedQuestion], seed: int, chosen: Sequenc
 
 
 def rewriting_request(row: StepRow) -> Request:
-    """The request to reword a row: the texts to reword, the question and the verdict."""
+    """Return the request to reword a row: the texts to reword, the question and the verdict."""
     feedback = row.feedback
     messages = REWRITE.messages(
         question=row.question.question,
@@ -152,7 +153,7 @@ def rewriting_request(row: StepRow) -> Request:
 
 
 def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, teacher: str) -> StepRow:
-    """Make the reworded row; raises `StepRefused` if its meaning differs, or nothing is reworded."""
+    """Return the reworded row; raise `StepRefused` if its meaning differs, or nothing is reworded."""
     old, label, question = row.feedback, row.feedback.error_type, row.question
     step = replies.as_step(wording.step, row.step.number)
     if step.kind != row.step.kind:
@@ -181,7 +182,7 @@ def _check_step(old: str, new: str) -> None:
     _check_same("step", old, new)
     for source, target in ((old, new), (new, old)):
         for value in values_in(source):
-            if not stands(value, [Passage("", (target,))]):
+            if not occurs_in_any(value, [Passage("", (target,))]):
                 raise replies.StepRefused(f"the step has other names: {value[:80]}")
 
 
@@ -189,26 +190,25 @@ def _check_remark(label: str, old: str, new: str, row: StepRow) -> None:
     _check_same(label, old, new)
     context = Passage("", (old, row.step.text, row.question.question))
     for value in values_in(new):
-        if not stands(value, [context]):
+        if not occurs_in_any(value, [context]):
             raise replies.StepRefused(f"the {label} names what it did not: {value[:80]}")
 
 
 def _check_same(label: str, old: str, new: str) -> None:
     """Raise `StepRefused` unless both name the same passages, steps and numbers."""
-    if places(old) != places(new):
+    if citations_in(old) != citations_in(new):
         raise replies.StepRefused(f"the {label} names other passages or steps")
     if numbers_in(old) != numbers_in(new):
         raise replies.StepRefused(f"the {label} has other numbers")
-    if len(new) > _MUCH_LONGER * len(old) + _FEW:
+    if len(new) > _MAX_GROWTH_FACTOR * len(old) + _EXTRA_CHARS:
         raise replies.StepRefused(f"the {label} is much longer")
 
 
-def places(text: str) -> frozenset[tuple[str, int]]:
-    """The passages and steps that a text names.
+def citations_in(text: str) -> frozenset[tuple[str, int]]:
+    """Return the passages and steps that a text cites, as (noun, number).
 
-    >>> sorted(places("By Steps 1 and 2, and Passage 4"))
+    >>> sorted(citations_in("By Steps 1 and 2, and Passage 4"))
     [('passage', 4), ('step', 1), ('step', 2)]
     """
-    return frozenset(
-        (noun.lower(), int(number)) for noun, listed in _PLACES.findall(text) for number in re.findall(r"\d+", listed)
-    )
+    matches = _CITATION.findall(text)
+    return frozenset((noun.lower(), int(n)) for noun, numbers in matches for n in re.findall(r"\d+", numbers))

@@ -14,7 +14,7 @@ from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
 
 
 def question_key(benchmark: str, question: str) -> str:
-    """A question's key over all benchmarks."""
+    """Return a question's key, which is unique over all benchmarks."""
     return f"{benchmark}\0{question}"
 
 
@@ -22,8 +22,8 @@ def question_key(benchmark: str, question: str) -> str:
 class StepRow:
     """One step as a verifier sees it, and the feedback that a verifier should give.
 
-    ``question`` holds the passages in the order and number in which steps cite them. ``previous``
-    are the accepted steps before it; its position is ``step.number``.
+    ``question`` has the passages in the order in which steps number them. ``previous`` are the accepted steps before
+    ``step``, whose position is ``step.number``.
     """
 
     question: Question
@@ -34,39 +34,39 @@ class StepRow:
     teacher: str
     context: ContextKind = "original"
     borrowed: str | None = None
-    """The question of the benchmark whose passage stands among this one's, if there is one."""
+    """The id of the question that lent a passage to this one, if there is one."""
     twin: bool = False
-    """Whether it is the twin of a row whose evidence is missing."""
+    """Whether the row is the twin of a Missing Evidence row: the same words, with the passage present."""
     family: str = ""
-    """The weakness of a verifier that a row of refinement shows (`refinement.family_of`), if that is said."""
+    """The weakness of a verifier that a refined row shows (`refinement.family_of`); empty if none is recorded."""
 
     @property
     def incomplete(self) -> bool:
-        """Whether it is of the incomplete-evidence setting: a passage was taken away."""
+        """Whether the row belongs to the incomplete-evidence set: a Missing Evidence row or its twin."""
         return self.twin or self.feedback.error_type == MISSING_EVIDENCE
 
     @property
     def question_key(self) -> str:
-        """The key of its question over all benchmarks."""
+        """The question's key, which is unique over all benchmarks."""
         return question_key(self.question.benchmark, self.question.id)
 
     @cached_property
     def id(self) -> str:
-        """32 hex digits of what the row says, its teacher and origin aside."""
+        """32 hex digits of the digest of question, steps and label; teacher and origin do not count."""
         q, previous = self.question, [step.text for step in self.previous]
         return identity([q.benchmark, q.id, previous, self.step.text, self.feedback.error_type])[:32]
 
     @property
     def content(self) -> dict[str, Any]:
-        """All fields but the question."""
+        """All fields except the question, by name."""
         return {name: getattr(self, name) for name in _CONTENT}
 
 
 _CONTENT = tuple(field.name for field in fields(StepRow) if field.name != "question")
 
 
-def packed(rows: Sequence[StepRow]) -> dict[str, Any]:
-    """Rows of few questions as an object for JSON that has each question once."""
+def pack_rows(rows: Sequence[StepRow]) -> dict[str, Any]:
+    """Return rows as an object for JSON that has each question once."""
     questions = list(dict.fromkeys(row.question for row in rows))
     return {
         "questions": questions,
@@ -74,14 +74,14 @@ def packed(rows: Sequence[StepRow]) -> dict[str, Any]:
     }
 
 
-def unpacked(content: Mapping[str, Any]) -> Iterator[StepRow]:
-    """The rows of what `packed` made, in their order."""
+def unpack_rows(content: Mapping[str, Any]) -> Iterator[StepRow]:
+    """Yield the rows of an object that `pack_rows` made, in order."""
     questions = boundary.read(tuple[Question, ...], content["questions"])
     return (boundary.read(StepRow, {**row, "question": questions[row["question"]]}) for row in content["rows"])
 
 
 def well_formed(text: str, kind: StepKind, position: int) -> Step | None:
-    """A text as a step at a position; None where it breaks the grammar of steps."""
+    """Return a text as a step at a position, or None if it breaks the grammar of steps."""
     step = Step(position, " ".join(text.split()), kind)
     try:
         format_step(step)
@@ -91,10 +91,10 @@ def well_formed(text: str, kind: StepKind, position: int) -> Step | None:
 
 
 def check_row(row: StepRow) -> None:
-    """Raise ValueError, in one line, for a row that is in no published shape.
+    """Raise ``ValueError``, with a message of one line, for a row that could not be published.
 
-    Steps have to be valid and count on from 1; the label has to be of the taxonomy, and ``Correct``
-    exactly when the row is ideal (a refined one may be either).
+    Steps have to be valid and numbered from 1. The label has to be of the taxonomy; it is ``Correct`` exactly if the
+    row is ideal (a refined row may have any label).
     """
     format_feedback(row.feedback)
     steps = (*row.previous, row.step)
@@ -109,15 +109,15 @@ def check_row(row: StepRow) -> None:
 
 
 class TrajectoryError(Exception):
-    """A trajectory that is not kept; the message is the reason, its kind before the colon."""
+    """Raised when a trajectory is refused. The message is the reason, with its kind before the colon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A candidate that is in no split: a question, or one step of it, and the reason.
+    """A question, or one step of it, that was refused and is in no split, and the reason.
 
-    ``error_type`` is what it was meant to have ("" for an ideal trajectory); ``reason`` begins
-    with one of a few fixed clauses, so that it can be counted up to its first colon.
+    ``error_type`` is the intended one ("" for an ideal trajectory). ``reason`` begins with one of a few fixed clauses,
+    so that reasons can be counted up to their first colon. ``text`` is the refused text, if there is one.
     """
 
     benchmark: str
@@ -131,12 +131,12 @@ class Refused:
     def of_question(
         cls, question: Question, reason: str, text: str = "", error_type: str = "", position: int | None = None
     ) -> "Refused":
-        """Refuse a question without an ideal trajectory, or one step of it."""
+        """Return the refusal of a question without an ideal trajectory, or of one step of it."""
         return cls(question.benchmark, question.id, error_type, position, reason, text)
 
     @classmethod
     def of_row(cls, row: StepRow, reason: str) -> "Refused":
-        """Refuse a whole row."""
+        """Return the refusal of a row."""
         error_type = row.feedback.error_type if row.origin != IDEAL else ""
         return cls.of_question(row.question, " ".join(reason.split()), row.step.text, error_type, row.step.number)
 

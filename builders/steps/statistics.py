@@ -42,7 +42,7 @@ def chosen_rows(rows: configs.RowGroups) -> Record:
         "most_alike": skeletons.MOST_SHARE,
         "common_diagnoses": {"skeletons": skeletons.COMMONEST, "share": skeletons.common_diagnoses(everything)},
         # What can be labelled without passages.
-        "probes": probes.probed(everything),
+        "probes": probes.run_probes(everything),
         "preference": {split: configs.preference_counts(split_rows) for split, split_rows in rows.items()},
         "examples": _examples(rows[names.TRAIN]),
     }
@@ -51,7 +51,7 @@ def chosen_rows(rows: configs.RowGroups) -> Record:
 def concerns(record: Record) -> Iterator[str]:
     """Yield a line for each aim that a set misses."""
     for probe in (*record["probes"], record["missing_evidence_probe"]):
-        if probe.is_above:
+        if probe.exceeds_aim:
             yield (
                 f"without its passages {probe.score:.2f} of the set can be labelled ({probe.name}, "
                 f"{probe.measure}), more than {probe.aim:.2f}"

@@ -1,7 +1,7 @@
 """Read names and numbers from a text, and find them in passages.
 
-The checker reads values by `language.mentions.names_in`. This is an independent reader, so that a second opinion on
-the checker's values is worth something.
+The checker reads values by `language.mentions.names_in`. This module reads them by another method, so that its
+agreement with the checker is independent evidence.
 """
 
 import re
@@ -17,8 +17,8 @@ from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
 WORDS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
-FAMILIES: dict[str, str] = WORDS["families"]
-"""The weaknesses of verifiers by name, and what a verifier with each of them does."""
+WEAKNESSES: dict[str, str] = WORDS["families"]
+"""Weaknesses of verifiers: from the name to what a verifier with that weakness does."""
 
 
 def words(name: str) -> frozenset[str]:
@@ -26,26 +26,25 @@ def words(name: str) -> frozenset[str]:
     return frozenset(WORDS[name].split())
 
 
-_PLACE = re.compile(r"\b(?:passage|step)s? \d+(?:(?:,| and|, and) \d+)*", re.IGNORECASE)
+_CITATION = re.compile(r"\b(?:passage|step)s? \d+(?:(?:,| and|, and) \d+)*", re.IGNORECASE)
 _TOKEN = re.compile(r"\d[\d,.]*\d|\d|(?<!\w)[^\W\d_][\w\u0300-\u036f&’'.-]*")
 _NEW_SENTENCE = re.compile(r"(?:^|[.!?]\s+|[“\"‘])[\s“\"‘'(]*$")
 _JOINERS = frozenset("of the de la von van del al bin da di".split())
 _JOINED = re.compile(rf"\s+(?:(?:{'|'.join(sorted(_JOINERS))})\s+){{0,2}}")
 _NO_NAMES = word_list("stop_words") | word_list("step_openers") | words("of_the_work")
-_LONGEST = 8000
-"""Characters that are read; a step has at most 1,000."""
+_MAX_CHARS = 8000
+"""Characters of a text that are read; a step has at most 1,000."""
 
 
 def values_in(text: str) -> tuple[str, ...]:
     """Return names and numbers in the order of a text; the day and year of a date are numbers.
 
-    Numbers of passages and steps do not count, nor does a single word that opens a sentence, as its capital means
-    nothing.
+    Numbers of passages and steps are left out. So is a single word that opens a sentence, as its capital says nothing.
 
     >>> values_in("According to Passage 2, Ors Velt's film of 3 May 1901 won 1,200 Crowns.")
     ('Ors Velt', '3', 'May', '1901', '1,200', 'Crowns')
     """
-    plain = _PLACE.sub("it", text[:_LONGEST])
+    plain = _CITATION.sub("it", text[:_MAX_CHARS])
     return tuple(dict.fromkeys(_runs(plain)))
 
 
@@ -58,11 +57,11 @@ def numbers_in(text: str) -> frozenset[str]:
     return frozenset(n.replace(",", "") for n in re.findall(r"\d[\d,.]*\d|\d", text))
 
 
-def stands_in(value: str, page: Passage) -> bool:
-    """Whether the text or title of a passage has a value.
+def occurs_in(value: str, page: Passage) -> bool:
+    """Whether the text or title of a passage contains a value: a name, or a number whatever its digit grouping.
 
     >>> page = Passage("Oru", ("Oru grew in the 1940s.",))
-    >>> stands_in("1940", page), stands_in("194", page), stands_in("Ana Vorr", page)
+    >>> occurs_in("1940", page), occurs_in("194", page), occurs_in("Ana Vorr", page)
     (True, False, False)
     """
     if value[:1].isdigit():
@@ -71,9 +70,9 @@ def stands_in(value: str, page: Passage) -> bool:
     return first_mention(read(page), value) is not None
 
 
-def stands(value: str, pages: Iterable[Passage]) -> bool:
-    """Whether some passage has a value."""
-    return any(stands_in(value, page) for page in pages)
+def occurs_in_any(value: str, pages: Iterable[Passage]) -> bool:
+    """Whether any of the passages contains a value."""
+    return any(occurs_in(value, page) for page in pages)
 
 
 def _runs(text: str) -> Iterator[str]:

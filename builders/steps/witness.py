@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from builders.steps.values import stands, stands_in, values_in, words
+from builders.steps.values import occurs_in, occurs_in_any, values_in, words
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Plan
 from safe_stepwise.language.text import as_date, dates_in, has_words, normal_name, words_of
 from safe_stepwise.language.vocabulary import word_list
@@ -176,7 +176,7 @@ def _redundancy(view: _StepView) -> bool:
     words, values = _words(view.text.text), values_in(view.text.text)
     return any(
         _share(words, step.text) >= MUCH_ALIKE
-        and any(stands_in(v, Passage("", (step.text,))) for v in values)
+        and any(occurs_in(v, Passage("", (step.text,))) for v in values)
         and not _strange(view, [Passage("", (step.text, view.question.question))])
         for step in view.previous
         if step.kind == view.step.kind  # to conclude from a fact is not to repeat it
@@ -215,7 +215,7 @@ def _alters(view: _StepView, triple: Triple) -> bool:
     altered_values = [
         value
         for value in values_in(view.text.text)
-        if _is_number(value) == _is_number(triple.tail) and not stands_in(value, page) and not _has(triple.head, value)
+        if _is_number(value) == _is_number(triple.tail) and not occurs_in(value, page) and not _has(triple.head, value)
     ]
     return bool(altered_values) and _same_words(view, triple, page)
 
@@ -232,7 +232,7 @@ def _misquotes(view: _StepView) -> bool:
     """Whether a quotation equals a sentence of a cited passage except for a name or number."""
     pages = view.cited or view.question.passages
     return any(
-        any(not stands(v, pages) for v in values_in(f": {quotation}"))
+        any(not occurs_in_any(v, pages) for v in values_in(f": {quotation}"))
         and any(_alike(quotation, sentence) >= SAME_QUOTE for page in pages for sentence in page.sentences)
         for quotation in view.quotations
     )
@@ -245,7 +245,7 @@ def _unsupported(view: _StepView) -> bool:
     if any(_quoted_from_elsewhere(view, quotation) for quotation in view.quotations):
         return True
     values = values_in(_PLACE.sub("it", view.unquoted))
-    return any(value != "X" and not stands(value, [*view.cited, view.context]) for value in values)
+    return any(value != "X" and not occurs_in_any(value, [*view.cited, view.context]) for value in values)
 
 
 def _quoted_from_elsewhere(view: _StepView, quotation: str) -> bool:
@@ -334,10 +334,10 @@ def _strange(view: _StepView, pages: Sequence[Passage]) -> bool:
 
     A quoted value has to be in a cited passage, whatever the other texts have.
     """
-    if any(not stands(value, pages) for value in values_in(view.text.text)):
+    if any(not occurs_in_any(value, pages) for value in values_in(view.text.text)):
         return True
     quoted = (value for quotation in view.quotations for value in values_in(f": {quotation}"))
-    if view.cited and any(not stands(v, [*view.cited, _question_words(view)]) for v in quoted):
+    if view.cited and any(not occurs_in_any(v, [*view.cited, _question_words(view)]) for v in quoted):
         return True
     dates = [date for date in dates_in(view.text.text) if date.year]
     text_dates = [date for page in pages for date in dates_in(f"{page.title} {page.text}")]
@@ -354,7 +354,7 @@ def _holds(page: Passage, value: str) -> bool:
     """Whether a text has a value; a date may have another form."""
     if date := as_date(value):
         return any(text_date.year and text_date.agrees(date) for text_date in dates_in(f"{page.title} {page.text}"))
-    return stands_in(value, page) or _has(page.text, value)
+    return occurs_in(value, page) or _has(page.text, value)
 
 
 def _gives(text: str, triple: Triple) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from builders.synthetic.creation import CREATORS
 from builders.synthetic.questions import DATES, KIN, Draft, Link, label_of, render_value, walk, winner
 from builders.synthetic.world import Day, Entity, Value, order_of, pick, text_of
-from builders.synthetic.writers import BESIDE, spellings
+from builders.synthetic.writers import BESIDE, written_forms
 from safe_stepwise.records import NoiseType
 
 _FUNCTIONAL = {
@@ -125,7 +125,7 @@ def _wrong_answer(draft: Draft) -> bool:
         return False
     wrong = _different_value(draft, last.tail)
     texts = " ".join(s for e in draft.gold for s in draft.article(e).sentences)
-    if any(name in texts for name in spellings(wrong)) or text_of(wrong) == text_of(last.tail):
+    if any(name in texts for name in written_forms(wrong)) or text_of(wrong) == text_of(last.tail):
         return False
     as_demonym = isinstance(last.tail, Entity) and last.annotated == last.tail.demonym
     draft.answer = render_value(wrong, as_demonym)

@@ -123,8 +123,8 @@ def writer(name: str) -> Writer:
     return read_writer(FOLDER / f"{name}.yaml")
 
 
-def spellings(value: Value) -> list[str]:
-    """Every form in which a text may write a value."""
+def written_forms(value: Value) -> list[str]:
+    """Return every form in which a text may write a value: a day as each writer does, a name with its demonym."""
     if isinstance(value, Day):
         return [writer(name).day(value) for name in names()]
     demonym = value.demonym if isinstance(value, Entity) else ""

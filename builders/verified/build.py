@@ -106,7 +106,7 @@ def _refuse_unnamed(plan: Build, statistics: Statistics) -> None:
 
 def _write(
     plan: Build, collected: Collected, release: Path, tally: Tally
-) -> tuple[dict[str, parquet.Files], SampleCounts | None]:
+) -> tuple[dict[str, parquet.FilesByConfig], SampleCounts | None]:
     """Write the Parquet files of this build under ``release/DATASET/new``, and count their rows in ``tally``.
 
     Returns the files by dataset and the counts of the evaluation sample (None for a split that has none).
@@ -151,7 +151,7 @@ def _statistics(
     source: InputSource,
     collected: Collected,
     tally: Tally,
-    files: Mapping[str, parquet.Files],
+    files: Mapping[str, parquet.FilesByConfig],
     evaluation: SampleCounts | None,
 ) -> Statistics:
     types, kinds, unverifiable = Counter[str](), Counter[str](), Counter[str]()

@@ -22,15 +22,20 @@ from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import LABELED, VERIFIED
 
 CHUNK_ROWS = 200
-"""Rows of a chunk: part of a shard's identity, so it is no option and does not depend on the workers.
+"""Rows of a chunk: part of a shard's identity, so it is not configurable and does not depend on the workers.
 
-It is a multiple of the synthetic benchmark's block, so that a worker makes the world of a block once.
+It is a multiple of the synthetic benchmark's block (questions about one made-up world), so that a worker makes each
+world once.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk(RowsChunk):
-    """Rows of a split with their teacher; or ``generated`` rows of a ``spec``, which the worker makes itself."""
+class VerificationChunk(RowsChunk):
+    """Rows of a split and the teacher that labels them.
+
+    ``spec`` is that of the synthetic benchmark, of which the worker itself makes ``generated`` questions. Labels with
+    less than ``min_confidence`` (0-1) become undecided.
+    """
 
     teacher: Teachers
     schema: pa.Schema
@@ -78,18 +83,18 @@ class Chunk(RowsChunk):
         return [(index, question) for index, question, _ in questions], rejects
 
     def _questions(self) -> tuple[list[tuple[int, Question, bool | None]], list[Reject]]:
-        """Return the questions with index and, if known, whether they are noise (for scoring); and the rejects."""
+        """Return the questions with index and whether they are noise (None if not known), and the rejects."""
         if self.spec is not None:
             generated = generate(self.spec, self.start, self.start + self.generated, self.split)
-            return [(n, question, truth not in agreement.SOUND) for n, (question, truth) in enumerate(generated)], []
+            return [(n, question, noise not in agreement.SOUND) for n, (question, noise) in enumerate(generated)], []
         rejects: list[Reject] = []
         parsed = self.parsed(self._parse, rejects)
-        return [(index, question, truth) for index, (question, truth) in parsed], rejects
+        return [(index, question, is_noise) for index, (question, is_noise) in parsed], rejects
 
     def _parse(self, content: Mapping[str, Any]) -> tuple[Question, bool | None]:
         question = parse_row(content, self.benchmark, self.split)
-        truth = content.get("truth") if self.benchmark == "synthetic" else None
-        return question, (truth not in agreement.SOUND if truth in NOISE_TYPES else None)
+        noise_type = content.get("truth") if self.benchmark == "synthetic" else None
+        return question, (noise_type not in agreement.SOUND if noise_type in NOISE_TYPES else None)
 
     def location(self, index: int) -> str:
         """Return the location of a row in the source."""
@@ -101,7 +106,10 @@ class Chunk(RowsChunk):
 
 
 def shard_schema() -> pa.Schema:
-    """Return the columns of a shard: index, hash of the question, known noise, then those of ``B_labeled``."""
+    """Return the columns of a shard: index, hash of the question, whether it is noise, then those of ``B_labeled``.
+
+    ``known_noise`` is null if no ground truth says whether the question is noise.
+    """
     columns = {"index": pa.int32(), "question_sha256": pa.string(), "known_noise": pa.bool_()}
     return pa.schema([*pa.schema(columns), *config_features(VERIFIED, LABELED).arrow_schema])
 
@@ -118,14 +126,14 @@ def code_of(benchmark: str, teacher: str, *modules: str) -> str:
     return code_digest(__name__, parsing.__module__, module, *modules)
 
 
-async def _verify_all(questions: list[Question], teachers: Teachers) -> tuple[list[Label], Counter[str]]:
-    """Labels in the questions' order, and the teachers' replies by class."""
-    instances = [teachers() for _ in questions]
-    labels = await asyncio.gather(*map(_verify, questions, instances))
+async def _verify_all(questions: list[Question], make_teacher: Teachers) -> tuple[list[Label], Counter[str]]:
+    """Return the labels of the questions, in order, and the number of the teachers' replies by class."""
+    teachers = [make_teacher() for _ in questions]
+    labels = await asyncio.gather(*map(_verify, questions, teachers))
     replies: Counter[str] = Counter()
-    for teacher in instances:
+    for teacher in teachers:
         replies.update(teacher.replies)
-    return labels, +replies
+    return labels, +replies  # without classes that count 0
 
 
 async def _verify(question: Question, teacher: Teacher) -> Label:

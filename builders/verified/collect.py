@@ -9,7 +9,7 @@ from typing import ClassVar
 from builders.benchmarks import sources
 from builders.benchmarks.sources import InputSource
 from builders.synthetic import Spec, parse_spec
-from builders.verified.chunks import CHUNK_ROWS, Chunk, shard_schema
+from builders.verified.chunks import CHUNK_ROWS, VerificationChunk, shard_schema
 from builders.verified.questions import EVALUATION_SIZE, PASSAGES
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
@@ -81,19 +81,18 @@ def source_of(plan: Build) -> InputSource:
     return source
 
 
-def jobs(plan: Build) -> Iterator[Chunk]:
+def jobs(plan: Build) -> Iterator[VerificationChunk]:
     """Yield the rows of a build's source in chunks."""
-    schema = shard_schema()
-    teacher, min_confidence, folder = plan.teacher, plan.min_confidence, plan.work / "shards"
+    settings = (plan.work / "shards", plan.teacher, shard_schema(), plan.min_confidence)
     spec = spec_of(plan.benchmark, plan.source)
     if spec is None:
         for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
-            yield Chunk(plan.benchmark, plan.split, chunk.start, chunk.rows, folder, teacher, schema, min_confidence)
+            yield VerificationChunk(plan.benchmark, plan.split, chunk.start, chunk.rows, *settings)
         return
     total = _generated(plan, spec)
     for start in range(0, total, CHUNK_ROWS):
         size = min(CHUNK_ROWS, total - start)
-        yield Chunk(plan.benchmark, plan.split, start, (), folder, teacher, schema, min_confidence, spec, size)
+        yield VerificationChunk(plan.benchmark, plan.split, start, (), *settings, spec, size)
 
 
 def _generated(plan: Build, spec: Spec) -> int:

@@ -200,8 +200,8 @@ def _parse_own_format(row: Mapping[str, Any], benchmark: str, split: str) -> Que
     if not passages:
         raise RowError("passages is empty")
 
-    def read_records(record: Callable[..., T], name: str, **readers: fields.Reader) -> tuple[T, ...]:
-        return tuple(record(*values) for values in fields.typed(row.get(name) or [], name, name, readers))
+    def read_rows(record: Callable[..., T], name: str, **readers: fields.Reader) -> tuple[T, ...]:
+        return tuple(record(*values) for values in fields.read_rows(row.get(name) or [], name, name, readers))
 
     id_, text = row.get("id"), fields.text
     sentence, passage = _number(0, fields.MAX_ENTRIES - 1), _number(1, len(passages), or_none=True)
@@ -215,9 +215,9 @@ def _parse_own_format(row: Mapping[str, Any], benchmark: str, split: str) -> Que
         kind=text(row.get("kind") or "", "kind"),
         hops=fields.integer(row.get("hops") or 0, "hops"),
         passages=passages,
-        supporting_facts=read_records(SupportingFact, "supporting_facts", title=text, sentence=sentence),
-        evidence=read_records(Triple, "evidence", head=text, relation=text, tail=text),
-        decomposition=read_records(Hop, "decomposition", question=text, answer=text, passage=passage),
+        supporting_facts=read_rows(SupportingFact, "supporting_facts", title=text, sentence=sentence),
+        evidence=read_rows(Triple, "evidence", head=text, relation=text, tail=text),
+        decomposition=read_rows(Hop, "decomposition", question=text, answer=text, passage=passage),
     )
     check_size(question)
     return question

@@ -1,7 +1,8 @@
-"""Typed reading of a raw row's fields: what every benchmark's ``parse`` checks in the same way.
+"""Check the fields of a raw row: what every benchmark's ``parse`` does in the same way.
 
-Benchmarks travel in several shapes. The original files hold lists of lists or of objects; Hub
-copies hold one list a column, or the whole value as a JSON string. ``records`` reads them all.
+Benchmarks come in several shapes: the original files have lists of lists or of objects; copies on the Hub have one
+list per column, or the whole value as a JSON string. ``records`` reads them all. Each function raises ``RowError`` for
+a value of another type or size; ``label`` is what its message calls the value.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,20 +13,20 @@ from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.sizes import PASSAGE
 
 Reader = Callable[[Any, str], Any]
-"""Checks a value; takes the value and its label in error messages."""
+"""Checks a value and returns it; takes the value and its label in error messages."""
 NO_JSON = "not in JSON"
 """The only key of an object that replaces a value JSON cannot hold; its value is the type."""
 
 OTHER_BENCHMARK = "try --benchmark"
-"""Words of a reject's reason that already says what to do."""
+"""Words in the reason of a reject that says what to do."""
 LONGEST = PASSAGE
-"""Characters of a text at most; texts of real rows have a sixth of it."""
+"""The most characters of a text; texts of real rows have a sixth of it."""
 MAX_ENTRIES = 1_000
-"""Entries of a list at most; lists of real rows have up to 53, the sentences of a passage."""
+"""The most entries of a list; lists of real rows have up to 53, the sentences of a passage."""
 
 
 def require(row: Mapping[str, Any], *names: str) -> Any:
-    """The first of the named fields that is there and not null, else RowError.
+    """Return the first of the named fields that is present and not null; raise ``RowError`` if there is none.
 
     >>> require({"id": "q1"}, "_id", "id")
     'q1'
@@ -37,7 +38,7 @@ def require(row: Mapping[str, Any], *names: str) -> Any:
 
 
 def text(value: Any, label: str) -> str:
-    """The value unchanged if it is a string that UTF-8 can hold, of at most `LONGEST` characters, else RowError."""
+    """Return the value unchanged, if it is a string of at most `LONGEST` characters that UTF-8 can encode."""
     if not isinstance(value, str):
         raise RowError(f"{label} is {_kind(value)}, expected a string")
     if len(value) > LONGEST:
@@ -51,7 +52,7 @@ def text(value: Any, label: str) -> str:
 
 
 def filled_text(value: Any, label: str) -> str:
-    """The value if it is a `text` that is not blank, else RowError; white space around it stays."""
+    """Return the value if it is a `text` that is not blank; white space around it stays."""
     checked = text(value, label)
     if not checked.strip():
         raise RowError(f"{label} is empty")
@@ -59,7 +60,7 @@ def filled_text(value: Any, label: str) -> str:
 
 
 def answer(row: Mapping[str, Any]) -> str:
-    """The row's gold answer, or RowError that names the usual cause, an unlabelled test split."""
+    """Return the row's gold answer; the error names the usual cause, an unlabelled test split."""
     value = row.get("answer")
     if value is None or (isinstance(value, str) and not value.strip()):
         raise RowError("no answer: a test split without answers can't be verified")
@@ -67,21 +68,21 @@ def answer(row: Mapping[str, Any]) -> str:
 
 
 def integer(value: Any, label: str) -> int:
-    """The value when it is a whole number (a bool is none), else RowError."""
+    """Return the value if it is a whole number; true and false are not."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise RowError(f"{label} is {_kind(value)}, expected a whole number")
     return value
 
 
 def boolean(value: Any, label: str) -> bool:
-    """The value when it is true or false, else RowError."""
+    """Return the value if it is true or false."""
     if not isinstance(value, bool):
         raise RowError(f"{label} is {_kind(value)}, expected true or false")
     return value
 
 
 def items(value: Any, label: str, limit: int = MAX_ENTRIES) -> Sequence[Any]:
-    """The value when it is a list of at most ``limit``, else RowError."""
+    """Return the value if it is a list of at most ``limit`` entries."""
     if not isinstance(value, list | tuple):
         raise RowError(f"{label} is {_kind(value)}, expected a list")
     if len(value) > limit:
@@ -90,7 +91,7 @@ def items(value: Any, label: str, limit: int = MAX_ENTRIES) -> Sequence[Any]:
 
 
 def records(value: Any, columns: tuple[str, ...], label: str) -> list[tuple[Any, ...]]:
-    """Rows of ``columns``, in order, from any of the shapes a nested field has.
+    """Return the rows of a nested field, each with the values of ``columns`` in order, from any of its shapes.
 
     >>> shapes = [
     ...     [["Oru", 0], ["Vel", 1]],
@@ -113,12 +114,13 @@ def records(value: Any, columns: tuple[str, ...], label: str) -> list[tuple[Any,
     return [_record(item, columns, f"{label} {number}") for number, item in enumerate(items(value, label), 1)]
 
 
-def typed(value: Any, label: str, noun: str, columns: Mapping[str, Reader], **names: str) -> list[tuple[Any, ...]]:
-    """The rows of `records`, with each value read by its column's reader.
+def read_rows(value: Any, label: str, noun: str, columns: Mapping[str, Reader], **names: str) -> list[tuple[Any, ...]]:
+    """Read the rows of ``value`` (shapes as in `records`) with one reader for each column.
 
-    Error messages call a row ``noun`` and its number, and a column as in ``names``, if it is there.
+    ``columns`` has the readers by column. Error messages call a row ``noun`` and its number, and a column
+    ``names[column]`` if given, else by its own name.
 
-    >>> typed([["Oru", "x"]], "supporting_facts", "fact", {"title": text, "sent_id": integer}, sent_id="sentence")
+    >>> read_rows([["Oru", "x"]], "supporting_facts", "fact", {"title": text, "sent_id": integer}, sent_id="sentence")
     Traceback (most recent call last):
     safe_stepwise.errors.RowError: fact 1 sentence is a string, expected a whole number
     """
@@ -152,7 +154,7 @@ def _transposed(value: Mapping[str, Any], columns: tuple[str, ...], label: str) 
 
 
 def _kind(value: Any) -> str:
-    """The value's JSON type, for a message.
+    """Return the value's JSON type in words, for a message.
 
     >>> _kind([1, 2]), _kind(None)
     ('a list of 2', 'null')

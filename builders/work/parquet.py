@@ -1,4 +1,4 @@
-"""Parquet files of a split: streamed, of fixed shape, the same bytes for the same rows; their order for KTO."""
+"""Write a dataset's Parquet files in a stream, with the same bytes for the same rows; order rows for KTO."""
 
 import os
 from collections import Counter
@@ -13,13 +13,16 @@ import pyarrow.parquet as pq
 from safe_stepwise.records import identity
 
 ROWS_PER_GROUP = 1_000
-"""Rows of a row group: what a reader who streams has to hold."""
+"""Rows of a row group: what a program that streams the file has in memory."""
 ROWS_PER_FILE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class SplitFiles:
-    """The Parquet files of one split of one config: their names, and their rows and bytes in all."""
+    """The Parquet files of one split of one config: their names, total rows and total bytes.
+
+    ``bytes`` counts the files, ``arrow_bytes`` the uncompressed rows in memory.
+    """
 
     split: str
     rows: int
@@ -28,16 +31,16 @@ class SplitFiles:
     files: tuple[str, ...]
 
 
-Files = dict[str, dict[str, SplitFiles]]
-"""By config, then split."""
+FilesByConfig = dict[str, dict[str, SplitFiles]]
+"""The files of a dataset, by config, then split."""
 
 
 class DatasetWriter:
-    """Writes the Parquet files of some splits of some configs, each config into its folder."""
+    """Writes the Parquet files of ``splits``, pairs (config, split), each config into a folder of its name."""
 
-    def __init__(self, folder: Path, places: Iterable[tuple[str, str]], features: Callable[[str], Any]) -> None:
+    def __init__(self, folder: Path, splits: Iterable[tuple[str, str]], features: Callable[[str], Any]) -> None:
         self._writers = {
-            (config, split): SplitWriter(folder / config, split, features(config)) for config, split in places
+            (config, split): SplitWriter(folder / config, split, features(config)) for config, split in splits
         }
 
     def add(self, config: str, split: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
@@ -45,9 +48,9 @@ class DatasetWriter:
         writer = self._writers[config, split]
         writer.add(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows, schema=writer.schema))
 
-    def close(self) -> Files:
-        """Write the waiting rows of every split, and return the files of all."""
-        files: Files = {}
+    def close(self) -> FilesByConfig:
+        """Write the rows that wait for a full row group, and return the files of all splits."""
+        files: FilesByConfig = {}
         for (config, split), writer in self._writers.items():
             files.setdefault(config, {})[split] = writer.close()
         return files
@@ -56,7 +59,7 @@ class DatasetWriter:
 class SplitWriter:
     """Writes ``SPLIT-NNNNN-of-MMMMM.parquet`` files into a folder, a row group at a time.
 
-    A split without rows has no file, because `load_dataset` cannot open an empty one.
+    ``features`` is a `datasets.Features`. A split without rows has no file: `load_dataset` can't open an empty one.
     """
 
     def __init__(self, folder: Path, split: str, features: Any) -> None:
@@ -69,7 +72,7 @@ class SplitWriter:
         self._arrow_bytes = 0
 
     def add(self, table: pa.Table) -> None:
-        """Append rows; columns that the split does not have are left out."""
+        """Append rows; drop columns that the split does not have."""
         table = table.select(self.schema.names).replace_schema_metadata(self.schema.metadata)
         self._waiting.append(table)
         self._waiting_rows += table.num_rows
@@ -77,7 +80,7 @@ class SplitWriter:
             self._write_group(ROWS_PER_GROUP)
 
     def close(self) -> SplitFiles:
-        """Write the waiting rows, flush to disk, and give the files their final names."""
+        """Write the rows that wait for a full row group, flush to disk, and give the files their final names."""
         if self._waiting_rows:
             self._write_group(self._waiting_rows)
         self._close_file()
@@ -123,36 +126,36 @@ class SplitWriter:
 R = TypeVar("R")
 
 
-def interleave(rows: Sequence[R], seed: int, question: Callable[[R], str]) -> list[R]:
-    """Order rows so that neighbours belong to different questions, as far as that can be.
+def interleave(rows: Sequence[R], seed: int, key: Callable[[R], str]) -> list[R]:
+    """Order rows so that neighbours belong to different questions, as far as that is possible.
 
-    TRL's KTO takes a row's neighbour in its batch for an answer to another question. The rows of each question are
-    spread evenly. Where two of one question still meet, the second changes places with the next row of another
-    question; if there is none, it moves back to the last gap between rows of other questions.
+    ``key`` returns the question of a row. TRL's KTO takes a row's neighbour in its batch for an answer to another
+    question. The rows of each question are spread evenly. If two rows of a question still meet, the second is swapped
+    with the next row of another question; if there is none, it moves back to the last gap between such rows.
 
     >>> interleave(["a1", "a2", "b1", "b2"], 0, lambda row: row[0])
     ['b1', 'a1', 'b2', 'a2']
     """
-    names = list(map(question, rows))
-    sizes, counts = Counter(names), Counter[str]()
-    place: list[tuple[float, int]] = []
-    for number, name in enumerate(names):
+    keys = list(map(key, rows))
+    sizes, counts = Counter(keys), Counter[str]()
+    positions: list[tuple[float, int]] = []
+    for number, name in enumerate(keys):
         share = int(identity([seed, name])[:8], 16) / 2**32  # depends on the question alone
-        place.append(((counts[name] + share) / sizes[name], number))
+        positions.append(((counts[name] + share) / sizes[name], number))
         counts[name] += 1
-    order = [number for _, number in sorted(place)]
+    order = [number for _, number in sorted(positions)]
     for position in range(1, len(order)):
-        name = names[order[position]]
-        if name == names[order[position - 1]]:
-            later = next((n for n in range(position + 1, len(order)) if names[order[n]] != name), None)
+        name = keys[order[position]]
+        if name == keys[order[position - 1]]:
+            later = next((n for n in range(position + 1, len(order)) if keys[order[n]] != name), None)
             if later is not None:
                 order[position], order[later] = order[later], order[position]
             else:
-                order.insert(_gap([names[n] for n in order[:position]], name), order.pop(position))
+                order.insert(_gap([keys[n] for n in order[:position]], name), order.pop(position))
     return [rows[number] for number in order]
 
 
-def _gap(names: Sequence[str], name: str) -> int:
-    """The last position at which a row of that question has no neighbour of it; the end if there is none."""
-    gaps = (n for n in reversed(range(len(names))) if name not in names[max(n - 1, 0) : n + 1])
-    return next(gaps, len(names))
+def _gap(keys: Sequence[str], key: str) -> int:
+    """Return the last position at which a row with ``key`` has no such neighbour; the end if there is none."""
+    gaps = (n for n in reversed(range(len(keys))) if key not in keys[max(n - 1, 0) : n + 1])
+    return next(gaps, len(keys))

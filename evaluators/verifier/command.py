@@ -83,7 +83,7 @@ class Options(ModelOptions):
 
 
 FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
-"""`builders.steps.first.find_steps`."""
+"""`builders.steps.earlier_build.find_steps`."""
 AddAnnotations = Callable[[Sequence[Question], Path], list[Question]]
 """`builders.verified.lookup.annotated`."""
 

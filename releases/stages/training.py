@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
-from builders.steps.first import find_steps
+from builders.steps.earlier_build import find_steps
 from builders.verified.lookup import annotated
 from cards.models import License, license_of_base, model_card, proposer_card
 from evaluators.verifier.command import QUALITY as QUALITY_FILE

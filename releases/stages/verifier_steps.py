@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps import chunks, first, refinement, statistics
+from builders.steps import chunks, earlier_build, refinement, statistics
 from builders.steps.build import MAX_LENGTH, StepsBuild, build
 from builders.steps.model import INJECT, TRAJECTORY, resolve_maker
 from builders.steps.refined import REFINED, STATISTICS, join_refined
@@ -142,7 +142,7 @@ class VerifierSet(Stage[Manifest]):
         if self.entry.refinement is not None and not self.release.options.skip_training:
             plan = replace(plan, refined=self.release.output / names.REPORT / REFINEMENT / REFINED)
         if self.entry.rows_of:
-            plan = replace(plan, **first.read_first(str(plan.verified)).terms)
+            plan = replace(plan, **earlier_build.read_earlier_build(str(plan.verified)).plan_options)
         audit = read_audits(self.release.manifest).get(names.STEPS) if is_own else None
         record = self.build(plan, partial(card, audit=audit))
         key = "verifier-steps" if is_own else f"verifier-steps-{self.name}"

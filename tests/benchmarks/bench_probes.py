@@ -47,7 +47,7 @@ def row_of(row: dict[str, Any]) -> StepRow:
 
 
 def exact(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool) -> list[str]:
-    """As `probes.predicted`, by multinomial logistic regression fitted with lbfgs."""
+    """As `probes.cross_predict`, by multinomial logistic regression fitted with lbfgs."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_predict
@@ -63,12 +63,12 @@ def exact(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], bala
 
 def timed(rows: Sequence[StepRow], predict: Predict) -> tuple[Sequence[probes.Probe], float]:
     """The probes by one way of fitting, and the seconds of processor time that they took."""
-    ours, probes.predicted = probes.predicted, predict
+    ours, probes.cross_predict = probes.cross_predict, predict
     try:
         started = time.process_time()
-        return probes.probed(rows), time.process_time() - started
+        return probes.run_probes(rows), time.process_time() - started
     finally:
-        probes.predicted = ours
+        probes.cross_predict = ours
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--exact", action="store_true", help="beside them lbfgs (minutes)")
     options = parser.parse_args(arguments)
     rows = read(options.folder)
-    ways: dict[str, Predict] = {"ours": probes.predicted}
+    ways: dict[str, Predict] = {"ours": probes.cross_predict}
     if options.exact:
         ways["exact"] = exact
     lines = []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from jsonschema import Draft202012Validator
 
-from builders.steps.replies import read_injection
+from builders.steps.replies import read_step_reply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.feedback import FEEDBACK_SCHEMA, parse_feedback
@@ -201,7 +201,7 @@ def test_the_verdicts_of_the_examples_are_the_checkers() -> None:
         assert data["earlier"] == [*order[: order.index(data["error_type"])]]
         (entry,) = (entry for entry in ERROR_TYPES if entry.name == data["error_type"])
         assert data["definition"] == entry.definition
-        read_injection(json.dumps(reply))
+        read_step_reply(json.dumps(reply))
         found.append(verdict.error_type)
     assert {category(label) for label in found} == {"Correct", "Procedural", "Attribution", "Logical", "Final Answer"}
 

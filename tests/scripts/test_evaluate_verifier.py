@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from builders.steps import first
+from builders.steps import earlier_build
 from builders.verified.lookup import annotated
 from evaluators.verifier import command
 from evaluators.verifier.quality import MEASURES
@@ -481,7 +481,7 @@ def test_a_set_of_the_hub_is_pulled_at_its_commit(
         pulled.update(options, repo=repo)
         return str(built / "safe-verifier-steps")
 
-    monkeypatch.setattr(first, "resolve_commit", lambda _: "c" * 40)
+    monkeypatch.setattr(earlier_build, "resolve_commit", lambda _: "c" * 40)
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
     with MockServer(oracle(gold)) as server:
         options = arguments(built, tmp_path / "out", server.spec, steps="ns/steps@v1.0.0")

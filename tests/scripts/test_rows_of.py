@@ -14,7 +14,7 @@ import pytest
 
 from builders.steps.composition import Candidate
 from builders.steps.contexts import Source
-from builders.steps.first import NO_MATCH, First, read_first
+from builders.steps.earlier_build import NO_MATCH, EarlierBuild, read_earlier_build
 from builders.steps.questions import open_verified
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import UserError
@@ -140,7 +140,7 @@ def test_what_a_weaker_teacher_can_not_make_is_told(
     assert set(lost) <= {row["id"] for row in every}
     number = sum(told["matched"].values())
     assert f"that this teacher made: {number} of {len(every)} (" in output
-    assert "not made, each with its id in refused.jsonl: " in output
+    assert "not made (ids are in refused.jsonl): " in output
     assert f"Redundancy {told['lost']['Redundancy']}" in output
     readme = (tmp_path / "weak" / SET / "README.md").read_text()
     assert f"{number} of its {len(every)} rows" in readme
@@ -189,7 +189,7 @@ def test_ids_come_first_then_positions_then_types() -> None:
         candidate("d", "q", "Redundancy", 2, "refined"),
         candidate("e", "r", "Correct", 1, "ideal"),
     ]
-    first = First("f", None, "0" * 64, {}, {"train": wanted, "test": []})
+    first = EarlierBuild("f", None, "0" * 64, {}, {"train": wanted, "test": []})
     there = [
         candidate("b", "q", "Redundancy", 3, "injected"),  # its very self, not near to "a"
         candidate("x", "q", "Redundancy", 5, "injected"),
@@ -206,11 +206,11 @@ def test_ids_come_first_then_positions_then_types() -> None:
 
 
 def test_it_is_read_as_it_was_written(first: Path) -> None:
-    found = read_first(str(first))
+    found = read_earlier_build(str(first))
     assert found.name == SET
     parts = rows_in(first)
     assert {s: [r.id for r in part] for s, part in found.rows.items()} == {
         s: [r["id"] for r in parts[s]] for s in ("train", "test")
     }
-    assert found.terms["seed"] == SEED
-    assert found.terms["composition"].rows == sum(map(len, parts.values()))
+    assert found.plan_options["seed"] == SEED
+    assert found.plan_options["composition"].rows == sum(map(len, parts.values()))

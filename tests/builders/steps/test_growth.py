@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from builders.steps.replies import ReplyStep, StepRefused, check_sound
-from builders.steps.rewriting import places
+from builders.steps.rewriting import citations_in
 from builders.steps.values import numbers_in, values_in
 from builders.steps.witness import LONGEST_STEP, bears_out
 from safe_stepwise.checking.plans import make_plan
@@ -39,7 +39,7 @@ def sound(text: str) -> None:
             check_sound(CHAIN, (FIRST,), 1, said)
 
 
-@pytest.mark.parametrize("reader", [values_in, numbers_in, places, sound])
+@pytest.mark.parametrize("reader", [values_in, numbers_in, citations_in, sound])
 def test_twice_the_text_takes_twice_the_time(reader: Callable[[str], Any]) -> None:
     assert too_slow(reader) == []
 

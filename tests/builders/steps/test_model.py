@@ -33,7 +33,7 @@ from builders.steps.replies import (
     as_trajectory,
     check_remarks,
     gives_away,
-    read_injection,
+    read_step_reply,
     read_trajectory,
 )
 from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
@@ -461,7 +461,7 @@ def test_a_plan_knows_a_later_result_by_any_passages_title(made: Callable[..., A
 
 def test_a_diagnosis_of_two_errors_is_refused() -> None:
     both = "It is Contradictory, and Unsupported as well."
-    said = read_injection(json.dumps({"step": "", "diagnosis": both, "guidance": "Read on."}))
+    said = read_step_reply(json.dumps({"step": "", "diagnosis": both, "guidance": "Read on."}))
     with pytest.raises(StepRefused, match="two errors at once: the diagnosis names Unsupported"):
         check_remarks(said, "Contradictory", 3, 1)
 
@@ -681,7 +681,7 @@ def test_a_model_that_obeys_them_gives_no_row(made: Callable[..., Any]) -> None:
 
 
 def test_marks_of_chat_templates_in_remarks_are_broken_up() -> None:
-    said = read_injection('{"step": "x", "diagnosis": "a <|im_end|> b", "guidance": "\\ud800"}')
+    said = read_step_reply('{"step": "x", "diagnosis": "a <|im_end|> b", "guidance": "\\ud800"}')
     assert said.diagnosis == "a < |im_end|> b"
     said.guidance.encode()
 
@@ -704,7 +704,7 @@ def test_any_reply_is_read_or_refused(text: str) -> None:
         steps = as_trajectory(written)
         assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     with suppress(UnreadableReply, StepRefused):
-        format_step(as_step(read_injection(text).step, 1))
+        format_step(as_step(read_step_reply(text).step, 1))
 
 
 @settings(max_examples=sizes.examples(80), deadline=None)

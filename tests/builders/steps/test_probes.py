@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from builders.steps.probes import EVIDENCE, FOLDS, KINDS, predicted, probed
+from builders.steps.probes import EVIDENCE, FOLDS, PROBE_KINDS, cross_predict, run_probes
 from builders.steps.rows import StepRow
 from safe_stepwise.records import Feedback, Question, Step
 
@@ -35,23 +35,23 @@ def rows(number: int, giveaway: bool, before: bool = False) -> list[StepRow]:
 
 
 def test_a_giveaway_is_found() -> None:
-    for probe in probed(rows(400, giveaway=True)):
+    for probe in run_probes(rows(400, giveaway=True)):
         assert probe.score is not None
         assert probe.score > 0.98
-        assert probe.is_above
+        assert probe.exceeds_aim
         assert set(probe.recall) == set(EVIDENCE)
 
 
 def test_without_one_nothing_is_found() -> None:
-    for probe in probed(rows(400, giveaway=False)):
+    for probe in run_probes(rows(400, giveaway=False)):
         assert probe.score is not None
         assert probe.majority is not None
         assert abs(probe.score - probe.majority) < 0.08
-        assert not probe.is_above
+        assert not probe.exceeds_aim
 
 
 def test_a_giveaway_in_the_steps_before_is_found_by_the_probe_that_sees_them() -> None:
-    alone, both, _ = probed(rows(400, giveaway=True, before=True))
+    alone, both, _ = run_probes(rows(400, giveaway=True, before=True))
     assert alone.score is not None
     assert both.score is not None
     assert alone.score < 0.4
@@ -65,18 +65,18 @@ def test_questions_are_never_parted() -> None:
     for n in range(150):
         label = rng.choice(EVIDENCE)
         made += [row(n, f"word{n} {' '.join(rng.choices(WORDS, k=4))}", label) for _ in range(3)]
-    score = probed(made)[0].score
+    score = run_probes(made)[0].score
     assert score is not None
     assert score < 0.45
 
 
 def test_equal_rows_give_equal_figures_in_any_order() -> None:
     made = rows(120, giveaway=False)
-    assert probed(made) == probed(made) == probed(made[::-1])
+    assert run_probes(made) == run_probes(made) == run_probes(made[::-1])
 
 
 def test_the_balanced_one_is_the_mean_of_recalls() -> None:
-    probe = probed(rows(200, giveaway=False))[2]
+    probe = run_probes(rows(200, giveaway=False))[2]
     assert probe.score == pytest.approx(sum(probe.recall.values()) / 4, abs=1e-3)
     assert probe.majority == 0.25
     assert probe.measure == "balanced accuracy"
@@ -84,27 +84,27 @@ def test_the_balanced_one_is_the_mean_of_recalls() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 4, 7, 30])
 def test_few_rows_are_no_fault(number: int) -> None:
-    for probe in probed(rows(number, giveaway=True)):
+    for probe in run_probes(rows(number, giveaway=True)):
         assert probe.rows == number
         assert probe.score is None or 0 <= probe.score <= 1
         if number < 4:  # of one question
             assert probe.score is None
-            assert not probe.is_above
-    some = probed(rows(30, giveaway=True))
+            assert not probe.exceeds_aim
+    some = run_probes(rows(30, giveaway=True))
     assert all(probe.score is not None for probe in some)
 
 
 def test_a_label_of_one_question_is_never_guessed() -> None:
     made = [row(0, "so it is", "Correct"), row(1, "so it is", "Off-topic")]
-    assert predicted([r.step.text for r in made], ["a", "b"], ["0", "1"], False) == ["b", "a"]
-    assert probed(made)[0].score == 0.0
+    assert cross_predict([r.step.text for r in made], ["a", "b"], ["0", "1"], False) == ["b", "a"]
+    assert run_probes(made)[0].score == 0.0
 
 
 def test_one_label_is_no_task() -> None:
-    probe = probed([row(n, "so it is", "Correct") for n in range(20)])[0]
+    probe = run_probes([row(n, "so it is", "Correct") for n in range(20)])[0]
     assert (probe.score, probe.majority, probe.recall) == (None, 1.0, {})
 
 
 def test_aims_are_those_of_the_design() -> None:
-    assert [(kind.aim, kind.balanced) for kind in KINDS] == [(0.5, False), (0.62, False), (0.4, True)]
+    assert [(kind.aim, kind.balanced) for kind in PROBE_KINDS] == [(0.5, False), (0.62, False), (0.4, True)]
     assert FOLDS == 5

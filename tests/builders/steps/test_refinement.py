@@ -27,7 +27,7 @@ from builders.steps.refinement import (
     summary,
 )
 from builders.steps.rows import StepRow
-from builders.steps.values import FAMILIES
+from builders.steps.values import WEAKNESSES
 from builders.steps.witness import bears_out
 from builders.verified import features
 from safe_stepwise.checking.checker import Checker
@@ -117,7 +117,7 @@ def test_rows_have_the_checkers_label(mined: tuple[Path, Record], verified: Path
 
 def test_rows_are_spread_over_the_weaknesses(mined: tuple[Path, Record]) -> None:
     found = mined[1]
-    assert [f["name"] for f in found["families"]] == list(FAMILIES)
+    assert [f["name"] for f in found["families"]] == list(WEAKNESSES)
     assert sum(f["disagreements"] for f in found["families"]) == found["disagreements"]
     assert sum(f["rows"] for f in found["families"]) == found["rows"]
     most = max(f["rows"] for f in found["families"])

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from builders.steps.questions import open_verified
 from builders.steps.replies import ReplyStep, StepRefused
 from builders.steps.rewriting import (
-    ELSEWHERE,
-    REAL,
+    CONTEXT_CHANGED,
+    GENERATED_STEP,
     UNCHANGED,
     Rewriter,
     check_rewording,
     checkers_of,
-    places,
+    citations_in,
     rewriting_request,
 )
 from builders.steps.rows import StepRow
@@ -131,8 +131,8 @@ def test_an_answer_stays_to_the_letter() -> None:
 
 
 def test_places_of_lists() -> None:
-    assert places("Steps 1, 2 and 3") == places("Step 3, Step 1, Step 2")
-    assert places("Passage 1 and Step 2") != places("Passage 2 and Step 1")
+    assert citations_in("Steps 1, 2 and 3") == citations_in("Step 3, Step 1, Step 2")
+    assert citations_in("Passage 1 and Step 2") != citations_in("Passage 2 and Step 1")
 
 
 def test_the_request_holds_the_row_and_no_passage() -> None:
@@ -187,7 +187,7 @@ def test_rows_come_back_in_their_order_and_are_counted(reword: Callable[..., Any
     assert [made[n] for n in (1, 3, 4)] == [chosen[n] for n in (1, 3, 4)]
     assert made[0].feedback.diagnosis == "Passage 1 states this of Ors Velt, as one can see."
     assert made[2].teacher.startswith("annotations, reworded by openai:mock prompts ")
-    assert (told["rows"], told["reworded"], told["kept"]) == (5, 2, {REAL: 1, ELSEWHERE: 2})
+    assert (told["rows"], told["reworded"], told["kept"]) == (5, 2, {GENERATED_STEP: 1, CONTEXT_CHANGED: 2})
 
 
 def test_two_rows_never_become_one(reword: Callable[..., Any]) -> None:
@@ -248,7 +248,7 @@ def test_any_rewording_is_kept_whole_or_refused(step: str, diagnosis: str, guida
         found = CHECKER.check((), made.step)
         assert found is not None
         assert found.error_type == "Contradictory"
-        assert places(made.step.text) == places(WRONG.text)
+        assert citations_in(made.step.text) == citations_in(WRONG.text)
 
 
 # -------------------------------------------------------------------------------------- the command
@@ -300,7 +300,7 @@ def test_chosen_rows_are_reworded_and_all_is_said(
     assert teachers == {"annotations": 60 - told["reworded"], told["teacher"]: told["reworded"]}
     assert told["reworded"] > 20, told
     # A row that was not chosen is not asked about, nor one that cannot be checked again.
-    assert requests == 60 - told["kept"].get(ELSEWHERE, 0)
+    assert requests == 60 - told["kept"].get(CONTEXT_CHANGED, 0)
     before = {row["id"]: row for row in steps_of(plain)}
     assert {row["id"] for row in made} == set(before)  # here the steps stay, and ids with them
     for row in made:

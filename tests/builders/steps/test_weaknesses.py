@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from builders.steps.refinement import alike, family_of
-from builders.steps.values import FAMILIES
+from builders.steps.values import WEAKNESSES
 from safe_stepwise.checking.plans import Item, Plan
 from safe_stepwise.methods.loop import UNREAD
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
@@ -76,8 +76,8 @@ def test_no_pair_of_labels_is_without_a_weakness_and_no_weakness_without_a_pair(
         for text in ("Dune Rain (novel) is long.", "Oru is a town."):
             pairs = [pair for pair in product((*labels, UNREAD), labels) if pair[0] != pair[1]]
             found.update(family(*pair, text, kind, plan) for pair in pairs)
-    assert set(found) == set(FAMILIES)
-    assert len(FAMILIES) == 14
+    assert set(found) == set(WEAKNESSES)
+    assert len(WEAKNESSES) == 14
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from builders.benchmarks.sources import RawRow
 from builders.synthetic import parse_spec
 from builders.verified import chunks
-from builders.verified.chunks import Chunk, shard_schema
+from builders.verified.chunks import VerificationChunk, shard_schema
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.work.rejects import RowsSummary
@@ -69,13 +69,13 @@ def raw(number: int, content: object) -> RawRow:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Chunk:
+def job(tmp_path: Path) -> VerificationChunk:
     schema = shard_schema()
     rows = tuple(raw(n, hotpot_row(n)) for n in range(1, 4))
-    return Chunk("hotpotqa", "train", 0, rows, tmp_path, SilentTeacher, schema)
+    return VerificationChunk("hotpotqa", "train", 0, rows, tmp_path, SilentTeacher, schema)
 
 
-def test_a_chunk_is_processed_once(job: Chunk) -> None:
+def test_a_chunk_is_processed_once(job: VerificationChunk) -> None:
     SilentTeacher.asked = 0
     first, again = process(job), process(job)
     assert (first.cached, again.cached) == (False, True)
@@ -86,7 +86,7 @@ def test_a_chunk_is_processed_once(job: Chunk) -> None:
     assert [path.name for path in job.folder.iterdir()] == [first.path.name]
 
 
-def test_a_torn_shard_is_made_again(job: Chunk) -> None:
+def test_a_torn_shard_is_made_again(job: VerificationChunk) -> None:
     shard = process(job)
     whole = shard.path.read_bytes()
     shard.path.write_bytes(whole[: len(whole) // 2])
@@ -105,17 +105,17 @@ def test_a_torn_shard_is_made_again(job: Chunk) -> None:
         {"rows": (raw(7, hotpot_row(1)), raw(2, hotpot_row(2)), raw(3, hotpot_row(3)))},
     ],
 )
-def test_everything_that_matters_is_in_the_name(job: Chunk, change: dict[str, object]) -> None:
+def test_everything_that_matters_is_in_the_name(job: VerificationChunk, change: dict[str, object]) -> None:
     assert replace(job, **change).path != job.path  # type: ignore[arg-type]
 
 
-def test_changed_code_makes_other_shards(job: Chunk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_code_makes_other_shards(job: VerificationChunk, monkeypatch: pytest.MonkeyPatch) -> None:
     before = job.path
     monkeypatch.setattr(chunks, "code_digest", lambda *modules: "another")
     assert job.path != before
 
 
-def test_bad_rows_are_rejects_with_reason(job: Chunk) -> None:
+def test_bad_rows_are_rejects_with_reason(job: VerificationChunk) -> None:
     broken = hotpot_row(2)
     del broken["answer"]
     half = '{"_id": "h4", "question": "\\ud83d"}'
@@ -136,29 +136,31 @@ def test_bad_rows_are_rejects_with_reason(job: Chunk) -> None:
     assert again.summary.rejects == shard.summary.rejects
 
 
-def test_a_chunk_may_be_all_rejects(job: Chunk) -> None:
+def test_a_chunk_may_be_all_rejects(job: VerificationChunk) -> None:
     shard = process(replace(job, rows=(raw(1, "[]"),)))
     assert (shard.summary.ids, len(shard.summary.rejects)) == ((), 1)
     assert read_shard(shard.path).num_rows == 0
 
 
-def test_a_fault_names_the_row_and_leaves_no_shard(job: Chunk) -> None:
+def test_a_fault_names_the_row_and_leaves_no_shard(job: VerificationChunk) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         process(replace(job, teacher=BrokenTeacher))
     assert "'h1'" in caught.value.__notes__[0]
     assert list(job.folder.iterdir()) == []
 
 
-def run(jobs: Iterable[Chunk], workers: int) -> Generator[tuple[Chunk, Shard[RowsSummary]], None, None]:
+def run(
+    jobs: Iterable[VerificationChunk], workers: int
+) -> Generator[tuple[VerificationChunk, Shard[RowsSummary]], None, None]:
     return run_in_order(process, jobs, workers=workers, is_cpu_bound=True)
 
 
-def synthetic_jobs(job: Chunk) -> list[Chunk]:
+def synthetic_jobs(job: VerificationChunk) -> list[VerificationChunk]:
     made = {"benchmark": "synthetic", "rows": (), "spec": SPEC, "generated": 10}
     return [replace(job, start=start, **made) for start in range(0, 60, 10)]  # type: ignore[arg-type]
 
 
-def test_results_come_in_order_for_any_number_of_workers(job: Chunk, tmp_path: Path) -> None:
+def test_results_come_in_order_for_any_number_of_workers(job: VerificationChunk, tmp_path: Path) -> None:
     contents = []
     for workers in (1, 3):
         folder = tmp_path / str(workers)
@@ -170,7 +172,7 @@ def test_results_come_in_order_for_any_number_of_workers(job: Chunk, tmp_path: P
     assert contents[0] == contents[1]
 
 
-def test_a_stopped_run_keeps_what_is_finished(job: Chunk) -> None:
+def test_a_stopped_run_keeps_what_is_finished(job: VerificationChunk) -> None:
     results = run(iter(synthetic_jobs(job)), workers=1)
     next(results)
     next(results)
@@ -179,7 +181,7 @@ def test_a_stopped_run_keeps_what_is_finished(job: Chunk) -> None:
     assert [shard.cached for _, shard in again] == [True, True, False, False, False, False]
 
 
-def test_jobs_are_drawn_only_a_few_ahead(job: Chunk) -> None:
+def test_jobs_are_drawn_only_a_few_ahead(job: VerificationChunk) -> None:
     drawn = 0
 
     def counted() -> object:

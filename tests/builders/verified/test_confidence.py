@@ -17,7 +17,7 @@ from datasets import load_dataset
 from builders.steps.questions import open_verified
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.build import build, describe_replaced, summary
-from builders.verified.chunks import Chunk
+from builders.verified.chunks import VerificationChunk
 from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.teachers import Proposal, TeacherError
@@ -213,9 +213,9 @@ def test_a_build_counts_no_noise_that_is_less_sure(plan: Build) -> None:
 def test_a_stopped_build_does_not_go_on_with_labels_of_another_value(
     plan: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs: list[Chunk] = []
-    make = Chunk.make
-    monkeypatch.setattr(Chunk, "make", lambda job: jobs.append(job) or make(job))
+    jobs: list[VerificationChunk] = []
+    make = VerificationChunk.make
+    monkeypatch.setattr(VerificationChunk, "make", lambda job: jobs.append(job) or make(job))
     build(replace(plan, keep_work=True), CARDS)
     build(replace(plan, keep_work=True), CARDS)
     assert len(jobs) == 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.steps.replies import read_injection, read_trajectory
+from builders.steps.replies import read_step_reply, read_trajectory
 from builders.verified.teachers.replies import UnreadableReply, read_path
 from safe_stepwise import prompts
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
@@ -166,7 +166,7 @@ STEPS = json.dumps({"plan": [], "steps": [STEP, "Step 2: ####ANSWER: Vel (Final 
 
 
 def test_a_teachers_reply_that_is_only_quoted_cannot_be_read() -> None:
-    for read, whole in ((read_path, PATH), (read_injection, INJECTED), (read_trajectory, STEPS)):
+    for read, whole in ((read_path, PATH), (read_step_reply, INJECTED), (read_trajectory, STEPS)):
         read(whole, "Oru lies on the Vel.")
         for form in (whole, json.dumps(whole), f"```{whole}```", whole.upper()):
             data = prompts.quoted(f"Oru. {form} So it is.")

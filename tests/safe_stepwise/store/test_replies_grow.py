@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.steps.replies import StepRefused, as_step, read_injection, read_trajectory
+from builders.steps.replies import StepRefused, as_step, read_step_reply, read_trajectory
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.loop import read_answer
@@ -48,7 +48,7 @@ READERS: dict[str, tuple[Reader, tuple[type[Exception], ...]]] = {
     "groups": (read_groups, (UnreadableReply,)),
     "path": (lambda text: read_path(text, text), (UnreadableReply,)),
     "trajectory": (lambda text: read_trajectory(text, text), (UnreadableReply,)),
-    "injection": (lambda text: read_injection(text, text), (UnreadableReply, StepRefused)),
+    "injection": (lambda text: read_step_reply(text, text), (UnreadableReply, StepRefused)),
     "step": (parse_step, (StepError,)),
     "step between head and tag": (lambda text: parse_step(f"Step 1: {text} (Logical)"), (StepError,)),
     "final step": (lambda text: parse_step(f"Step 1: {text} (Final Answer)"), (StepError,)),
@@ -237,7 +237,7 @@ def check(text: str, data: str) -> None:
         "judge": lambda: read_verdict(text, [data]),
         "path": lambda: read_path(text, data),
         "trajectory": lambda: read_trajectory(text, data),
-        "injection": lambda: read_injection(text, data),
+        "injection": lambda: read_step_reply(text, data),
     }
     for name, (read, errors) in READERS.items():
         with catching(errors) as caught:

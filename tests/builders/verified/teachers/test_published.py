@@ -21,7 +21,7 @@ from builders.steps.model import resolve_maker
 from builders.synthetic import generate, parse_spec
 from builders.verified import chunks
 from builders.verified.build import build, describe_replaced, summary
-from builders.verified.chunks import Chunk
+from builders.verified.chunks import VerificationChunk
 from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.statistics import Listed, ListUse, Statistics
@@ -219,9 +219,9 @@ def test_builds_of_one_folder_keep_each_others_lines(tmp_path: Path) -> None:
 
 
 def test_other_lists_make_other_shards_and_the_same_ones_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs: list[Chunk] = []
-    make = Chunk.make
-    monkeypatch.setattr(Chunk, "make", lambda job: jobs.append(job) or make(job))
+    jobs: list[VerificationChunk] = []
+    make = VerificationChunk.make
+    monkeypatch.setattr(VerificationChunk, "make", lambda job: jobs.append(job) or make(job))
     file = list_of(tmp_path, [ROWS[0].question])
     plan = replace(plan_of(tmp_path, file), keep_work=True)
     build(plan, CARDS)
