@@ -1,6 +1,7 @@
-"""Dataset cards: README (and figures) of a dataset, from nothing but its build's statistics.
+"""Dataset cards: the README (and pictures) of a dataset, from nothing but the statistics of its builds.
 
-A card that lacks a figure raises ``KeyError``.
+A *build* makes the verified questions of one split of a benchmark, and writes a record: the *statistics*. Records of
+other datasets have those of their builds under ``verified``. A record that lacks a figure raises ``KeyError``.
 """
 
 import math
@@ -23,47 +24,52 @@ from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 ANNOTATIONS = "annotations"
-FULL = {("hotpotqa", "validation"): 7_405, ("musique", "train"): 19_938, ("musique", "validation"): 2_417}
+"""The name of the teacher that reads a benchmark's annotations instead of calling a model."""
+FULL_SPLITS = {("hotpotqa", "validation"): 7_405, ("musique", "train"): 19_938, ("musique", "validation"): 2_417}
 """The questions of a split, by benchmark and split, where the papers' tables have fewer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
-    """The scores of people who judged a sample, as `audit_labels score` writes them, and their file."""
+class AuditScores:
+    """People's judgements of a sample of rows."""
 
     file: str
+    """The name of the file of scores."""
     sha256: str
     scores: Record
+    """The content of the file, as `audit_labels score` writes it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """One config of a dataset: (split, rows) for each split that has rows."""
+class DatasetConfig:
+    """One config of a dataset."""
 
     name: str
     splits: tuple[tuple[str, int], ...]
+    """The name and the number of rows of each split that has rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetCard:
-    """The fields of any dataset's README."""
+    """The fields that every dataset's README has; templates see it as ``card``."""
 
     dataset: str
     version: str
     rows: int
     builds: Sequence[Record]
-    """The records of the builds (each a benchmark's split) of verified questions in it."""
-    configs: tuple[Config, ...]
+    """The records of the builds whose questions are in the dataset."""
+    configs: tuple[DatasetConfig, ...]
     dataset_info: Sequence[Record]
+    """The Hub's entries ``dataset_info`` of the header, one for each config."""
 
     @property
     def sources(self) -> tuple[Record, ...]:
-        """The builds that describe its source benchmarks."""
+        """One build of each source benchmark, as `sources_of` returns them."""
         return sources_of(self.builds)
 
     @property
     def licenses(self) -> list[str]:
-        """The licences of the sources."""
+        """The sources' licences, as ids of the Hub."""
         return licenses_of(self.builds)
 
     @property
@@ -73,13 +79,13 @@ class DatasetCard:
 
     @property
     def synthetic(self) -> bool:
-        """Whether nothing in it is from a real benchmark."""
+        """Whether all questions are made up, and none is from a real benchmark."""
         return all(build["source"]["synthetic"] for build in self.builds)
 
     def readme(self, template: str, tasks: list[str], default: str | None = None, **values: Any) -> str:
-        """Return the YAML header, then the template with this ``card`` and the further values.
+        """Render and return the README: the YAML header, then the template with this ``card`` and ``values``.
 
-        ``default`` is the config that `load_dataset` opens by default.
+        ``tasks`` are the Hub's task categories, ``default`` is the config that `load_dataset` opens by default.
         """
         return add_header(self._metadata(tasks, default), fill(template, card=self, **values))
 
@@ -122,7 +128,7 @@ def size_category(rows: int) -> str:
 
 
 def sources_of(builds: Sequence[Record]) -> tuple[Record, ...]:
-    """Return one build of each benchmark, which has licence, home page and citation of its source."""
+    """Return the last build of each benchmark, which has the licence, home page and citation of its source."""
     return tuple({build["benchmark"]: build for build in builds}.values())
 
 
@@ -131,23 +137,26 @@ def licenses_of(builds: Sequence[Record]) -> list[str]:
     return sorted({build["license"] for build in builds})
 
 
-def configs_of_builds(dataset: str, statistics: Sequence[Record]) -> tuple[Config, ...]:
-    """Return every config of a dataset of verified questions that has rows, with its non-empty splits."""
+def configs_of_builds(dataset: str, statistics: Sequence[Record]) -> tuple[DatasetConfig, ...]:
+    """Return the configs with rows of a dataset of verified questions, sorted by name.
+
+    ``statistics`` are the builds' records.
+    """
     splits: dict[str, list[tuple[str, int]]] = {}
     for build in statistics:
         for name, files in build["files"][dataset].items():
             if files["rows"]:
                 splits.setdefault(name, []).append((files["split"], files["rows"]))
-    return tuple(Config(name, tuple(split_rows)) for name, split_rows in sorted(splits.items()))
+    return tuple(DatasetConfig(name, tuple(split_rows)) for name, split_rows in sorted(splits.items()))
 
 
-def configs_of(files: Mapping[str, Mapping[str, Record]], default: str = "") -> tuple[Config, ...]:
-    """Return every config of another dataset that has rows, the default first; ``files`` is from its statistics."""
+def configs_of(files: Mapping[str, Mapping[str, Record]], default: str = "") -> tuple[DatasetConfig, ...]:
+    """Return the configs with rows of a dataset whose record has these ``files``, the ``default`` first."""
     configs = []
     for name in sorted(files, key=lambda name: (name != default, name.startswith(names.MISSING), name)):
         rows = {split: file["rows"] for split, file in files[name].items()}
         counts = ((split, rows.get(split)) for split in (names.TRAIN, names.VALIDATION, names.TEST))
-        configs.append(Config(name, tuple((split, count) for split, count in counts if count)))
+        configs.append(DatasetConfig(name, tuple((split, count) for split, count in counts if count)))
     return tuple(config for config in configs if config.splits)
 
 
@@ -159,13 +168,13 @@ def card_of_builds(
     tasks: list[str],
     statistics: Sequence[Record],
     dataset_info: Sequence[Record],
-    audit: Audit | None = None,
+    audit: AuditScores | None = None,
 ) -> str:
-    """Write the README of a dataset that consists of these builds, all of one version.
+    """Render and return the README of a dataset of verified questions or their labels, with the Hub's ``tasks``.
 
-    ``statistics`` are the builds' records as ``statistics/*.json`` hold them, ``dataset_info`` the
-    Hub's entries of that name, one a config; ``audit`` has the scores of people who judged labels,
-    if any. Raises ``KeyError`` for a figure that is missing.
+    ``statistics`` are the builds' records from ``statistics/*.json``, all of one version; ``dataset_info`` are the
+    Hub's entries of that name, one for each config; ``audit`` has people's judgements of labels, None without any.
+    Raises ``KeyError`` for a figure that is missing.
     """
     (version,) = {build["version"] for build in statistics}
     rows = sum(build["rows"] - build["rejected"] for build in statistics)
@@ -176,7 +185,7 @@ def card_of_builds(
         f"{dataset.removeprefix('safe-').replace('-', '_')}.md.jinja",
         tasks,
         noise_types=NOISE_TYPES,
-        teachers={_sort_of_teacher(build) for build in statistics},
+        teachers={_teacher_type(build) for build in statistics},
         known=[build for build in statistics if build.get("known")],
         unknown=[b for b in statistics if not b.get("known") and not b.get("listed")],
         listed=[build for build in statistics if build.get("listed")],
@@ -194,16 +203,16 @@ def card_of_builds(
 verified_multihop = partial(card_of_builds, names.VERIFIED, ["question-answering"])
 noise_labels = partial(card_of_builds, names.NOISE_LABELS, ["question-answering", "text-classification"])
 CARDS = {names.VERIFIED: verified_multihop, names.NOISE_LABELS: noise_labels}
-"""The function that writes the card of each dataset of verified questions."""
+"""The functions that render the cards, by dataset: `card_of_builds` without its first two parameters."""
 
 
 def read_measured() -> dict[str, Record]:
-    """Read how labels by annotations agree with published ones, by benchmark (``measured.yaml``)."""
+    """Read ``measured.yaml``: how labels by annotations agree with published labels, by benchmark."""
     by_benchmark = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
     return {name: {"weak": "", **figures} for name, figures in by_benchmark.items()}
 
 
-def _sort_of_teacher(build: Record) -> str:
+def _teacher_type(build: Record) -> str:
     if build["teacher"] == ANNOTATIONS:
         return ANNOTATIONS
     if build.get("listed"):
@@ -212,7 +221,7 @@ def _sort_of_teacher(build: Record) -> str:
 
 
 def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
-    """Return the libraries' versions by name; all versions of a library that changed between builds."""
+    """Return the version of each library; a text such as ``1.0 and 1.1`` if builds had different versions."""
     by_library: dict[str, set[str]] = {}
     for build in statistics:
         for name, version in build["libraries"].items():
@@ -221,9 +230,11 @@ def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
 
 
 def noise_ratios(builds: Sequence[Record]) -> list[Record]:
-    """Compute the noise among the judged rows of each build, beside the papers' figures of its split.
+    """Compute each build's share of noise, for a table beside the papers' figures of its split.
 
-    ``percent`` is None without judged rows, ``full`` the questions of the split, if the tables have fewer.
+    Each row has the ``build``, the number of ``judged`` rows, of ``noise`` rows, and ``percent`` (None without judged
+    rows). ``printed`` are the papers' rows of the split, ``tables`` names their tables, and ``full`` is the number of
+    questions in the split if the papers' tables have fewer, else None.
     """
     rows: list[Record] = []
     for build in builds:
@@ -233,15 +244,15 @@ def noise_ratios(builds: Sequence[Record]) -> list[Record]:
         published_rows = [row for row in published().noise_ratios if (row.benchmark, row.split) == split]
         ratio = {"judged": judged, "noise": noise, "percent": 100 * noise / judged if judged else None}
         tables = " and ".join(f"{PAPERS[row.paper]}, Table {row.table}" for row in published_rows)
-        full = FULL.get(split) if published_rows else None
+        full = FULL_SPLITS.get(split) if published_rows else None
         rows.append({"build": build, **ratio, "printed": published_rows, "tables": tables, "full": full})
     return rows
 
 
 def example_rows(builds: Sequence[Record], number: int = 3) -> list[Record]:
-    """Return example rows of noise from the builds, each with its benchmark and split.
+    """Return at most ``number`` example rows of noise from the builds, each with its benchmark and split.
 
-    One of each type comes first, in the order of the types, and the builds take turns.
+    One row of each type comes first, in the order of the types, and the builds take turns.
     """
     rows_by_type: dict[str, list[Record]] = {noise: [] for noise in NOISE_TYPES}
     for build in builds:
@@ -249,17 +260,22 @@ def example_rows(builds: Sequence[Record], number: int = 3) -> list[Record]:
             row = {"benchmark": build["benchmark"], "split": build["split"], **row}
             rows_by_type[row["noise_type"]].append(row)
     groups = [rows for rows in rows_by_type.values() if rows]
-    # Each type starts one place further on, so that no build has all the first rows.
+    # Each type starts at a later row than the type before it, so that no build has all the first rows.
     rotated = [rows[n % len(rows) :] + rows[: n % len(rows)] for n, rows in enumerate(groups)]
     return [row for rows in zip_longest(*rotated) for row in rows if row][:number]
 
 
-# The other datasets: each function makes README.md, and figures if it has any, by file name. ``statistics`` is the
-# record that the dataset's one file of ``statistics/`` holds.
+# The other datasets: each function returns the bytes of README.md, and of pictures if it has any, by file name.
+# ``statistics`` is the record in the dataset's only file of ``statistics/``.
 
 
-def verifier_steps(statistics: Record, dataset_info: Sequence[Record], audit: Audit | None = None) -> dict[str, bytes]:
-    """Make README.md of ``safe-verifier-steps`` and its images; ``audit`` is of people who judged its rows."""
+def verifier_steps(
+    statistics: Record, dataset_info: Sequence[Record], audit: AuditScores | None = None
+) -> dict[str, bytes]:
+    """Render README.md of ``safe-verifier-steps`` and its two pictures; return their bytes by file name.
+
+    ``audit`` has people's judgements of its rows, None if there are none.
+    """
     counts = {e.name: [by_type.get(e.name, {}) for by_type in statistics["types"].values()] for e in TAXONOMY}
     types = {name: by_benchmark for name, by_benchmark in counts.items() if any(by_benchmark)}
     rows = {name: sum(sum(splits.values()) for splits in by_benchmark) for name, by_benchmark in types.items()}
@@ -281,7 +297,7 @@ def verifier_steps(statistics: Record, dataset_info: Sequence[Record], audit: Au
 
 
 def path_probe(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes]:
-    """Make README.md of ``safe-path-probe``."""
+    """Render README.md of ``safe-path-probe``; return its bytes by file name."""
     by_form = _accuracy_by_form(statistics["marked"])
     page = "path_probe.md.jinja"
     readme = _readme(names.PATH_PROBE, statistics, dataset_info, page, default=names.PROBED, by_form=by_form)
@@ -298,7 +314,10 @@ def _readme(
 
 
 def _accuracy_by_form(marked: Mapping[str, Record]) -> float | None:
-    """Return the balanced accuracy of judging by a path's form alone; None where a label has no rows."""
+    """Return the balanced accuracy (0 to 1) of judging by a path's form alone; None if a label has no rows.
+
+    ``marked`` has, for ``valid`` and each kind of wrong path, the number of rows and of `marked` ones.
+    """
     valid = marked.get("valid", {"rows": 0, "marked": 0})
     wrong = [counts for kind, counts in marked.items() if kind != "valid"]
     rows = sum(counts["rows"] for counts in wrong)
@@ -309,7 +328,7 @@ def _accuracy_by_form(marked: Mapping[str, Record]) -> float | None:
 
 
 def paths(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes]:
-    """Make README.md of a set of relation paths."""
+    """Render README.md of a set of relation paths; return its bytes by file name."""
     builds = [{**statistics, "source": source} for source in statistics["sources"]]
     configs = configs_of(statistics["files"])
     rows = sum(rows for _, rows in next(c.splits for c in configs if c.name == names.PATHS))
@@ -323,16 +342,16 @@ ORIGIN_COLORS = {IDEAL: "#bbbbbb", INJECTED: "#4477aa", REFINED: "#ee7733"}
 
 
 def types_bars(types: Mapping[str, int]) -> bytes:
-    """Draw a bar for each error type, coloured by category; ``types`` has rows by type."""
+    """Draw a bar for each error type, coloured by category; return the PNG. ``types`` has the rows of each type."""
     counts = [(e.name, types[e.name]) for e in TAXONOMY if types.get(e.name)]
     counts.sort(key=lambda item: CATEGORIES.index(category(item[0])))
     total = sum(number for _, number in counts)
 
     def draw(axes: Any) -> None:
         for kind in dict.fromkeys(category(name) for name, _ in counts):
-            places = [n for n, (name, _) in enumerate(counts) if category(name) == kind]
-            rows = [counts[n][1] for n in places]
-            axes.barh(places, rows, 0.75, color=COLORS[kind], label=f"{kind}: {sum(rows):,}")
+            heights = [n for n, (name, _) in enumerate(counts) if category(name) == kind]
+            rows = [counts[n][1] for n in heights]
+            axes.barh(heights, rows, 0.75, color=COLORS[kind], label=f"{kind}: {sum(rows):,}")
         for n, (_, number) in enumerate(counts):
             share = f" {number:,} ({100 * number / total:.1f}%)"
             axes.text(number, n, share, va="center", fontsize=8)
@@ -348,7 +367,10 @@ def types_bars(types: Mapping[str, int]) -> bytes:
 
 
 def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:
-    """Draw rows by a step's position, stacked by origin; ``positions`` has counts by origin for each."""
+    """Draw the rows by position of the step, stacked by origin; return the PNG.
+
+    ``positions`` has the number of rows by position (from 1 on, as text) and origin.
+    """
     numbers = sorted(map(int, positions))
 
     def draw(axes: Any) -> None:

@@ -1,9 +1,9 @@
-"""Model cards: README of a verifier, of a generator, and of a proposer of relation paths.
+"""Model cards: the README of a verifier, of a generator, and of a proposer of relation paths.
 
 Their figures come from ``training.json`` and ``adapter_config.json`` (as ``scripts.train_verifier``,
-``train_generator`` and ``train_paths`` write them), ``verifier_quality.json``
-(``scripts.evaluate_verifier``), ``results.json`` of the release's evaluations and the statistics of
-the set that was learnt. A figure that one of them lacks is an error, never a guess.
+``train_generator`` and ``train_paths`` write them), ``verifier_quality.json`` (``scripts.evaluate_verifier``),
+``results.json`` of the release's evaluations, and the statistics of the set on which the model was trained. A figure
+that one of them lacks is an error, never a guess.
 """
 
 import re
@@ -22,7 +22,7 @@ from safe_stepwise.store import names
 from safe_stepwise.store.agreement import MEASURES, title_of
 
 _SPDX = frozenset(("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"))
-"""The SPDX ids of packages that are ids of the Hub in lower case."""
+"""Licences whose SPDX id, in lower case, is the Hub's id."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _UNFILTERED: Record = {
@@ -35,20 +35,22 @@ _UNFILTERED: Record = {
     "twins": True,
 }
 """Filters of a verifier's recipe that leave nothing out."""
-_ALL_PATHS: Record = {"negatives": [], "paths": None, "rows": None}  # the same for a proposer's recipe
+_ALL_PATHS: Record = {"negatives": [], "paths": None, "rows": None}
+"""Filters of a proposer's recipe that leave nothing out."""
 
 
 @dataclass(frozen=True, slots=True)
 class License:
-    """The base model's licence: a Hub licence id, and its source.
-
-    ``name`` and ``link`` are those of a licence that the Hub calls ``other``.
-    """
+    """The base model's licence."""
 
     id: str
+    """The Hub's id, such as ``apache-2.0``; ``other`` for a licence that the Hub does not list."""
     said_by: str
+    """The card or package that states it, in words."""
     name: str | None = None
+    """The name of a licence ``other``, None if it is not stated."""
     link: str | None = None
+    """The address of the text of a licence ``other``, None if it is not stated."""
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -64,11 +66,11 @@ class Base:
     on_hub: bool
     """Whether training used the Hub's files at the commit ``revision``."""
     source: str
-    """Another origin: ``folder``, another repo of the Hub, or words."""
+    """The origin of files that are not the named model's on the Hub: ``folder``, another repo, or a package."""
 
     @classmethod
     def read(cls, training: Record) -> "Base":
-        """Read the base model of ``training.json``; raises ``KeyError`` for a missing field."""
+        """Return the base model in the content of ``training.json``; raise ``KeyError`` for a missing field."""
         model, recipe = training["base_model"], training["recipe"]
         renamed = recipe["base_model_name"] is not None and model["on_hub"]
         source = recipe["base_model"] if renamed else model["source"]
@@ -76,26 +78,30 @@ class Base:
 
     @property
     def repo(self) -> str | None:
-        """Its id on the Hub, None for a local folder."""
+        """The base model's id on the Hub, None for a local folder."""
         return hub_id(self.name)
 
     @property
     def commit(self) -> str | None:
-        """The commit of the files that training used, if they came from the Hub."""
+        """The Hub's commit of the files that training used, None if they came from elsewhere."""
         return self.revision if self.on_hub and _COMMIT.fullmatch(self.revision) else None
 
 
 def filters_of(training: Record, neutral: Record) -> dict[str, Any]:
-    """Return the recipe's filters that left rows out, in the order of ``neutral``."""
-    # Each kind has its own filters, and older adapters lack some.
+    """Return the recipe's filters that left rows out, by name.
+
+    ``neutral`` has the values that leave nothing out, for the filters of the recipe's type.
+    """
+    # Adapters of older versions lack some filters.
     filters = {**neutral, **training["recipe"]["filters"]}
     return {name: value for name, value in filters.items() if name not in neutral or value != neutral[name]}
 
 
 def _learnt_data(training: Record, published: str | None) -> Record:
-    """Return the place of the training rows (``published`` is a dataset's id on the Hub), and the active filters.
+    """Return the training rows' dataset on the Hub (None if local), its revision, and the active filters.
 
-    Raises ``UserError`` where ``published`` is no dataset's place.
+    ``published``, ``NAMESPACE/NAME@TAG``, replaces the dataset of ``training``. Raises ``UserError`` if it has
+    another form.
     """
     data = training["dataset"]
     name, _, revision = (published or data["name"]).partition("@")
@@ -118,7 +124,7 @@ def model_card(
     weights_name: str | None = None,
     main_folder: str = names.REPORT,
 ) -> str:
-    """Write the README of a verifying adapter, or of a wholly tuned model.
+    """Render and return the README of a verifying adapter, or of a wholly tuned verifier or generator.
 
     Args:
         training: what ``training.json`` holds.
@@ -126,11 +132,12 @@ def model_card(
         version: the release's version, ``vMAJOR.MINOR.PATCH``.
         config: what ``adapter_config.json`` holds; None for a wholly tuned model.
         license: the base model's licence; the header has ``other`` for None.
-        steps: ``statistics/verifier_steps.json`` of the set it was trained on, for the licences and
-            citations of its sources.
+        steps: what ``statistics/verifier_steps.json`` of the training set holds, for the licences and citations of
+            its sources; None leaves these out.
         published: that set's address on the Hub, ``NAMESPACE/NAME@TAG``, if training read it elsewhere.
         loops: what ``results.json`` of evaluations holds, by the folder of each in the release.
-        weights_name: the model's name in them, ``NAME@DIGEST``; evaluations without it are left out.
+        weights_name: the model's name in them, ``NAME@DIGEST``; evaluations without it are left out, and all if
+            it is None.
         main_folder: the folder of the evaluation that was made for this model.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs
@@ -151,8 +158,7 @@ def model_card(
     inputs = {"training": training, "config": config, "version": version, "base": base, "license": license}
     derived = {"kind": kind, "prompts": prompts, "data": data, "quality": measured, "loops": evaluations}
     card = {
-        **inputs,
-        **derived,
+        **(inputs | derived),
         "scored_loops": [loop for loop in evaluations if loop.has_scores],
         "is_generator": role == "generator",
         "name": names.model_repo(names.GENERATOR_KIND if role == "generator" else names.VERIFIER_KIND, base.name),
@@ -168,7 +174,7 @@ def model_card(
 
 
 def _tuned_header(card: Record, role: str, made_of: Sequence[str]) -> Any:
-    """Return the header of a card of a model in a role; ``made_of`` are tags of its training rows."""
+    """Return the `ModelCardData` of a model in a role; ``made_of`` are the tags that its training rows add."""
     config, data, measured = card["config"], card["data"], card["quality"]
     results = loop_eval_results(card["scored_loops"], card["version"])
     if measured is not None:
@@ -180,7 +186,7 @@ def _tuned_header(card: Record, role: str, made_of: Sequence[str]) -> Any:
 
 
 def _check_run(training: Record, config: Record | None, base: Base, steps: Record | None) -> None:
-    """Raise ``UserError`` for records of different runs, and for an adapter's without its config."""
+    """Raise ``UserError`` for records of different runs, and for an adapter's record without its config."""
     if config is not None:
         _check_config(config, base, training["recipe"])
     elif "model" not in training:
@@ -191,7 +197,7 @@ def _check_run(training: Record, config: Record | None, base: Base, steps: Recor
 
 
 def _measured_on(steps: Record, learnt: str | None, data: Record) -> tuple[str, str | None]:
-    """Return dataset and revision of the test rows: those on the Hub, if they are known."""
+    """Return the dataset and revision of the test rows: the published ones if they are of the same version."""
     is_same_version = learnt is not None and steps["version"] == learnt
     if hub_id(steps["name"]) is None and data["published"] and is_same_version:
         return data["published"], data["revision"]
@@ -208,7 +214,7 @@ def proposer_card(
     results: Mapping[str, Record] | None = None,
     weights_name: str | None = None,
 ) -> str:
-    """Write the README of ``dp-BENCHMARK-<base>``, an adapter that proposes relation paths.
+    """Render and return the README of ``dp-BENCHMARK-<base>``, an adapter that proposes relation paths.
 
     Args:
         stages: what ``training.json`` of each stage holds, that of the published adapter last.
@@ -219,7 +225,8 @@ def proposer_card(
         results: what ``results.json`` of its evaluations holds, by the folder of each.
         weights_name: the adapter's name in them, ``NAME@DIGEST``.
 
-    Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs.
+    Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs and for results in
+    which the adapter does not propose.
     """
     names.check_version(version)
     evaluations = deliberations_of_adapter(results or {}, weights_name)
@@ -230,18 +237,8 @@ def proposer_card(
         _check_stage(training, last, paths)
     learnt, name = last["dataset"]["name"], names.model_repo(last["dataset"]["name"], base.name)
     is_synthetic = all(source["synthetic"] for source in paths["sources"])
-    card = {
-        "name": name,
-        "stages": stages,
-        "training": last,
-        "config": config,
-        "version": version,
-        "base": base,
-        "license": license,
-        "paths": paths,
-        "evaluations": evaluations,
-        "synthetic": is_synthetic,
-    }
+    card = {"name": name, "stages": stages, "training": last, "config": config, "version": version, "base": base}
+    card |= {"license": license, "paths": paths, "evaluations": evaluations, "synthetic": is_synthetic}
     tags = [config["peft_type"].lower(), "knowledge-graph", "multi-hop-question-answering", "relation-paths", "trl"]
     tags += [str(stage["recipe"]["method"]).lower() for stage in stages]
     tags += [*["synthetic"] * is_synthetic, *["simulated"] * bool(paths["simulated"])]
@@ -251,7 +248,7 @@ def proposer_card(
 
 
 def _check_stage(training: Record, last: Record, paths: Record) -> None:
-    """Raise ``UserError`` for records of different runs."""
+    """Raise ``UserError`` if a stage's ``training`` is not of the run of the ``last`` stage, on the set ``paths``."""
     for field, value, expected in (
         ("base_model", training["base_model"]["revision"], last["base_model"]["revision"]),
         ("splits", training["recipe"]["splits"], last["recipe"]["splits"]),
@@ -280,7 +277,7 @@ def _check_config(config: Record, base: Base, recipe: Record) -> None:
 
 
 def _metadata(card: Record, dataset: str | None, tags: list[str], results: list[Any], metrics: list[str]) -> Any:
-    """Return the header of a card, with the base model and its licence."""
+    """Return the `ModelCardData` of a card, with the base model and its licence."""
     from huggingface_hub import ModelCardData
 
     base, license, config = card["base"], card["license"], card["config"]
@@ -335,7 +332,10 @@ def license_of(readme: str, model: str) -> License | None:
 
 
 def license_of_package(package: str) -> License | None:
-    """Return the licence of an installed package with a base model, None if it is no id."""
+    """Return the licence of an installed package with a base model.
+
+    Returns None if the package is not installed or states no SPDX id of `_SPDX`.
+    """
     from importlib.metadata import PackageNotFoundError, metadata, version
 
     try:

@@ -12,22 +12,22 @@ from safe_stepwise.store.tables import line as line
 from safe_stepwise.taxonomy import ERROR_TYPES
 
 Record = Mapping[str, Any]
-"""The content of a run's JSON file."""
+"""The parsed content of a JSON file that a run wrote."""
 WORDS: Mapping[str, Mapping[str, str]] = parse_yaml(Path(__file__).with_name("words.yaml").read_bytes())
-"""Cards' words for the names in records; ``words`` in templates."""
+"""Texts for the names in records, by group and name; templates see them as ``words``."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _PLAIN = frozenset(" .,;:?!'\"/-")
 _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 
 def fill(template: str, /, **values: Any) -> str:
-    """Fill a card's template; raises ``KeyError`` for a missing figure."""
+    """Fill a template of ``cards/templates`` and return the text; raise ``KeyError`` for a missing figure."""
     tables.environment((_TEMPLATES,)).filters |= _FILTERS
     return tables.fill(_TEMPLATES, template, words=WORDS, errors=len(ERROR_TYPES), **values)
 
 
 def add_header(data: Any, body: str) -> str:
-    """Return a README: one of `huggingface_hub`'s ``CardData`` as YAML, then the body."""
+    """Return a README: the `huggingface_hub.CardData` ``data`` as a YAML header, then the body."""
     return f"---\n{data.to_yaml().rstrip()}\n---\n\n{body}"
 
 
@@ -49,7 +49,7 @@ _FILTERS: dict[str, Callable[..., str]] = {
 
 
 def hub_id(name: object) -> str | None:
-    """Return a name if it has the form ``NAMESPACE/NAME``, else None.
+    """Return a name if it is a Hub id ``NAMESPACE/NAME`` that is safe in a command line, else None.
 
     >>> hub_id("Qwen/Qwen3-8B"), hub_id("my-folder"), hub_id("a/b; rm -r")
     ('Qwen/Qwen3-8B', None, None)
@@ -67,7 +67,7 @@ def hub_id(name: object) -> str | None:
 
 
 def metadata(readme: str) -> dict[str, Any]:
-    """Read the YAML header of a README; empty if it has none."""
+    """Parse the YAML header of a README's text; return an empty dictionary if it has none."""
     from huggingface_hub import RepoCard
 
     data: Any = RepoCard(readme, ignore_metadata_errors=True).data

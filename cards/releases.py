@@ -1,7 +1,7 @@
-"""The overview of a release: README on top of its folder, from its lock and its artifacts' records.
+"""The overview of a release: the README on top of its folder, from its lock and its artifacts' records.
 
-It goes to no repo: every artifact has its own card. A missing figure raises ``KeyError``, a lock of
-another version than the records ``UserError``.
+It is not uploaded; each artifact has its own card. Every function that renders raises ``KeyError`` for a missing
+figure, and ``UserError`` if the lock's version differs from that of a record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,22 @@ from safe_stepwise.store.boundary import read_file
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
-    """One artifact of a release: its folder, its repo's name, its licences."""
+class ArtifactRow:
+    """A row of the overview's table of artifacts."""
 
     title: str
     folder: str
     repo: str
+    """The repo's name, without a namespace."""
     kind: str
+    """The Hub's type of the repo: ``dataset``, ``model`` or ``space``."""
     licenses: list[str]
-    configs: tuple[datasets.Config, ...] = ()
+    """Ids of the Hub."""
+    configs: tuple[datasets.DatasetConfig, ...] = ()
+    """The configs of a dataset, empty for another artifact."""
 
 
-def release(
+def render_release(
     lock: Record,
     statistics: Sequence[Record],
     steps: Record | None = None,
@@ -41,33 +45,36 @@ def release(
     blocks: Mapping[str, Record] | None = None,
     probe: Record | None = None,
 ) -> str:
-    """Write the README of a release folder.
+    """Render and return the README of a release folder of verified questions.
 
     Args:
         lock: what ``release.lock.json`` holds except ``files``.
-        statistics: the builds' records, as ``statistics/*.json`` of the verified benchmarks.
+        statistics: the builds' records, from ``statistics/*.json`` of the verified benchmarks.
         steps: the verifier set's record, None if there is no such set.
         training: ``adapter/training.json``, None if there is no adapter.
-        metadata: what the headers of the ``adapter`` and ``space`` cards say, by folder.
+        metadata: the YAML headers of the cards of ``generator``, ``adapter`` and ``space``, by folder. A folder
+            without an entry is not in the release, except ``adapter``, which needs one if ``training`` is given.
         results: ``report/results.json``, None if nothing was evaluated.
         blocks: what ``results.json`` of the blocks' evaluations holds, by the folder of each report.
         probe: the path probe's record, None if there is none.
+
+    Raises ``KeyError`` for a missing figure, ``UserError`` for a record of another version than the lock's.
     """
     records = [*statistics, *([] if steps is None else [steps])]
     for record in (*records, *([] if probe is None else [{"benchmark": names.PATH_PROBE, **probe}])):
         if record["version"] != lock["version"]:
             title = record.get("benchmark", names.VERIFIER_STEPS)
-            raise UserError(f"the lock is of {lock['version']}, but {title} of {record['version']}")
+            raise UserError(f"the lock has version {lock['version']}, but {title} has {record['version']}")
     base = None if training is None else Base.read(training)
     learnt = [] if training is None else [training["dataset"], *training["dataset"]["plus"]]
     runs = [] if results is None else results["runs"]
     block_runs = [run for record in (blocks or {}).values() for run in record["runs"]]
     artifacts, sources = _artifacts(statistics, steps, base, metadata or {}, probe), datasets.sources_of(statistics)
     present = {artifact.folder for artifact in artifacts}
-    places = (*(f"{names.DATASETS}/{name}" for name in names.SETS), names.ADAPTER, names.SPACE)
+    folders = (*(f"{names.DATASETS}/{name}" for name in names.SETS), names.ADAPTER, names.SPACE)
     card = {
         "artifacts": artifacts,
-        "missing": [place for place in places if place not in present],
+        "missing": [folder for folder in folders if folder not in present],
         "sources": sources,
         "base": base,
         "runs": [(run, _players(run)) for run in runs],
@@ -81,8 +88,8 @@ def release(
     return fill("release.md.jinja", card=card, results=results, judge=judge, **values)
 
 
-def read_release(folder: Path, lock: Record) -> str:
-    """Write the overview from the files of a release folder, as far as they exist."""
+def render_release_folder(folder: Path, lock: Record) -> str:
+    """Render and return the overview of a release folder from the records in it, as far as they exist."""
     builds = sorted((folder / names.DATASETS / names.VERIFIED / names.STATISTICS).glob("*.json"))
     headers = {
         name: header((folder / name / names.README).read_text(encoding="utf-8"))
@@ -90,14 +97,14 @@ def read_release(folder: Path, lock: Record) -> str:
         if (folder / name / names.README).is_file()
     }
     patterns = (f"{names.BLOCKS}/*/{names.REPORT}", f"{names.BLOCKS}/*/*/{names.REPORT}")
-    return release(
+    return render_release(
         lock,
         [_record(build) for build in builds],
         _record(folder / names.DATASETS / names.VERIFIER_STEPS / names.STEPS_RECORD),
         _record(folder / names.ADAPTER / names.TRAINING),
         headers,
         _record(folder / names.REPORT / names.RESULTS),
-        _results(folder, sorted(place for pattern in patterns for place in folder.glob(pattern))),
+        _results(folder, sorted(report for pattern in patterns for report in folder.glob(pattern))),
         _record(folder / names.DATASETS / names.PATH_PROBE / names.PROBE_RECORD),
     )
 
@@ -107,9 +114,9 @@ def _record(file: Path) -> Any:
 
 
 def _results(folder: Path, reports: Sequence[Path]) -> dict[str, Any]:
-    """Read the results of complete evaluations, by folder."""
-    complete = (place for place in reports if (place / names.RESULTS).is_file())
-    return {place.relative_to(folder).as_posix(): _record(place / names.RESULTS) for place in complete}
+    """Read the results of complete evaluations, by the path of the report's folder in the release."""
+    complete = (report for report in reports if (report / names.RESULTS).is_file())
+    return {report.relative_to(folder).as_posix(): _record(report / names.RESULTS) for report in complete}
 
 
 def _artifacts(
@@ -118,12 +125,14 @@ def _artifacts(
     base: Base | None,
     metadata: Mapping[str, Record],
     probe: Record | None,
-) -> list[Artifact]:
-    def dataset(title: str, name: str, builds: Sequence[Record], configs: tuple[datasets.Config, ...]) -> Artifact:
-        return Artifact(title, f"{names.DATASETS}/{name}", name, "dataset", datasets.licenses_of(builds), configs)
+) -> list[ArtifactRow]:
+    def dataset(
+        title: str, name: str, builds: Sequence[Record], configs: tuple[datasets.DatasetConfig, ...]
+    ) -> ArtifactRow:
+        return ArtifactRow(title, f"{names.DATASETS}/{name}", name, "dataset", datasets.licenses_of(builds), configs)
 
-    def artifact(title: str, folder: str, name: str, kind: str) -> Artifact:
-        return Artifact(title, folder, name, kind, [metadata[folder]["license"]])
+    def artifact(title: str, folder: str, name: str, kind: str) -> ArtifactRow:
+        return ArtifactRow(title, folder, name, kind, [metadata[folder]["license"]])
 
     sets = (("verified benchmarks", names.VERIFIED), ("noise labels", names.NOISE_LABELS)) if statistics else ()
     artifacts = [dataset(t, name, statistics, datasets.configs_of_builds(name, statistics)) for t, name in sets]
@@ -145,31 +154,33 @@ def _artifacts(
 
 
 def _players(run: Record) -> dict[str, str]:
-    """Return the player of each role that a run asked, the answering role first."""
+    """Return the player of each role that a run called or names, the answering role first."""
     players, answering = run["players"], answering_role(run)
     active = (role for role, calls in run["all"]["calls"].items() if calls)
     return {role: players.get(role, players[answering]) for role in (answering, *active, *players)}
 
 
-def paths_release(
+def render_paths_release(
     lock: Record,
     paths: Record,
     stages: Mapping[str, Record] | None = None,
     license: str | None = None,
     results: Mapping[str, Record] | None = None,
 ) -> str:
-    """Write the README of a release folder of relation paths.
+    """Render and return the README of a release folder of relation paths.
 
     Args:
         lock: what ``release.lock.json`` holds except ``files``.
         paths: what ``statistics/paths.json`` of the set holds.
-        stages: what ``training.json`` holds, by folder, of the published adapter and of its start, as far as they
-            exist.
-        license: the licence on the published adapter's card.
-        results: what ``results.json`` of evaluations holds, by the folder of each.
+        stages: what ``training.json`` of each existing adapter holds, by its folder: ``sft`` for the one after SFT
+            if KTO follows, ``adapter`` for the published one.
+        license: the licence on the published adapter's card, None if it has none.
+        results: what ``results.json`` of evaluations holds, by the folder of each report.
+
+    Raises ``KeyError`` for a missing figure, ``UserError`` for a set of another version than the lock's.
     """
     if paths["version"] != lock["version"]:
-        raise UserError(f"the lock is of {lock['version']}, but the paths of {paths['version']}")
+        raise UserError(f"the lock has version {lock['version']}, but the paths have {paths['version']}")
     dataset, trained = names.paths_set(paths["benchmark"]), dict(stages or {})
     base = Base.read(trained[names.ADAPTER]) if names.ADAPTER in trained else None
     return fill(
@@ -183,16 +194,16 @@ def paths_release(
         adapter=None if base is None else names.model_repo(dataset, base.name),
         license=license,
         stages=trained,
-        evaluations=[DeliberationScores(place, record) for place, record in (results or {}).items()],
+        evaluations=[DeliberationScores(name, record) for name, record in (results or {}).items()],
     )
 
 
-def read_paths_release(folder: Path, lock: Record) -> str:
-    """Write the overview of a release of relation paths from its files, as far as they exist."""
+def render_paths_folder(folder: Path, lock: Record) -> str:
+    """Render and return the overview of a folder of relation paths from the records in it, as far as they exist."""
     (paths,) = (folder / names.DATASETS).glob(f"*/{names.PATHS_RECORD}")
     records = {name: _record(folder / name / names.TRAINING) for name in (names.SFT, names.ADAPTER)}
     stages = {name: record for name, record in records.items() if record is not None}
     card = folder / names.ADAPTER / names.README
     license = header(card.read_text(encoding="utf-8")).get("license") if card.is_file() else None
     reports = [folder / names.REPORT, *sorted(folder.glob(f"{names.BLOCKS}/*/{names.REPORT}"))]
-    return paths_release(lock, _record(paths), stages, license, _results(folder, reports))
+    return render_paths_release(lock, _record(paths), stages, license, _results(folder, reports))

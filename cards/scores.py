@@ -152,13 +152,10 @@ def answering_role(system: Record) -> str:
 def loops_with_model(
     results: Mapping[str, Record], weights_name: str | None, main_folder: str, kind: str
 ) -> list[LoopScores]:
-    """Return the evaluations in which a model plays; none if ``weights_name`` is None.
+    """Return the evaluations in which a model of a `LoopScores.kind` plays; none if ``weights_name`` is None.
 
-    Args:
-        results: what ``results.json`` of evaluations holds, by the folder of each report in the release.
-        weights_name: the model's name in them, ``NAME@DIGEST``.
-        main_folder: the folder of the evaluation that was made for the model.
-        kind: ``adapter``, or ``model`` for a wholly tuned one.
+    ``results`` has the content of ``results.json`` by the folder of each report in the release, of which
+    ``main_folder`` is that of the evaluation made for the model.
     """
     loops = [LoopScores(name, record, weights_name, name == main_folder, kind) for name, record in results.items()]
     return [loop for loop in loops if loop.own_systems]

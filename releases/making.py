@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.work.plans import libraries
-from cards.releases import read_paths_release, read_release
+from cards.releases import render_paths_folder, render_release_folder
 from releases.lock import read_lock, refuse_changes
 from releases.manifest import REFINEMENT, Manifest
 from releases.paths_manifest import PathsManifest
@@ -172,8 +172,8 @@ def _lock(release: Release[Any], counts: Mapping[str, Any], skipped: Sequence[st
         "counts": counts,
         "skipped": skipped,
     }
-    overview = read_release if isinstance(release.manifest, Manifest) else read_paths_release
-    write_atomically(output / names.README, overview(output, record).encode())
+    render = render_release_folder if isinstance(release.manifest, Manifest) else render_paths_folder
+    write_atomically(output / names.README, render(output, record).encode())
     content = json.dumps({**record, "files": file_digests(output)}, indent=2, sort_keys=True)
     write_atomically(output / names.LOCK, f"{content}\n".encode())
 

@@ -16,7 +16,7 @@ from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import resolve_teacher
 from builders.verified.teachers.llm import PROMPTS, LLMTeachers
 from builders.work.publishing import read_statistics
-from cards.datasets import CARDS, Audit
+from cards.datasets import CARDS, AuditScores
 from evaluators.audit.report import check_rows, read_scores
 from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
 from releases.stage import Cost, Forecast, Release, Result, Stage, price_rows
@@ -165,7 +165,7 @@ class Audits(Stage[Manifest]):
         return Result("\n".join(lines), {f"audit-{kind}": {"sha256": a.sha256} for kind, a in audits.items()})
 
 
-def read_audits(manifest: Manifest) -> dict[str, Audit]:
+def read_audits(manifest: Manifest) -> dict[str, AuditScores]:
     """Read the scores of a manifest's audits, by what was judged: ``labels`` or ``steps``.
 
     Raises ``UserError`` for a file that can't be read or holds something else.
@@ -173,5 +173,5 @@ def read_audits(manifest: Manifest) -> dict[str, Audit]:
     audits = {}
     for entry in manifest.audits:
         scores = read_scores(entry.file, entry.of)  # raises for a missing file, before the digest would
-        audits[entry.of] = Audit(entry.file.name, sha256_of(entry.file), scores)
+        audits[entry.of] = AuditScores(entry.file.name, sha256_of(entry.file), scores)
     return audits

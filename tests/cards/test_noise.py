@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cards import datasets
-from cards.datasets import FULL, example_rows, noise_ratios
+from cards.datasets import FULL_SPLITS, example_rows, noise_ratios
 from cards.pages import WORDS
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.published_tables import published
@@ -58,7 +58,7 @@ def test_counts_that_are_those_of_the_split_need_no_word() -> None:
 
 def test_full_splits_are_those_that_the_papers_fall_short_of() -> None:
     printed = {(n.benchmark, n.split): n.questions for n in published().noise_ratios}
-    assert all(printed[place] < full for place, full in FULL.items())
+    assert all(printed[place] < full for place, full in FULL_SPLITS.items())
     assert {n.paper for n in published().noise_ratios} == {"v1", "v2"}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cards.models import model_card
-from cards.releases import read_release, release
+from cards.releases import render_release, render_release_folder
 from safe_stepwise.errors import UserError
 from tests.cards.records import changed, config, loop_results, training
 from tests.cards.test_adapter import EVIL
@@ -58,7 +58,7 @@ def overview(**options: Any) -> str:
         "results": loop_results(),
         **options,
     }
-    return release(**made)
+    return render_release(**made)
 
 
 def test_all_five_artifacts_are_named_with_their_licences() -> None:
@@ -109,7 +109,7 @@ def test_the_evaluation_is_told_setting_by_setting() -> None:
 
 
 def test_what_is_not_there_is_said() -> None:
-    text = release(lock(), BUILDS)
+    text = render_release(lock(), BUILDS)
     assert "Not in this release: `datasets/safe-verifier-steps/`, `adapter/`, `space/`." in text
     assert "PeftModel" not in text
     assert "evaluate.load" not in text
@@ -175,9 +175,9 @@ def test_a_figure_that_is_gone_is_an_error() -> None:
 
 
 def test_records_of_another_version_are_refused() -> None:
-    with pytest.raises(UserError, match=r"the lock is of v0\.3\.0, but musique of v0\.2\.0"):
+    with pytest.raises(UserError, match=r"the lock has version v0\.3\.0, but musique has v0\.2\.0"):
         overview(statistics=[statistics(version="v0.2.0")])
-    with pytest.raises(UserError, match="but safe-verifier-steps of"):
+    with pytest.raises(UserError, match="but safe-verifier-steps has"):
         overview(steps=steps_statistics(version="v0.2.0"))
 
 
@@ -208,7 +208,7 @@ def test_a_folder_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     for build in BUILDS:
         name = f"{build['benchmark']}-{build['split']}.json"
         write(f"datasets/safe-verified-multihop/statistics/{name}", build)
-    read = read_release(tmp_path, lock())
+    read = render_release_folder(tmp_path, lock())
     assert "Not in this release: `datasets/safe-verifier-steps/`, `adapter/`, `space/`." in read
     write("datasets/safe-verifier-steps/statistics/verifier_steps.json", steps_statistics())
     write("adapter/training.json", training())
@@ -218,4 +218,4 @@ def test_a_folder_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     ordered = sorted(BUILDS, key=lambda build: str(build["benchmark"]))
     metadata = {**METADATA, "adapter": {"license": "other"}}
     whole = overview(statistics=ordered, metadata=metadata)
-    assert read_release(tmp_path, lock()) == whole
+    assert render_release_folder(tmp_path, lock()) == whole

@@ -117,7 +117,7 @@ def test_an_interrupted_release_searches_nothing_twice(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(making, "read_paths_release", stopped)
+        patch.setattr(making, "render_paths_folder", stopped)
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     assert (output / SET / "README.md").is_file()
