@@ -14,7 +14,7 @@ from typing import Any
 from builders.steps import contexts
 from builders.steps.values import WORDS
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
-from safe_stepwise.checking.inference import count_of, lifespan
+from safe_stepwise.checking.inference import count_of, lifespan_of
 from safe_stepwise.checking.plans import DESCRIBED, Item
 from safe_stepwise.checking.statements import count_phrase, is_free, is_noun, list_steps, quote_sentence, state
 from safe_stepwise.checking.step_reading import content_words
@@ -314,7 +314,7 @@ class Injector:
             return
         steps = list_steps([use + 1 for use in item.uses])
         if item.derivation == "life span":
-            span = lifespan([self.plan.items[use].triples[0] for use in item.uses])
+            span = lifespan_of([self.plan.items[use].triples[0] for use in item.uses])
             off = (-11, 9, 14, -7)[self._choice(position, "off") % 4]
             years = span.years + off if span.years + off > 0 else span.years + 13
             yield _Draft("false_count", "Logical", {"steps": steps, "h": span.head, "t": years})

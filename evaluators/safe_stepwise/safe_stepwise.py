@@ -114,11 +114,11 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
         self.add_batch(**{name: [columns[name]] for name in names.union(self._feature_names())})
 
     def _compute(self, **inputs: Any) -> Any:
-        from safe_stepwise.checking.faithfulness.judging import chains_given
+        from safe_stepwise.checking.faithfulness.judging import judge_columns
         from safe_stepwise.errors import UserError
         from safe_stepwise.metric.compute import answers_by_loop, answers_given
 
-        computes: dict[str, Any] = {"default": answers_given, "loop": answers_by_loop, "faithfulness": chains_given}
+        computes: dict[str, Any] = {"default": answers_given, "loop": answers_by_loop, "faithfulness": judge_columns}
         try:
             return computes[self.config_name](**inputs)
         except UserError as error:

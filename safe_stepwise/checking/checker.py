@@ -1,8 +1,9 @@
-"""The graph-based checker: the evaluation protocol carried out on a plan, without a model.
+"""Checks steps against a plan, without a model: the graph-based checker.
 
-Given a question, its passages, its graph and the steps accepted so far, it says of one more step
-what it can prove, in the order of the taxonomy (SAFE v1, Table 1 and Figure 12): an error, or that
-the step is sound. Where neither can be proved it abstains.
+Given a question, its passages, its graph and the steps accepted so far, the checker says of one more step what it can
+prove: an error, in the taxonomy's order (SAFE v1, Table 1 and Figure 12), or that the step is right. If it can prove
+neither, it abstains. A *fact* is an item of the plan that a passage states; an item is *established* once an accepted
+step has carried it out.
 """
 
 import re
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.checking import inference
-from safe_stepwise.checking.claims import MOST_OF_A_QUOTE, Claims
+from safe_stepwise.checking.claims import MIN_QUOTE_SHARE, Claims
 from safe_stepwise.checking.inference import Conclusion
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import count_phrase, list_steps, plural
@@ -27,12 +28,12 @@ from safe_stepwise.steps import final_answer
 from safe_stepwise.taxonomy import CORRECT, check_order
 
 LONGEST_GROUNDS = 240
-"""Characters of what the steps say that a derivation rests on, as far as a diagnosis repeats it."""
+"""Maximum characters of the facts behind a derivation that a diagnosis repeats; longer ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A step to check, after the steps before it and what those have established."""
+    """A step to check, with the accepted steps before it; ``established`` maps plan items to step numbers."""
 
     previous: Sequence[Step]
     step: Step
@@ -48,7 +49,7 @@ class Checker:
         path, graph: a verified label's reasoning path and knowledge graph.
         style: which wordings the findings use (`wordings.WordingStyle`).
 
-    Raises ``PlanError`` where the path gives no plan.
+    Raises ``PlanError`` if the path gives no plan.
 
     >>> from safe_stepwise.records import Passage
     >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
@@ -70,33 +71,33 @@ class Checker:
         self.plan: Plan = make_plan(question, path, graph)
         self.passages = question.passages
         self.claims = Claims(question, self.plan, graph_of(question, graph))
-        self.gone: Mapping[int, Passage] = {}
+        self.replaced: Mapping[int, Passage] = {}
 
     def with_page(self, number: int, page: Passage) -> "Checker":
-        """A checker by the same plan where another page stands in the place of a passage."""
+        """Return a checker with the same plan, for passages of which one (from 1) is replaced by another page."""
         variant = copy(self)
-        variant.gone = {**self.gone, number: page}
+        variant.replaced = {**self.replaced, number: page}
         return variant
 
     def check(self, previous: Sequence[Step], step: Step) -> Feedback | None:
-        """The verdict on a step after those accepted before it; None where nothing is proved."""
+        """Judge a step that follows accepted ones; None if it can be proved neither right nor wrong."""
         case = _Case(previous, step, read_step(step.text), self.established(previous))
         if step.kind == "Final Answer":
             return self._check_answer(case)
-        if settling := self._settled_by(case):
+        if answering := self._answering_step(case):
             guidance = self._word("guidance", "answer", case.step.text)
-            return self._feedback(case, "Overthinking", "answered", guidance, step=settling)
+            return self._feedback(case, "Overthinking", "answered", guidance, step=answering)
         if step.kind == "Logical":
             return self._check_logical(case)
         return self._check_attribution(case)
 
     def passes(self, previous: Sequence[Step], step: Step) -> bool:
-        """Whether a step is proved to be sound."""
+        """Whether a step that follows accepted ones is proved to be right."""
         verdict = self.check(previous, step)
         return verdict is not None and verdict.error_type == CORRECT
 
     def established(self, previous: Sequence[Step]) -> dict[int, int]:
-        """Places of plan items that accepted steps have established, to the steps' numbers."""
+        """Map the places (from 0) of the plan items that accepted steps have established to the steps' numbers."""
         steps_by_place: dict[int, int] = {}
         for step in previous:
             reading = read_step(step.text)
@@ -116,10 +117,10 @@ class Checker:
         if item.derivation == "count":
             return inference.states_count(reading, inference.count_of(self.plan, item)) is True
         read_all = all(place in established for place in self.plan.facts)
-        return read_all and self._read_conclusion(reading).right is True
+        return read_all and self._parse_conclusion(reading).right is True
 
-    def _settled_by(self, case: _Case) -> int | None:
-        """The step that reached the answer, where there is nothing left to read or derive."""
+    def _answering_step(self, case: _Case) -> int | None:
+        """Return the number of the step that reached the answer, if nothing is left to read or derive; else None."""
         established, last = case.established, len(self.plan.items) - 1
         if last in established:
             return established[last]
@@ -129,15 +130,12 @@ class Checker:
         return None
 
     def next_item(self, established: dict[int, int]) -> int | None:
-        """Place of the first item that is not established and builds on nothing that is not."""
+        """Return the place of the first open item whose premises are all established; None if there is none."""
         waiting = ((n, item) for n, item in enumerate(self.plan.items) if n not in established)
         return next((n for n, item in waiting if established.keys() >= set(item.uses)), None)
 
     def guidance(self, established: dict[int, int], previous: Sequence[Step], text: str) -> str:
-        """The one next action, once some items are established by accepted steps.
-
-        ``text`` decides how it is worded.
-        """
+        """Word the next action after some items are established by accepted steps; ``text`` selects the wording."""
         place = self.next_item(established)
         if place is None:
             return self._word("guidance", "answer", text)
@@ -177,16 +175,16 @@ class Checker:
 
     def _check_new_fact(self, case: _Case, place: int) -> Feedback | None:
         item = self.plan.items[place]
-        if item.passage is not None and item.passage in self.gone:
-            fields: dict[str, Any] = {"passage": item.passage, "title": self.gone[item.passage].title}
+        if item.passage is not None and item.passage in self.replaced:
+            fields: dict[str, Any] = {"passage": item.passage, "title": self.replaced[item.passage].title}
             gap = missing(item, self.passages)
             guidance = self._word("guidance", "withdraw", case.step.text, what=gap)
             return self._feedback(case, "Unsupported", "not_stated", guidance, what=gap, **fields)
         if item.passage not in case.reading.cited and case.reading.cited:
             return self._not_in_passage(case, item)
         waiting = [use for use in item.uses if use not in case.established]
-        if not waiting and (extra := self._unheld(case)):
-            return extra
+        if not waiting and (objection := self._check_additions(case)):
+            return objection
         if waiting:
             first = self.plan.items[self.next_item(case.established) or waiting[0]]
             entity = self.claims.joint(item, self.plan.items[waiting[0]])
@@ -195,21 +193,21 @@ class Checker:
             return self._fact_feedback(first, case, "Premature Attribution", "premature", **fields)
         return self._sound(case, "sound_fact", place, **self._fact_fields(case, item))
 
-    def _unheld(self, case: _Case) -> Feedback | None:
-        """A date or number that a step adds to a fact, and that stands nowhere."""
+    def _check_additions(self, case: _Case) -> Feedback | None:
+        """Object to a date or number that a step adds to a fact, and that no passage or earlier step has."""
         earlier = self.claims.as_context(case.previous)
         for value in case.reading.values if case.reading.cited else ():
             exact = as_date(value) is not None or as_number(value) is not None
             if exact and not has_value(earlier, value) and not self.claims.is_in_passages(value):
                 pages = [self.passages[n - 1] for n in case.reading.cited if 0 < n <= len(self.passages)]
                 if as_date(value) and any(date.year for page in pages for date in dates_in(page.text)):
-                    return None  # it may as well be a wrong one
+                    return None  # it may be a wrong date, not an added one
                 fields: dict[str, Any] = {"claimed": value, "passage": case.reading.cited[0]}
                 return self._feedback(case, "Unsupported", "absent", **fields)
         return None
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
-        """A fact with the wrong passage: proved where that passage does not name the value."""
+        """Object to a fact cited from the wrong passage, if that passage does not name the fact's value."""
         cited = case.reading.cited
         pages = [self.passages[n - 1] for n in cited if 0 < n <= len(self.passages)]
         value = self.claims.value_of(item)
@@ -220,7 +218,7 @@ class Checker:
         return self._fact_feedback(item, case, "Unsupported", "not_in_passage", **fields)
 
     def _off_topic(self, case: _Case) -> Feedback | None:
-        """A true statement of one passage that is no fact of the plan."""
+        """Object to a true statement from one passage that the plan does not need."""
         reading = case.reading
         if reading.denies or len(reading.cited) != 1 or not reading.words:
             return None
@@ -231,7 +229,7 @@ class Checker:
         return self._feedback(case, "Off-topic", "off_topic", passage=number, title=title)
 
     def _inefficiency(self, case: _Case) -> Feedback | None:
-        """Words about the work: they cite nothing and hold nothing of the passages that is new."""
+        """Object to a step that only talks about the task: it cites nothing and adds nothing from the passages."""
         reading, earlier = case.reading, self.claims.as_context(case.previous)
         new = [v for v in reading.values if not has_value(earlier, v)]
         reads_passage = reading.cited and not reading.announces
@@ -240,7 +238,7 @@ class Checker:
         entities = any(map(reading.mentions, self.claims.entities))
         if case.step.kind == "Logical" and (entities or inference.names_answer(reading)) and not reading.announces:
             return None
-        gap = self._lacking(case) or None
+        gap = self._first_gap(case) or None
         return self._feedback(case, "Inefficiency", "no_operation", missing=gap)
 
     def _contradictory(self, case: _Case) -> Feedback | None:
@@ -262,7 +260,7 @@ class Checker:
             return None
         for item in self.claims.facts:
             if item.sentence is not None and item.passage not in reading.cited and reading.cited:
-                if self.claims.quoted_share(reading, item) >= MOST_OF_A_QUOTE:
+                if self.claims.quoted_share(reading, item) >= MIN_QUOTE_SHARE:
                     return self._not_in_passage(case, item)
             elif self.claims.other_relation(reading, item):
                 ends = dict(zip(("head", "tail"), item.ends, strict=False))
@@ -288,7 +286,7 @@ class Checker:
         return None
 
     def _bypass(self, case: _Case) -> Feedback | None:
-        """A value tied to an earlier entity as if the link between them were not needed."""
+        """Object to a value that a step ties to an earlier entity without the fact that links them."""
         mentions = case.reading.mentions
         for item in self._unread(case):
             if item.sentence is not None or not item.uses or item.uses[-1] in case.established:
@@ -301,7 +299,7 @@ class Checker:
         return None
 
     def _check_logical(self, case: _Case) -> Feedback | None:
-        conclusion = self._read_conclusion(case.reading)
+        conclusion = self._parse_conclusion(case.reading)
         if inference.concludes(case.reading) and conclusion.right is not None:
             return self._check_conclusion(case, conclusion)
         for place, item in enumerate(self.plan.items):
@@ -321,14 +319,14 @@ class Checker:
         return self._inefficiency(case)
 
     def _check_conclusion(self, case: _Case, conclusion: Conclusion) -> Feedback | None:
-        if gap := self._lacking(case):
+        if gap := self._first_gap(case):
             return self._feedback(case, "Logical Fallacy", "baseless", missing=gap)
         last = len(self.plan.items) - 1
         if conclusion.right:
             return self._sound(case, "sound_derivation", last, **self._grounds(case, last))
         code = "false_inference" if self.plan.kind == "sequential" else "false_comparison"
         fields = self._grounds(case, last)
-        if not self._is_answer(conclusion.claimed):  # else what is wrong is how it gets there
+        if not self._is_answer(conclusion.claimed):  # if it is the answer, the reasoning is wrong
             fields |= {"claimed": conclusion.claimed, "answer": self.question.answer.removesuffix(".")}
         return self._feedback(case, "Logical Fallacy", code, **fields)
 
@@ -349,21 +347,21 @@ class Checker:
         return self._feedback(case, "Logical Fallacy", code, **fields)
 
     def _counts(self, reading: Reading) -> int | None:
-        """Place of the one item whose count a step gives, be it right or wrong."""
+        """Return the place of the one item whose count a step gives, right or wrong; else None."""
         items = enumerate(self.plan.items)
         counts = [(n, inference.count_of(self.plan, i)) for n, i in items if i.derivation == "count"]
         matches = [n for n, count in counts if inference.states_count(reading, count) is not None]
         return matches[0] if len(matches) == 1 else None
 
-    def _read_conclusion(self, reading: Reading) -> Conclusion:
-        """Read what a step concludes, and whether the facts give that."""
+    def _parse_conclusion(self, reading: Reading) -> Conclusion:
+        """Parse what a step concludes, and whether the facts support it."""
         if self._counts(reading) is not None:
             return Conclusion(None)
         names = [name for item in self.claims.facts for name in item.ends]
-        return inference.read_conclusion(reading, self.question, self.plan, names)
+        return inference.parse_conclusion(reading, self.question, self.plan, names)
 
     def _grounds(self, case: _Case, place: int) -> dict[str, Any]:
-        """The steps that a derivation rests on, and what these say, unless it is long."""
+        """Return the steps that a derivation rests on, and what they say unless that is long."""
         items, places = self.plan.items, self.plan.items[place].uses
         whole_chain = self.plan.kind == "sequential" or any(use not in case.established for use in places)
         if whole_chain:
@@ -374,7 +372,7 @@ class Checker:
         return {"steps": steps, "said": " and ".join(claims) if brief and len(claims) < 3 else None}
 
     def _describe(self, case: _Case, item: Item) -> str:
-        """Word what the text says of an item; the wording varies with the step's words."""
+        """Word the result of an item; the step's text selects the wording."""
         if item.triples:
             return state_item(item, self.passages, choice_for(case.step.text, "said"))
         if item.derivation == "count":
@@ -385,7 +383,7 @@ class Checker:
 
     def _check_answer(self, case: _Case) -> Feedback | None:
         submitted = final_answer(case.step)
-        if gap := self._lacking(case):
+        if gap := self._first_gap(case):
             fields: dict[str, Any] = {"missing": gap, "claimed": submitted}
             return self._feedback(case, "Wrong Conclusion", "unearned_answer", **fields)
         steps = self._grounds(case, len(self.plan.items) - 1)["steps"]
@@ -395,7 +393,7 @@ class Checker:
             return self._feedback(case, CORRECT, "sound_answer", guidance, **fields)
         text, accepted = _normal(submitted), map(_normal, self.question.accepted)
         if text and any(answer and (has_words(answer, text) or has_words(text, answer)) for answer in accepted):
-            return None  # with more or fewer words around it: a matter for a judge
+            return None  # an answer with more or fewer words is left to a judge
         fields = {"claimed": submitted, "value": self.question.answer, "steps": steps}
         return self._feedback(case, "Wrong Conclusion", "wrong_answer", **fields)
 
@@ -403,8 +401,8 @@ class Checker:
         accepted = self.question.accepted
         return normalize_answer(text) in map(normalize_answer, accepted) or _normal(text) in map(_normal, accepted)
 
-    def _lacking(self, case: _Case) -> str:
-        """The first fact that no accepted step has read, as it stands inside a sentence, or ""."""
+    def _first_gap(self, case: _Case) -> str:
+        """Word the first fact that no accepted step has read, as a phrase; "" if all are read."""
         return next((self._missing(item, case.previous) for item in self._unread(case)), "")
 
     def _unread(self, case: _Case) -> list[Item]:
@@ -422,7 +420,7 @@ class Checker:
         return self._feedback(case, CORRECT, code, guidance, **values)
 
     def _fact_feedback(self, item: Item, case: _Case, error_type: str, code: str, **values: Any) -> Feedback:
-        """A finding about a fact of the plan, with the guidance to read it (again)."""
+        """Word a finding about a fact of the plan, with the guidance to read that fact."""
         after_error, text = error_type != "Premature Attribution", case.step.text
         fields = {**self._fact_fields(case, item), **values}
         guidance = self._guide_to(item, case.previous, text, after_error=after_error)
@@ -434,15 +432,13 @@ class Checker:
         return guide_to(item, pages, text, after_error=after_error, unnamed=unnamed, style=style)
 
     def _missing(self, item: Item, previous: Sequence[Step]) -> str:
-        """Word what an item looks for, without giving away what is still to be found."""
+        """Word what an item looks for, without naming what is still to be found."""
         if self._gives_away(item, previous):
             return f"the fact needed from Passage {item.passage}"
         return missing(item, self.passages)
 
     def _gives_away(self, item: Item, previous: Sequence[Step]) -> bool:
-        """Whether the title by which a fact is asked for is news after the question and some steps,
-        or the answer, as far as that is.
-        """
+        """Whether the title of an item's passage would tell something new, or a new part of the answer."""
         if item.sentence is None:
             return False
         text = self.claims.as_context(previous).text
@@ -454,13 +450,13 @@ class Checker:
         return any(2 * len(a & words) >= len(a) and a & words - known_words for a in answers)
 
     def _fact_fields(self, case: _Case, item: Item) -> dict[str, Any]:
-        """Collect the values that a diagnosis says of a plan's fact."""
+        """Return the values that wordings of a diagnosis may use for a fact of the plan."""
         gap = self._missing(item, case.previous)
         fields = {"said": self._describe(case, item), "quote": quote_item(item, self.passages)}
         return {**fields, "passage": item.passage, "what": gap, "missing": gap}
 
     def _feedback(self, case: _Case, error_type: str, code: str, guidance: str = "", **values: Any) -> Feedback:
-        """A finding in words; the guidance is to the next item of the plan unless given."""
+        """Word a finding; without ``guidance``, it guides to the next item of the plan."""
         text = case.step.text
         diagnosis = self._word("diagnosis", code, text, **values)
         return Feedback(error_type, diagnosis, guidance or self.guidance(case.established, case.previous, text))
@@ -473,6 +469,6 @@ _DASHES = re.compile("[–—]")
 
 
 def _normal(answer: str) -> str:
-    """An answer as it is compared: by the scorers' rule, in one spelling of what looks alike, and of a day."""
+    """Normalise an answer for comparison: by the scorers' rule, with look-alike characters and dates unified."""
     day = as_date(answer)
     return f"{day.year} {day.month} {day.day}" if day and day.day else normalize_answer(_DASHES.sub("-", fold(answer)))

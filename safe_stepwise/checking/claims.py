@@ -1,4 +1,8 @@
-"""What a step's claim does with the facts of a plan: states them, alters them, joins them anew."""
+"""Compares a step's claim with the facts of a plan: does it state one, alter its value, or use another relation?
+
+A *free* hop has a question in words for its relation. A fact with a ``sentence`` has no wording of its own: a step has
+to repeat that sentence. Such a sentence is a link by the names in it (its *linking names*).
+"""
 
 import re
 from collections.abc import Sequence
@@ -16,46 +20,46 @@ from safe_stepwise.language.relations import RELATIONS, cues_in
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import Passage, Question, Step, Triple
 
-IN_ONE_SENTENCE = 0.8
-"""Share of a claim's content words that one passage must hold for the claim to be taken from it."""
-MOST_OF_A_QUOTE = 0.7
-"""Share of a sentence's words from which on a step with another name in it misquotes it."""
+MIN_SOURCE_SHARE = 0.8
+"""Minimum share of a claim's content words that a passage or sentence it is taken from has."""
+MIN_QUOTE_SHARE = 0.7
+"""Minimum share of a sentence's content words in a step that misquotes it: with another name in it."""
 
 _OF_A_NATION = re.compile(r"\b(?:countr|nation|citizen|origin)|\b(?:is|lies|was|comes) (?:in|from)\b")
-_SAME_QUESTION = 0.8  # share of a hop's content words that a quoted question must have to be that hop's
-_OF_THE_SENTENCE = 0.7  # share of a claim's content words that have to be the sentence's, if it is to state that one
-_ANSWERS = 1 / 3
-"""Share of a free hop's content words that title and sentence must have for it to answer the hop.
-Of 287 real hops of MuSiQue nearly all below it were not stated by their passage's sentence."""
-_LEAST_OF_A_QUOTE = 4  # content words that a sentence has besides the value for a step to be known as quoting it
-_TOKENS_OF_A_QUOTE = 0.6  # share of a sentence's words that a step has to hold to be taken as quoting it
+_MIN_QUESTION_SHARE = 0.8  # of a hop's content words in a quoted question that is the hop's
+_MIN_SENTENCE_SHARE = 0.7  # of a claim's content words in the sentence that the claim repeats
+_MIN_ANSWER_SHARE = 1 / 3
+"""Minimum share of a free hop's content words in the title and sentence that answer it. Of 287 hops of MuSiQue, nearly
+all with less were not stated by their sentence."""
+_MIN_QUOTE_WORDS = 4  # content words besides the value in a sentence that a step can be recognised to quote
+_MIN_COPIED_SHARE = 0.6  # of the content words of a sentence without linking names in a step that quotes it
 
 
 class Claims:
-    """Claims of steps, held against the facts of one question's plan, its graph and passages."""
+    """Compares claims of steps with the facts of one question's plan, its graph and its passages."""
 
     def __init__(self, question: Question, plan: Plan, graph: KnowledgeGraph) -> None:
         self.question, self.plan, self.graph = question, plan, graph
         self.passages = question.passages
         self.facts = [plan.items[place] for place in plan.facts]
         self._stated: dict[tuple[object, ...], bool] = {}
-        self._held: dict[str, bool] = {}
+        self._in_passages: dict[str, bool] = {}
 
     @cached_property
     def entities(self) -> tuple[str, ...]:
-        """Heads and tails of the plan's facts, and the gold passages' titles."""
+        """The heads and tails of the plan's facts, and the gold passages' titles."""
         ends = [name for item in self.facts for name in item.ends]
         titles = [page.title for _, page in self.question.gold]
         return tuple(dict.fromkeys([*ends, *titles]))
 
     def is_in_passages(self, value: str) -> bool:
         """Whether some passage has a value."""
-        if value not in self._held:
-            self._held[value] = any(has_value(page, value) for page in self.passages)
-        return self._held[value]
+        if value not in self._in_passages:
+            self._in_passages[value] = any(has_value(page, value) for page in self.passages)
+        return self._in_passages[value]
 
     def as_context(self, previous: Sequence[Step]) -> Passage:
-        """The question and the accepted steps, as a text to search."""
+        """Return the question and some accepted steps as one text to search."""
         return Passage("", (self.question.question, *(step.text for step in previous)))
 
     def value_of(self, item: Item) -> str:
@@ -66,12 +70,12 @@ class Claims:
         return item.triples[0].tail
 
     def joint(self, item: Item, earlier: Item) -> str:
-        """The name under which an item goes on from an earlier one."""
+        """Return the first end of an item that an earlier item shares; its very first end if none is shared."""
         ends = {normal_name(name) for name in earlier.ends}
         return next((name for name in item.ends if normal_name(name) in ends), item.ends[0])
 
     def states(self, reading: Reading, place: int) -> bool:
-        """Whether a claim states the fact at a place of the plan; each is looked at once."""
+        """Whether a claim states the fact at a place (from 0) of the plan (cached)."""
         key = (reading.claim, reading.cited, reading.refers, place)
         if key not in self._stated:
             self._stated[key] = self._states(reading, self.plan.items[place])
@@ -88,21 +92,21 @@ class Claims:
         return any(_states_triple(reading, triple) for triple in item.triples)
 
     def _quotes(self, reading: Reading, item: Item) -> bool:
-        """Whether a step tells what a sentence tells: its words, and the names that link it."""
+        """Whether a step repeats the sentence of an item: its words and its linking names."""
         page = item.page(self.passages)
         if reading.cited and item.passage not in reading.cited:
             return False
-        if coverage(reading.words, f"{page.title} {item.quoted(self.passages)}") < _OF_THE_SENTENCE:
+        if coverage(reading.words, f"{page.title} {item.quoted(self.passages)}") < _MIN_SENTENCE_SHARE:
             return False
         if not all(has_value(page, value) for value in reading.values):
             return False
         keys = self._linking_names(item)
         if item.triples[0].relation == DESCRIBED or not keys:
-            return self.quoted_share(reading, item) >= _TOKENS_OF_A_QUOTE
+            return self.quoted_share(reading, item) >= _MIN_COPIED_SHARE
         return all(reading.mentions(key) for key in keys)
 
     def _linking_names(self, item: Item) -> tuple[str, ...]:
-        """The names that make a quoted sentence the link it is: ends of its triple it gives."""
+        """Return the ends of an item's triples that its sentence names, apart from its passage's title."""
         sentence = read(Passage("", (item.quoted(self.passages),)))
         title = normal_name(item.page(self.passages).title)
         ends = [name for t in item.triples for name in (t.tail, t.head)]
@@ -110,13 +114,13 @@ class Claims:
         return tuple(dict.fromkeys(n for n in names if mentions(sentence, n)))
 
     def quoted_share(self, reading: Reading, item: Item) -> float:
-        """Share of the words of an item's sentence that a step holds, from 0 to 1."""
+        """Return the share (0-1) of an item's sentence in a step, by content words outside linking names."""
         keys = [content_words(key) for key in self._linking_names(item)]
         words = content_words(item.quoted(self.passages)).difference(*keys)
         return coverage(words, reading.claim)
 
     def other_value(self, reading: Reading, item: Item) -> str | None:
-        """Return the value that a step gives in place of an item's, where the text has another one; else None."""
+        """Return the value that a step gives instead of an item's; None if it gives none."""
         triple = item.triples[0]
         if item.passage not in reading.cited and self._is_read_elsewhere(reading):
             return None
@@ -142,31 +146,31 @@ class Claims:
     def _is_read_elsewhere(self, reading: Reading) -> bool:
         pages = [self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages)]
         return any(
-            coverage(reading.words, f"{page.title} {page.text}") >= IN_ONE_SENTENCE
+            coverage(reading.words, f"{page.title} {page.text}") >= MIN_SOURCE_SHARE
             and all(has_value(page, name) for name in reading.values)
             for page in pages
         )
 
     def _misstated(self, reading: Reading, triple: Triple, values: Sequence[str]) -> str | None:
-        """The value that a step states in the place of a triple's, and that no passage does."""
+        """Return the value that a step states instead of a triple's, and that no passage states; else None."""
         if not _has_cue(reading, triple.relation):
             return None
         # What the step means comes first, so that a number in a film's name is not called its date.
         likely = sorted(values, key=lambda value: _is_unlike(value, triple))
         claims = (Triple(triple.head, triple.relation, value) for value in likely)
-        return next((claim.tail for claim in claims if self._only_said(reading, claim)), None)
+        return next((claim.tail for claim in claims if self._is_only_in_step(reading, claim)), None)
 
     def _altered(self, reading: Reading, item: Item) -> str | None:
-        """Return the name that a step puts in place of the linking name of a quoted sentence; else None."""
+        """Return the name that a step quotes instead of a sentence's linking name; None if it gets that right."""
         page, keys = item.page(self.passages), self._linking_names(item)
         if keys and all(reading.mentions(key) for key in keys):
             return None
-        if self.quoted_share(reading, item) < MOST_OF_A_QUOTE:
+        if self.quoted_share(reading, item) < MIN_QUOTE_SHARE:
             return None
         return next((v for v in reading.values if not has_value(page, v)), None)
 
     def place_of(self, item: Item) -> int | None:
-        """The sentence (from 0) of its passage that states a fact, where one is known to."""
+        """Return the number (from 0) of the sentence that states a fact in its passage; None if it is unknown."""
         triple, sentences = item.triples[0], item.page(self.passages).sentences
         if item.sentence is not None:
             return item.sentence
@@ -177,17 +181,17 @@ class Claims:
         return place if place is not None and place < len(sentences) else None
 
     def is_grounded(self, item: Item) -> bool:
-        """Whether one passage states subject, relation and value of a fact.
+        """Whether an item's passage states subject, relation and value of its fact.
 
-        Of a relation that has no wording of its own, a sentence has to hold the value and a third
-        of the words that the hop asks with; one that links to nothing, some word of the question.
+        For a free hop, one sentence must have the value and a third of the hop's content words. A sentence without
+        linking names must have some word of the question.
         """
         triple, page = item.triples[0], item.page(self.passages)
         if item.sentence is not None:
             return triple.relation != DESCRIBED or self._is_asked_about(item)
         if triple.relation not in RELATIONS:
             return bool(self._answering(item))
-        # A nation beside somebody's name is often that of a film, and "The Caine Mutiny" no mutiny.
+        # A nation beside a person's name is often that of a film, and "The Caine Mutiny" is not a mutiny.
         citizen = triple.relation == "country of citizenship"
         about = is_about(read(page), triple.head)
         if not about and (citizen or _in_longer_names(page, triple.head)):
@@ -195,7 +199,7 @@ class Claims:
         return ground(triple.head, triple.relation, triple.tail, [(1, page)]).status == "stated"
 
     def _is_asked_about(self, item: Item) -> bool:
-        """Whether a sentence that links to nothing says something that the question speaks of."""
+        """Whether a sentence without linking names shares some word with the question."""
         page, question = item.page(self.passages), self.question
         if self.plan.kind != "sequential" or is_about(read(page), question.answer):
             return True
@@ -203,7 +207,7 @@ class Claims:
         return bool(question_words & content_words(item.quoted(self.passages)))
 
     def _answering(self, item: Item) -> list[tuple[float, int, int]]:
-        """Sentences with a free hop's value, as (share of its words, - place, place)."""
+        """Return the sentences that may answer a hop, each as (share of its words, -place, place), places from 0."""
         page, triple = item.page(self.passages), item.triples[0]
         words = filled_question(item.triples) if is_free(triple) else f"{triple.head} {triple.relation}"
         question_words = content_words(words) - content_words(triple.tail)
@@ -211,22 +215,23 @@ class Claims:
         for place, sentence in enumerate(page.sentences):
             if has_value(Passage("", (sentence,)), triple.tail):
                 share = coverage(question_words, f"{page.title} {sentence}")
-                if share >= _ANSWERS:
+                if share >= _MIN_ANSWER_SHARE:
                     matches.append((share, -place, place))
         return matches
 
     def _altered_quote(self, reading: Reading, item: Item) -> str | None:
-        """Return the value that a step puts in place of a fact's in the sentence that states it; else None."""
+        """Return the value that a step puts instead of a fact's when it quotes the fact's sentence; else None."""
         place, value = self.place_of(item), item.triples[0].tail
         if place is None or reading.denies or (reading.cited and item.passage not in reading.cited):
             return None
         page = item.page(self.passages)
         remaining = content_words(page.sentences[place]) - content_words(value)
-        if len(remaining) < _LEAST_OF_A_QUOTE or coverage(remaining, reading.claim) < MOST_OF_A_QUOTE:
+        if len(remaining) < _MIN_QUOTE_WORDS or coverage(remaining, reading.claim) < MIN_QUOTE_SHARE:
             return None
         return next((v for v in reading.values if not has_value(page, v)), None)
 
-    def _only_said(self, reading: Reading, claim: Triple) -> bool:
+    def _is_only_in_step(self, reading: Reading, claim: Triple) -> bool:
+        """Whether a step states a triple that no passage states."""
         if not _states_triple(reading, claim):
             return False
         pages = tuple(enumerate(self.passages, 1))
@@ -241,19 +246,19 @@ class Claims:
             return False
         definition = RELATIONS[triple.relation]
         return any(
-            self._only_said(reading, Triple(triple.head, name, triple.tail))
+            self._is_only_in_step(reading, Triple(triple.head, name, triple.tail))
             for name, relation in RELATIONS.items()
             if relation.group and relation.kind == definition.kind and name != triple.relation
         )
 
     def taken_from(self, reading: Reading, number: int) -> bool:
-        """Whether a claim is a passage's own, and not from a sentence that the plan needs."""
+        """Whether a claim comes from a passage (number from 1), but not from a sentence that the plan needs."""
         page = self.passages[number - 1]
         if any(not has_value(page, name) for name in reading.values):
             return False
-        if self._says_beside(reading, number):
+        if self._states_unneeded(reading, number):
             return True
-        if coverage(reading.words, f"{page.title} {page.text}") < IN_ONE_SENTENCE:
+        if coverage(reading.words, f"{page.title} {page.text}") < MIN_SOURCE_SHARE:
             return False
         if any(self._speaks_of(reading, item) for item in self.facts):
             return False
@@ -262,16 +267,16 @@ class Claims:
             return True
         shares = [coverage(reading.words, f"{page.title} {s}") for s in page.sentences]
         gives_needed = any(reading.mentions(self.value_of(item)) for item in needed)
-        # What a supporting sentence says besides may be needed, though the plan needs another part.
+        # Something else in a supporting sentence may be needed, though the plan does not use it.
         supporting = any(
-            fact.title == page.title and shares[fact.sentence] >= IN_ONE_SENTENCE
+            fact.title == page.title and shares[fact.sentence] >= MIN_SOURCE_SHARE
             for fact in self.question.supporting_facts
             if fact.sentence < len(shares)
         )
-        return max(shares) >= IN_ONE_SENTENCE and not gives_needed and not supporting
+        return max(shares) >= MIN_SOURCE_SHARE and not gives_needed and not supporting
 
-    def _says_beside(self, reading: Reading, number: int) -> bool:
-        """Whether a claim states what the graph has of a passage and the plan does not need."""
+    def _states_unneeded(self, reading: Reading, number: int) -> bool:
+        """Whether a claim states a triple that the graph has from a passage and the plan does not need."""
         parts_of = attrgetter("head", "relation", "tail")
         needed = {parts_of(triple) for item in self.facts for triple in item.triples}
         return any(
@@ -283,7 +288,7 @@ class Claims:
         )
 
     def _speaks_of(self, reading: Reading, item: Item) -> bool:
-        """Whether a claim is about the very thing that a fact of the plan is about."""
+        """Whether a claim is about the subject matter of a fact, with another value or in its question's words."""
         if item.sentence is not None:
             return False
         if is_free(item.triples[0]):
@@ -292,7 +297,7 @@ class Claims:
         return self.other_value(reading, item) is not None
 
     def asks_for(self, reading: Reading, item: Item) -> bool:
-        """Whether a step that denies something speaks of what an item would tell."""
+        """Whether a step that denies something does so about an item's fact."""
         triple = item.triples[0]
         if item.sentence is not None:
             return reading.mentions(item.page(self.passages).title)
@@ -302,7 +307,7 @@ class Claims:
 
 
 def _in_longer_names(page: Passage, name: str) -> bool:
-    """Whether a passage has a name of one word as a part of longer ones alone.
+    """Whether a passage has a one-word name only as a part of longer names.
 
     >>> _in_longer_names(Passage("", ("He saw The Caine Mutiny.",)), "Mutiny (film)")
     True
@@ -313,7 +318,7 @@ def _in_longer_names(page: Passage, name: str) -> bool:
 
 
 def _states_triple(reading: Reading, triple: Triple) -> bool:
-    """Whether a step states a triple whose relation has a wording of its own."""
+    """Whether a step states a triple whose relation is not free."""
     if triple.relation in RELATIONS:
         finding = ground(triple.head, triple.relation, triple.tail, [(1, reading.page)])
         return finding.status == "stated"
@@ -321,7 +326,7 @@ def _states_triple(reading: Reading, triple: Triple) -> bool:
 
 
 def _has_cue(reading: Reading, relation: str) -> bool:
-    """Whether a step has wording of a known relation, be it of this fact or another."""
+    """Whether a step has some cue of a relation, for whatever head and tail."""
     definition = RELATIONS[relation]
     if definition.kind == "nation":
         return bool(_OF_A_NATION.search(reading.text.clean))
@@ -340,14 +345,14 @@ def _is_end(value: str, triple: Triple) -> bool:
 
 
 def _is_unlike(value: str, triple: Triple) -> bool:
-    """Whether a value is no date where a triple's is one, or a part of its head's name."""
+    """Whether a value is unlike a triple's: not a date if that is one, or a part of the head's name."""
     if as_date(triple.tail) and not as_date(value):
         return True
     return set(normal_name(value).split()) <= set(normal_name(triple.head).split())
 
 
 def _answers_question(reading: Reading, item: Item) -> bool:
-    """Whether a step speaks of a free hop: of its head, or of what it asks."""
+    """Whether a step is about a free hop: it names the head, or repeats the question."""
     head = item.triples[0].head
     if _quoted_question(reading) is None and reading.mentions(head):
         return head != item.triples[0].tail or _repeats_question(reading, item)
@@ -359,9 +364,9 @@ def _quoted_question(reading: Reading) -> str | None:
 
 
 def _repeats_question(reading: Reading, item: Item) -> bool:
-    """Whether a step speaks in the words of the question that a free hop asks."""
+    """Whether a step quotes the question of a free hop, or has half of its content words."""
     question = content_words(filled_question(item.triples))
     quoted = _quoted_question(reading)
     if quoted is not None:
-        return len(question & content_words(quoted)) >= _SAME_QUESTION * len(question)
+        return len(question & content_words(quoted)) >= _MIN_QUESTION_SHARE * len(question)
     return len(question & reading.words) >= max(1, len(question) / 2)

@@ -1,4 +1,4 @@
-"""What a logical step concludes, and whether the facts it rests on give that."""
+"""Parses what a logical step concludes, and decides whether the facts that it rests on support that."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _YEARS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The conclusion of a step; ``right`` is None where it draws none that could be read."""
+    """The conclusion of a step: whether it is right (None: no conclusion could be parsed), and what it claims."""
 
     right: bool | None
     claimed: str = ""
@@ -47,11 +47,11 @@ class Lifespan:
     years: int
 
 
-def lifespan(facts: Sequence[Triple]) -> Lifespan:
-    """The life that a fact of birth and one of death bound.
+def lifespan_of(facts: Sequence[Triple]) -> Lifespan:
+    """Return the life between a fact of birth and a fact of death; 0 years if a date can't be parsed.
 
-    >>> lifespan([Triple("Ana", "date of birth", "3 May 1901"),
-    ...           Triple("Ana", "date of death", "2 May 1970")]).years
+    >>> lifespan_of([Triple("Ana", "date of birth", "3 May 1901"),
+    ...              Triple("Ana", "date of death", "2 May 1970")]).years
     68
     """
     by_relation = {triple.relation: triple for triple in facts}
@@ -65,13 +65,13 @@ def lifespan(facts: Sequence[Triple]) -> Lifespan:
 
 
 def span_of(plan: Plan, item: Item) -> Lifespan:
-    """The life whose years an item of a plan counts."""
-    return lifespan([plan.items[use].triples[0] for use in item.uses])
+    """Return the life whose years an item of a plan counts."""
+    return lifespan_of([plan.items[use].triples[0] for use in item.uses])
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many things stand in a relation to one, as far as the facts go."""
+    """The number of distinct tails that a head has for a relation, according to a plan's facts."""
 
     head: str
     relation: str
@@ -86,7 +86,7 @@ def count_of(plan: Plan, item: Item) -> Count:
 
 
 def states_count(reading: Reading, count: Count) -> bool | None:
-    """Whether a step gives the number of a count rightly; None where it speaks of no such thing.
+    """Whether a step gives a count right; None if it does not name the head with one number.
 
     >>> two = Count("Dune Rain", "director", 2)
     >>> states_count(read_step("By Step 1 and Step 2, Dune Rain has three directors."), two)
@@ -101,9 +101,9 @@ def states_count(reading: Reading, count: Count) -> bool | None:
 
 
 def states_span(reading: Reading, span: Lifespan) -> bool | None:
-    """Whether a step gives a life span rightly; None where it speaks of no such thing.
+    """Whether a step gives a life span right; None if it gives no number of years for that person.
 
-    A year more or less is right where a date has no day.
+    If a date has no day, one year more or less is right, too.
     """
     match = _YEARS.search(reading.claim)
     if match is None or not reading.mentions(span.head):
@@ -113,7 +113,7 @@ def states_span(reading: Reading, span: Lifespan) -> bool | None:
 
 
 def concludes(reading: Reading) -> bool:
-    """Whether a step marks what it says as a conclusion.
+    """Whether a step marks its claim as a conclusion ("so", "the answer is").
 
     >>> [concludes(read_step(text)) for text in ("So the answer is yes.", "Oru is a town.")]
     [True, False]
@@ -122,7 +122,7 @@ def concludes(reading: Reading) -> bool:
 
 
 def names_answer(reading: Reading) -> bool:
-    """Whether a step says that something is the answer, be it yes or no.
+    """Whether a step concludes a name, a value, or yes or no.
 
     >>> names_answer(read_step("It is Oru that is asked for.")), names_answer(read_step("So no."))
     (False, True)
@@ -131,10 +131,10 @@ def names_answer(reading: Reading) -> bool:
     return bool(clause and (_YES_NO.search(clause) or read_step(clause).values))
 
 
-def read_conclusion(reading: Reading, question: Question, plan: Plan, names: Sequence[str]) -> Conclusion:
-    """Read what a step concludes about the question. ``names`` are wrong answers that it could give.
+def parse_conclusion(reading: Reading, question: Question, plan: Plan, names: Sequence[str]) -> Conclusion:
+    """Parse what a step concludes about the question. ``names`` are wrong answers that it could give.
 
-    A step that calls on earlier ones and marks no conclusion is taken as a whole for one.
+    If a step refers to earlier ones and marks no conclusion, all of its claim counts as the conclusion.
     """
     clause = _conclusion(reading.claim)
     says_yes_or_no = _SAYS_YES_NO.search(reading.claim) is not None
@@ -153,7 +153,7 @@ def read_conclusion(reading: Reading, question: Question, plan: Plan, names: Seq
 
 
 def _conclusion(claim: str) -> str:
-    """The clause of a claim that draws the conclusion, or ""."""
+    """Return the clause of a claim that draws the conclusion; "" if none is marked."""
     if match := _THE_ANSWER.search(claim):
         return match[1]
     markers = list(_MARKER.finditer(claim))
@@ -171,7 +171,7 @@ def _yes_or_no(reading: Reading, clause: str, answer: str, *, asks_sameness: boo
 
 
 def claim_polarity(text: str) -> str | None:
-    """``yes`` where a text says that things are alike, ``no`` that they differ, else None.
+    """Return "yes" if a text says that things are alike, "no" if it says that they differ; else None.
 
     >>> claim_polarity("both are poets"), claim_polarity("they are not the same")
     ('yes', 'no')
@@ -199,7 +199,7 @@ def _named_answer(clause: str, question: Question, names: Sequence[str]) -> Conc
 
 
 def _false_premise(claim: str) -> bool:
-    """Whether a claim compares two dates or numbers the wrong way round."""
+    """Whether a claim compares two dates or numbers wrongly ("1901 is later than 1950")."""
     for match in _COMPARATOR.finditer(claim):
         value = _value(claim[max(0, match.start() - 60) : match.start()], -1)
         other_value = _value(claim[match.end() : match.end() + 60], 0)
@@ -211,7 +211,7 @@ def _false_premise(claim: str) -> bool:
 
 
 def _value(near: str, place: int) -> tuple[float, ...] | None:
-    """The first (0) or last (-1) date of what is near a comparator; without one, its number."""
+    """Return the first (0) or last (-1) date in the text near a comparator; else its number, or None."""
     if dates := [date for date in dates_in(near) if date.year]:
         return dates[place][:3]
     numbers = re.findall(r"\b\d[\d,.]*(?: (?:million|billion|thousand))?", near)

@@ -1,4 +1,4 @@
-"""The minimal atomic plan of a question: which facts to read, what to derive from them.
+"""The minimal atomic plan of a question: which facts to read in passages, and what to derive from them.
 
 The kinds of plan are those of SAFE v1, appendix A.9 (Figures 15-17): a chain of facts; a comparison
 of values that are looked up (simple), looked up behind a bridge, or calculated (a life span); a
@@ -21,20 +21,19 @@ from safe_stepwise.records import Passage, Question, StepKind, Triple
 
 PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calculated comparison", "set comparison"]
 NAMES, DESCRIBED = "names", "is described as"
-"""Relations of facts that are told in a passage's own words: what else a sentence names, or all."""
+"""Relations of facts without a relation of their own: a sentence names something, or describes its subject."""
 Derivation = Literal["", "life span", "count", "conclusion"]
 MAX_GOLD = 10
-"""Gold passages of a plan, as of the evaluation's samples: steps grow with them, and with each step
-what there is to check. Those of real rows are up to four."""
+"""Maximum number of gold passages in a plan, as time grows with them; the benchmarks' rows have up to four."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One item of a plan: a fact to read in one passage, or something to derive.
 
-    ``triples`` are what a fact says (several when one hop joins several earlier answers); ``sentence`` is its index
-    (from 0) where the passage's own words have to state it, because the relation is none that has a wording of its
-    own. ``uses`` are places in the plan (from 0) that it builds on.
+    ``triples`` are a fact's content (several if one hop joins several earlier answers). ``sentence`` is the index
+    (from 0) of the sentence that states a fact whose relation has no wording of its own; else it is None. ``uses`` are
+    the places in the plan (from 0) of the items that this one builds on.
     """
 
     kind: StepKind
@@ -45,7 +44,7 @@ class Item:
 
     @property
     def passage(self) -> int | None:
-        """The passage (from 1) that states the fact."""
+        """The number (from 1) of the passage that states the fact; None for a derivation."""
         return self.triples[0].passage if self.triples else None
 
     @property
@@ -54,19 +53,19 @@ class Item:
         return tuple(name for t in self.triples for name in (t.head, t.tail))
 
     def page(self, passages: Sequence[Passage]) -> Passage:
-        """The passage that states the fact, of a question's."""
+        """Return the passage that states the fact, from a question's passages."""
         assert self.passage is not None
         return passages[self.passage - 1]
 
     def quoted(self, passages: Sequence[Passage]) -> str:
-        """The sentence that states a fact which has no wording of its own."""
+        """Return the sentence that states a fact without a wording of its own."""
         assert self.sentence is not None
         return self.page(passages).sentences[self.sentence]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Items in order. ``sides`` and ``operation`` are those of a comparison whose values tell."""
+    """Items in order; ``operation`` and ``sides`` (both empty otherwise) of a comparison that the values decide."""
 
     kind: PlanKind
     items: tuple[Item, ...]
@@ -75,7 +74,7 @@ class Plan:
 
     @property
     def facts(self) -> tuple[int, ...]:
-        """Places of the items that read a fact."""
+        """The places (from 0) of the items that read a fact."""
         return tuple(n for n, item in enumerate(self.items) if item.triples)
 
 
@@ -84,10 +83,11 @@ class PlanError(Exception):
 
 
 def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple]) -> Plan:
-    """The plan that a verified reasoning path carries out.
+    """Make the plan that a verified reasoning path carries out.
 
-    ``path`` and ``graph`` are a label's: triples with the passage (from 1) that states them. Raises PlanError for a
-    path that is empty, broken off, or leads elsewhere than to the answer, and for more than `MAX_GOLD` gold passages.
+    ``path`` and ``graph`` are a label's: triples with the passage (from 1) that states them. Raises ``PlanError`` for
+    an empty path, a hop without a passage, a comparison with one branch or without the answer among its choices, and
+    more than `MAX_GOLD` gold passages.
 
     >>> path = (Triple("Dune Rain", "director", "Ors Velt", 1),
     ...         Triple("Ors Velt", "spouse", "Ana", 2))
@@ -111,14 +111,14 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
 
 
 def _by_sentences(question: Question) -> bool:
-    """Whether supporting facts are all that a benchmark annotates, as in HotpotQA."""
+    """Whether a question is annotated with supporting facts alone, as in HotpotQA."""
     return bool(question.supporting_facts) and not (question.evidence or question.decomposition)
 
 
 def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
-    """A label's triples as a graph, in which a passage's subject is one however it is called.
+    """Build a graph of a label's triples, in which all names of a gold passage's subject are one node.
 
-    A people ("American") is no such name, though a passage may open with it.
+    A people ("American") is not a name of a subject, though a passage may open with it.
     """
     names = [(name, clean(name)) for t in triples for name in (t.head, t.tail)]
     entities = [name for name, words in names if not is_nation(words) or is_country(words)]
@@ -126,21 +126,21 @@ def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
 
 
 def _facts(path: Sequence[Triple], graph: KnowledgeGraph) -> Iterator[Item]:
-    """One item a statement: what joins several earlier answers is said once."""
+    """Yield one item for each statement; triples that join several earlier answers share one."""
     for _, group in groupby(path, key=lambda t: (t.relation, t.tail, t.passage)):
         triples = tuple(group)
         first, sentence = triples[0], None
-        if first.relation in (NAMES, DESCRIBED):  # a stretch of text, as HotpotQA's are
+        if first.relation in (NAMES, DESCRIBED):  # a statement in the passage's words, as in HotpotQA
             triples_ = graph.find(first.head, first.relation, first.tail)
             sentence = next((t.sentence for t in triples_ if t.passage == first.passage), None)
         yield Item("Attribution", triples, (), sentence)
 
 
 def _sentence_items(question: Question) -> tuple[Item, ...]:
-    """Supporting sentences of the gold passages, as their passages are first cited.
+    """Return items for the supporting sentences of the gold passages, which are annotated without triples.
 
-    HotpotQA annotates no triples: of a passage's supporting sentences those count that are the
-    first to name another gold passage's subject or the answer; where none does, the first.
+    From each passage, those sentences are taken that first name another gold passage's subject or the answer; if none
+    does, the first one.
     """
     items = []
     for number, passage in sorted(question.gold, key=lambda gold: _cited(question, gold[1].title)):
@@ -161,9 +161,9 @@ def _sentence_items(question: Question) -> tuple[Item, ...]:
 
 
 def _cited(question: Question, title: str) -> int:
-    """Return the place at which supporting facts first cite a passage: people reason in that order (R4C).
+    """Return the place (from 0) at which supporting facts first cite a passage: people reason in that order (R4C).
 
-    What they do not cite comes last.
+    An uncited passage comes last.
 
     >>> from safe_stepwise.records import SupportingFact
     >>> facts = (SupportingFact("Oru", 1), SupportingFact("Vel", 0))
@@ -176,11 +176,11 @@ def _cited(question: Question, title: str) -> int:
 
 
 def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
-    """Sentences with what they build on: those that name their subject, unless the question does.
+    """Order sentences so that each follows those that it builds on, and fill in what each uses.
 
-    What is led to comes after what leads there, else they stay in their order. Where one sentence alone has an answer
-    that no passage is about, it need not come before what it leads to, and builds on that if it comes later. What
-    names something that the question names builds on nothing.
+    A sentence builds on those that name its subject, unless the question names that. Otherwise the order is kept. If
+    one sentence alone has an answer that is no passage's subject, it may follow the sentences that it leads to, and
+    then builds on them. A sentence that names something from the question builds on nothing.
     """
     question_words = words_of(question.question)
     alone = _sole_answering(items, question)
@@ -194,7 +194,7 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
         if item is alone and not uses and not has_words(question_words, normal_name(item.triples[0].head)):
             uses = [n for n, earlier in enumerate(placed) if _leading(earlier, [item], question_words)]
         own_words = Passage("", (item.quoted(question.passages),))
-        # A name of the question's lets it be read at any time.
+        # A sentence with a name from the question can be read at any time.
         if any(has_words(question_words, words_of(name)) for name in names_in(own_words)):
             uses = []
         placed.append(replace(item, uses=tuple(uses[-1:])))
@@ -202,16 +202,16 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
 
 
 def _sole_answering(items: Sequence[Item], question: Question) -> Item | None:
-    """The one sentence that has the answer, where no passage is about it."""
+    """Return the one sentence that has the answer; None if several do, or a gold passage is about the answer."""
     answer = normal_name(question.answer)
     if any(normal_name(page.title) == answer for _, page in question.gold):
         return None
-    telling = [item for item in items if answer in map(normal_name, item.ends)]
-    return telling[0] if len(telling) == 1 else None
+    answering = [item for item in items if answer in map(normal_name, item.ends)]
+    return answering[0] if len(answering) == 1 else None
 
 
 def _leading(item: Item, items: Sequence[Item], question_words: str) -> list[Item]:
-    """Find the sentences that name what an item is about, unless the question names it."""
+    """Return the items whose sentences name an item's subject; none if the question names it."""
     title = item.triples[0].head
     if has_words(question_words, normal_name(title)):
         return []
@@ -224,7 +224,7 @@ def _quoted(passage: Passage, number: int, sentence: int, relation: str, tails: 
 
 
 def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) -> tuple[Item, ...]:
-    """The facts with what each builds on: earlier ones that give an entity the question lacks."""
+    """Fill in what each fact uses: earlier facts that share an entity with it which the question does not name."""
     question_words = words_of(question.question)
     nodes = [{graph.node(name) for name in item.ends} for item in facts]
     linked: list[Item] = []
@@ -237,21 +237,21 @@ def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) ->
 
 
 def _beside(item: Item, other_item: Item) -> bool:
-    """Whether two facts are members of one set, of which none leads to another."""
+    """Whether two facts list members of one set, so that neither builds on the other."""
     triple, other_triple = item.triples[0], other_item.triples[0]
     is_same_set = (triple.head, triple.relation) == (other_triple.head, other_triple.relation)
     return is_same_set and triple.relation in RELATIONS
 
 
 def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
-    """The facts and what follows from those that no other builds on."""
+    """Add a conclusion to some facts, from those that no other fact builds on."""
     used = {n for item in facts for n in item.uses}
     last = tuple(n for n in range(len(facts)) if n not in used)
     return (*facts, Item("Logical", (), last, None, "conclusion"))
 
 
 def _first_cited(question: Question, branch: Sequence[Triple]) -> int:
-    """Return the earliest place at which a passage of a branch is cited."""
+    """Return the earliest place (from 0) at which a passage of a branch is cited."""
     pages = (question.passages[t.passage - 1] for t in branch if t.passage is not None)
     return min(_cited(question, page.title) for page in pages)
 

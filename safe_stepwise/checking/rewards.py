@@ -1,17 +1,16 @@
-"""The checker as a reward for reinforcement learning: of one step, or of a whole trajectory.
+"""Rewards reinforcement learning by the checker: for one step, or for a whole trajectory.
 
-The functions have the signature of TRL's ``reward_funcs``: prompts, completions and, by their names, the columns of
-the rows, a list each; they return a number from 0 to 1 for each completion. The columns are those of a verified row
-with its label (config ``B_labeled``, DESIGN section 5); `step_reward` wants ``previous_steps`` besides, the accepted
-steps in the grammar of `steps`.
+The functions have the signature of TRL's ``reward_funcs``: prompts, completions and the rows' columns by name, a list
+each; they return a number from 0 to 1 for each completion. The columns are those of a verified row with its label
+(config ``B_labeled`` of the labels). `step_reward` also needs ``previous_steps``, the accepted steps as `steps` writes
+them.
 
-Only what is proved pays: a step counts where the checker proves it sound, and the first that it proves wrong, or that
-breaks the grammar, ends a trajectory. Where it abstains a step counts for nothing and ends nothing, so that what
-cannot be read is worth no more than an honest mistake. Half of a trajectory's reward is the share of steps that count,
-half is for the right answer, if every fact that it needs was read before: an answer that is not earned is not paid
-(what SAFE v1, Table 1 calls Wrong Conclusion), nor is one after a step that denies or leaves open what it names. A
-fact told the wrong way round ("Tesk was born in Maro Quill") the checker still takes for told. A row whose label gives
-no plan has the reward None, which TRL leaves out.
+Only proved steps pay. The first step that is proved wrong, or breaks the grammar, ends a trajectory. A step on which
+the checker abstains pays nothing and ends nothing, so that unreadable text earns no more than an honest mistake. Half
+of a trajectory's reward is the share of proved steps. The other half is for the right answer, if all needed facts were
+read before; an unearned answer (SAFE v1's Wrong Conclusion) and an answer after a step that denies or leaves open what
+it names are not paid. The checker accepts a fact with its ends swapped ("Tesk was born in Maro Quill"). A row whose
+label gives no plan has the reward None, which TRL leaves out.
 """
 
 import asyncio
@@ -36,20 +35,20 @@ COLUMNS = (
     *("id", "question", "answer", "aliases", "kind", "hops", "passages", "supporting_facts"),
     *("evidence", "decomposition", "reasoning_path", "knowledge_graph"),
 )
-"""Of a row, what the checker goes by."""
+"""The columns of a row that the checker needs."""
 MALFORMED, AFTER_THE_ANSWER = "malformed", "after the answer"
-"""Faults that are none of the taxonomy."""
-_CHECKERS = 256  # kept for the next batch: of a group's completions only the first waits for its checker
+"""Labels of faults that are outside the taxonomy."""
+_CACHED_CHECKERS = 256  # so that only the first completion of a group waits for its checker
 _STEP = re.compile(r"^(?=[ \t#>*_-]*+step[ \t]*\d+[*_]*+[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 
 _ASIDE = re.compile(r"“[^”]*”|\bPassage \d+ (?:does not|doesn't) [^;,.]*", re.IGNORECASE)
-"""A quotation, and where a step says that another passage is silent."""
+"""A quotation, or a remark that a passage does not say something."""
 _HEDGE = re.compile(r"\b(?:or|nor|not|never|neither|\w+n't),? \w+")
 _OPEN = re.compile(r"\b(?:or|nor|neither),? \w+")
-"""With the words behind it; the second where what is compared may well not be the same."""
+"""Hedging words with the word after them; ``_OPEN`` for yes/no questions, whose steps may deny sameness."""
 
 Completion = str | Sequence[Mapping[str, Any]]
-"""A text, or turns of a conversation."""
+"""A text, or the turns of a conversation."""
 Rewards = list[float | None]
 
 
@@ -57,35 +56,35 @@ Rewards = list[float | None]
 class JudgedTrajectory:
     """The checker's judgement of one trajectory.
 
-    ``labels`` are those of its steps up to the first fault, None where the checker abstained;
-    ``steps`` is how many it has, ``needed`` how many its plan takes.
+    ``labels`` are those of its steps up to the first fault, None if the checker abstained; ``steps`` is the number of
+    its steps, ``needed`` the number that its plan takes.
     """
 
     labels: tuple[str | None, ...]
     steps: int
     needed: int
     earned: bool
-    """Whether it ends in the right answer, with every fact read before and nothing wrong."""
+    """Whether it ends in the right answer, with all facts read before and no fault."""
 
     @property
     def fault(self) -> str:
-        """The label of the step that ended it, "" if none did."""
+        """The label of the faulty step that ended it, "" if there is none."""
         last = self.labels[-1] if self.labels else None
         return last if last not in (None, CORRECT) else ""
 
     @property
     def sound(self) -> int:
-        """Steps that are proved sound."""
+        """The number of steps that are proved right."""
         return self.labels.count(CORRECT)
 
     @property
     def reward(self) -> float:
-        """The reward, from 0 to 1; neither padding nor stopping early adds to it."""
+        """The reward, from 0 to 1; neither padding nor stopping early increases it."""
         return (self.sound / max(self.steps, self.needed) + self.earned) / 2
 
 
 def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
-    """Judge a trajectory with one step a line; text before the first step is skipped.
+    """Judge a trajectory of steps that each begin a line; text before the first step is skipped.
 
     >>> from safe_stepwise.records import Passage, Question
     >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
@@ -112,14 +111,14 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
     needed = len(checker.plan.items) + 1
     ended = bool(accepted) and accepted[-1].kind == "Final Answer"
     is_complete = ended and len(accepted) == len(texts) and labels[-1] == CORRECT
-    # Of steps that count it is known already.
+    # Proved steps were checked for hedges already.
     unproved = (step for step, label in zip(accepted, labels, strict=False) if label is None)
     earned = is_complete and not any(_hedges(checker, step) for step in unproved)
     return JudgedTrajectory(tuple(labels), len(texts), needed, earned)
 
 
 def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
-    """Label a step after those accepted before it; None where nothing is proved."""
+    """Label a step after the accepted ones; None if nothing is proved."""
     if accepted and accepted[-1].kind == "Final Answer":
         return AFTER_THE_ANSWER
     try:
@@ -137,13 +136,12 @@ def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
 def _hedges(checker: Checker, step: Step) -> bool:
     """Whether a step denies or leaves open what it names: "born in Tesk or Oru" proves nothing.
 
-    The checker looks for the fact, not for what else stands beside it. Whoever is paid for proofs
-    would learn to write both.
+    The checker looks for the fact and ignores other text. A model that is paid for proofs would learn to write both.
     """
     question = checker.question
     words = _OPEN if question.answer.casefold() in ("yes", "no") else _HEDGE
     hedges = words.findall(_ASIDE.sub(" ", fold(step.text)).casefold())
-    if not hedges:  # as of nearly all: the passages need not be joined
+    if not hedges:  # nearly always, and then the passages need not be joined
         return False
     evidence = " ".join([question.question, question.answer, *(page.text for page in question.passages)])
     folded = evidence.casefold()
@@ -151,9 +149,9 @@ def _hedges(checker: Checker, step: Step) -> bool:
 
 
 def trajectory_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:
-    """For each completion `Judged.reward`, None for a row without a plan.
+    """Return `JudgedTrajectory.reward` for each completion; None for a row without a plan.
 
-    Raises ``UserError`` where a column of `COLUMNS` is missing.
+    Raises ``UserError`` if a column of `COLUMNS` is missing.
     """
     checkers, log = _checkers(columns, len(completions)), columns.get("log_metric")
     judged = [
@@ -171,9 +169,9 @@ def step_reward(
     previous_steps: Sequence[Sequence[str]],
     **columns: Any,
 ) -> Rewards:
-    """For each completion, one step: 1 if it is proved sound, else 0; None without a plan.
+    """Return 1 for each completion that is a step proved right, else 0; None for a row without a plan.
 
-    Raises ``UserError`` where a column of `COLUMNS` is missing, or for previous steps that break the grammar.
+    Raises ``UserError`` if a column of `COLUMNS` is missing, or for previous steps that break the grammar.
     """
     checkers, log = _checkers(columns, len(completions)), columns.get("log_metric")
     labels = [
@@ -187,21 +185,21 @@ def step_reward(
 async def async_trajectory_reward(
     prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
 ) -> Rewards:
-    """`trajectory_reward` in a thread of its own, beside other rewards that wait."""
+    """Compute `trajectory_reward` in a thread, so that other rewards need not wait."""
     return await asyncio.to_thread(trajectory_reward, prompts, completions, **columns)
 
 
 async def async_step_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:
-    """`step_reward` in a thread of its own, beside other rewards that wait."""
+    """Compute `step_reward` in a thread, so that other rewards need not wait."""
     return await asyncio.to_thread(step_reward, prompts, completions, **columns)
 
 
 def checker_of(row: Mapping[str, Any]) -> Checker | None:
-    """The checker of a row with these `COLUMNS`, from a cache; None where it gives no plan."""
+    """Return the checker (cached) of a row with these `COLUMNS`; None if the row gives no plan."""
     return _checker(canonical_json({name: row[name] for name in COLUMNS}))
 
 
-@lru_cache(maxsize=_CHECKERS)
+@lru_cache(maxsize=_CACHED_CHECKERS)
 def _checker(row: str) -> Checker | None:
     content = parse_json(row)
     path, graph = ([Triple(**triple) for triple in content[name]] for name in ("reasoning_path", "knowledge_graph"))
@@ -236,13 +234,13 @@ def _text(completion: Completion) -> str:
 
 
 def _text_of(item: Any) -> str:
-    """The text of a part of a turn's content; a thought or an image has none."""
+    """Return the text of a part of a turn's content; "" for a thought or an image."""
     if isinstance(item, str):
         return item
     return str(item.get("text") or "") if str(item.get("type", "text")).endswith("text") else ""
 
 
 def _log(log_metric: Any, labels: Sequence[str | None]) -> None:
-    """Tell TRL on how much of what was read nothing could be proved: there the reward is blind."""
+    """Log to TRL the share of steps on which the checker abstained."""
     if log_metric is not None and labels:
         log_metric("checker_abstained", labels.count(None) / len(labels))

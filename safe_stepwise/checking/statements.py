@@ -1,7 +1,6 @@
-"""How a step is worded: facts cited from a passage, results derived from steps.
+"""Words facts, questions and references to steps, from the wordings in ``vocabulary/statements.yaml``.
 
-The wordings stand in ``vocabulary/statements.yaml``. Which of them is taken is the caller's choice,
-by a number, so that a dataset can vary them and a test can go through all.
+The caller selects a wording by a number, so that a dataset can vary them and a test can try all.
 """
 
 import re
@@ -22,18 +21,18 @@ _ARTICLE_TWICE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
 _QUESTION_OPENS = re.compile(r"^(?:who|what|when|where|which|how|why|in |on )", re.IGNORECASE)
 LONGEST_NAME = 5
-"""Words of an answer that can stand in a sentence as a name does; a longer one is quoted."""
+"""Maximum words of an answer that a sentence uses like a name; a longer one is quoted."""
 LONGEST_QUOTATION = 320
-"""Characters of a quoted sentence; a longer one is cut at the clause that has what is needed."""
+"""Maximum characters of a quoted sentence; a longer one is cut after the clause that is needed."""
 
 
 def pick(wordings: Sequence[str], choice: int) -> str:
-    """The wording that a number means; any number will do."""
+    """Select the wording that any number stands for."""
     return wordings[choice % len(wordings)]
 
 
 def fill(wording: str, **values: object) -> str:
-    """A wording with its names in braces replaced by values, in which braces are left alone.
+    """Replace the fields in braces of a wording by values; unknown fields and braces inside values stay.
 
     >>> fill("According to Passage {n}, {claim}.", n=3, claim="Oru is a town")
     'According to Passage 3, Oru is a town.'
@@ -42,7 +41,7 @@ def fill(wording: str, **values: object) -> str:
 
 
 def is_noun(relation: str) -> bool:
-    """Whether a relation is a known one that "the … of somebody" can word.
+    """Whether a relation is a known one that "the … of somebody" can express.
 
     >>> is_noun("director"), is_noun("educated at")
     (True, False)
@@ -51,7 +50,7 @@ def is_noun(relation: str) -> bool:
 
 
 def noun_of(relation: str) -> str:
-    """A relation with its article, in quotes where it is too long for a noun.
+    """Return a relation with its article, in quotes if it is too long for a noun.
 
     >>> noun_of("director"), noun_of("Count Olaf in the series that Netflix made")
     ('the director', 'the “Count Olaf in the series that Netflix made”')
@@ -69,7 +68,7 @@ def count_phrase(relation: str, number: int) -> str:
 
 
 def plural(relation: str) -> str:
-    """A relation as a noun in the plural; one that is no noun, in quotes.
+    """Return a relation as a plural noun; a relation that is not a noun comes in quotes.
 
     >>> plural("country"), plural("educated at")
     ('countries', 'things under “educated at”')
@@ -82,7 +81,7 @@ def plural(relation: str) -> str:
 
 
 def is_free(triple: Triple) -> bool:
-    """Whether a relation is a question in words (``…`` where an earlier answer goes).
+    """Whether a relation is a question in words; in it, ``…`` stands for an earlier answer.
 
     >>> is_free(Triple("Oru", "when was … founded", "1901")), is_free(Triple("A", "spouse", "B"))
     (True, False)
@@ -92,7 +91,7 @@ def is_free(triple: Triple) -> bool:
 
 
 def filled_question(triples: Sequence[Triple]) -> str:
-    """The question in words of a free hop, earlier answers filled in.
+    """Return the question of a free hop, with earlier answers filled in.
 
     >>> filled_question([Triple("Oru", "when was … founded", "1901")])
     'when was Oru founded'
@@ -104,7 +103,7 @@ def filled_question(triples: Sequence[Triple]) -> str:
 
 
 def wordings(triple: Triple) -> tuple[str, ...]:
-    """All ways to state a triple with a relation of its own, as clauses.
+    """Return all clauses that state a triple whose relation is not free.
 
     >>> wordings(Triple("Dune Rain", "director", "Ors Velt"))[0]
     'Dune Rain was directed by Ors Velt'
@@ -121,7 +120,7 @@ def wordings(triple: Triple) -> tuple[str, ...]:
 
 
 def state(triples: Sequence[Triple], choice: int) -> str:
-    """Word a fact as a clause of our own; ``choice`` picks the wording."""
+    """Word a fact as a clause; ``choice`` selects the wording."""
     triple = triples[0]
     if is_free(triple):
         question = filled_question(triples).strip(" ?") + "?"
@@ -133,10 +132,10 @@ def state(triples: Sequence[Triple], choice: int) -> str:
 
 
 def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
-    """A passage's sentence as a step quotes it, so that it says of itself what it is about.
+    """Quote a passage's sentence (number from 0) so that it can be understood alone.
 
-    ``sentence`` counts from 0; a pronoun that opens it gives way to the title, where the passage
-    begins with that. A long sentence is cut behind the clause that holds ``needed``.
+    If the passage begins with its title, the title replaces a pronoun that opens the sentence. A long sentence is cut
+    after the clause that has ``needed``.
 
     >>> page = Passage("Ana Vorr (poet)", ("Ana Vorr was a poet.", "She lived in Oru."))
     >>> quote_sentence(page, 1, "Oru")
@@ -151,7 +150,7 @@ def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
     before = passage.sentences[sentence - 1] if sentence else ""
     opens = before.strip().startswith(title.split()[0]) or _PRONOUN.match(before.strip())
     if not opens or not names_subject(passage, passage.sentences[0]) or title.startswith("List"):
-        return words  # whom a pronoun means is not known
+        return words  # it is unknown whom a pronoun means
     text = _PRONOUN.sub(lambda _: title, words)
     text = _POSSESSIVE.sub(lambda _: f"{title}'s", text)
     if needed in words and needed not in text:
@@ -160,7 +159,7 @@ def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
 
 
 def names_subject(passage: Passage, sentence: str) -> bool:
-    """Whether a sentence names what its passage is about, so that it can stand by itself.
+    """Whether a sentence names its passage's subject, so that it can be understood alone.
 
     >>> names_subject(Passage("Oru", ("A big town.",)), "A big town.")
     False
@@ -181,7 +180,7 @@ def _shortened(sentence: str, needed: str) -> str:
 
 
 def list_steps(numbers: Sequence[int]) -> str:
-    """Step numbers in words.
+    """Word a list of step numbers.
 
     >>> list_steps([1]), list_steps([1, 2]), list_steps([1, 2, 4])
     ('Step 1', 'Step 1 and Step 2', 'Step 1, Step 2 and Step 4')
@@ -194,7 +193,7 @@ _QUESTIONS: Mapping[str, Any] = load("questions")
 
 
 def phrase_question(triples: Sequence[Triple], for_head: bool = False) -> str:
-    """The question that a fact answers: with its tail, or with its head where the tail is known.
+    """Word the question that a fact answers with its tail; ``for_head``: with its head.
 
     >>> phrase_question([Triple("Dune Rain", "director", "Ors Velt")])
     'Who directed Dune Rain?'
@@ -216,7 +215,7 @@ def phrase_question(triples: Sequence[Triple], for_head: bool = False) -> str:
 
 
 def besides(question: str, answers: Sequence[str]) -> str:
-    """A question once more, for another answer than those that are known.
+    """Word a question for another answer than the known ones.
 
     >>> besides("Who directed Dune Rain?", ["Ors Velt"])
     'Besides Ors Velt, who directed Dune Rain?'
@@ -226,10 +225,10 @@ def besides(question: str, answers: Sequence[str]) -> str:
 
 
 def condition_on(question: str, answered: Sequence[tuple[str, str]]) -> str:
-    """A question with what was found put in: pairs of a question and its answer.
+    """Word a question under the condition of answered ones, given as pairs of question and answer.
 
     >>> condition_on("Where was its director born?", [("Who directed Dune Rain?", "Ors Velt")])
     'Where was its director born, given that the answer to “Who directed Dune Rain?” is Ors Velt?'
     """
-    quote_sentence = " and ".join(f"the answer to “{subquestion}” is {answer}" for subquestion, answer in answered)
-    return fill(_QUESTIONS["given"], q=question.rstrip(" ?"), found=quote_sentence) if quote_sentence else question
+    conditions = " and ".join(f"the answer to “{subquestion}” is {answer}" for subquestion, answer in answered)
+    return fill(_QUESTIONS["given"], q=question.rstrip(" ?"), found=conditions) if conditions else question

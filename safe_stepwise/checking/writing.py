@@ -1,7 +1,6 @@
-"""The steps that carry out a plan, in our own words: one a plan item, then the final answer.
+"""Writes the steps that carry out a plan, in our own words: one for each plan item, then the final answer.
 
-What a step says comes from the plan, how it is put from `phrases`, drawn by question and seed: a
-fact in words of ours or in its passage's own.
+The plan decides what a step says; `wordings` words it, by question and seed, in our words or as a quotation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,7 @@ from typing import Any, Protocol
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.inference import count_of, lifespan, span_of
+from safe_stepwise.checking.inference import count_of, lifespan_of, span_of
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import list_steps
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, missing, phrase
@@ -20,12 +19,12 @@ from safe_stepwise.language.text import normal_name, without_qualifier
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
 
-_WORDINGS_TRIED = 8
-_QUOTED_TWICE_IN = 7  # of so many facts that have words of ours, two are quoted instead; of free hops all but two
+_MAX_WORDINGS = 8  # wordings tried until one passes the checker
+_QUOTING_CYCLE = 7  # of this many facts with a wording, two are quoted instead; of free hops, all but two
 
 
 class Checks(Protocol):
-    """The part of a `checking.checker.Checker` that writing needs."""
+    """The interface of `checking.checker.Checker` that writing needs."""
 
     claims: Claims
     style: WordingStyle
@@ -34,16 +33,16 @@ class Checks(Protocol):
 
 
 def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
-    """The steps of a question's plan in our own words: wordings that pass, where there are any."""
+    """Write the steps of a question's plan in wordings that pass the checker; if eight fail, the last is taken."""
     writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", style=checker.style)
     steps: list[Step] = []
     for item in writer.plan.items:
-        for attempt in range(_WORDINGS_TRIED):
+        for attempt in range(_MAX_WORDINGS):
             text = writer.write(item, len(steps) + 1, str(attempt))
             step = Step(len(steps) + 1, _plain(text), item.kind)
             if checker.passes(steps, step):
                 break
-        steps.append(step)  # the last one tried where none passes
+        steps.append(step)  # the last wording, if none passes
     answer = f"{ANSWER_MARKER} {_plain(writer.question.answer)}"
     return (*steps, Step(len(steps) + 1, answer, "Final Answer"))
 
@@ -53,14 +52,14 @@ def _plain(text: str) -> str:
 
 
 class Writer:
-    """Words for the items of one plan, right or wrong; ``seed`` varies them."""
+    """Words the items of one plan as steps, right or wrong; ``seed`` varies the wording."""
 
     def __init__(self, claims: Claims, seed: str, *, style: WordingStyle = "seen") -> None:
         self.claims, self.plan, self.question = claims, claims.plan, claims.question
         self.seed, self.style = seed, style
 
     def write(self, item: Item, position: int, seed: str = "") -> str:
-        """The text of the step that carries out an item, as the step of that number (from 1)."""
+        """Word the step, with that number (from 1), that carries out an item."""
         seed = f"{seed} {self.plan.items.index(item)}"
         if item.triples:
             return self.fact(item, position, seed)
@@ -78,13 +77,13 @@ class Writer:
         return self.comparison(item, self.question.answer, seed)
 
     def render(self, kind: str, seed: str, **values: object) -> str:
-        """A wording of a kind of step."""
+        """Word a step of a kind (an entry of ``phrases.yaml``) with the given values."""
         if "answer" in values:
             values["answer"] = str(values["answer"]).removesuffix(".")
         return phrase(kind, f"{self.seed} {seed}", style=self.style, **values)
 
     def fact(self, item: Item, position: int, seed: str) -> str:
-        """A fact of the plan as it is told at a position."""
+        """Word the step, with that number (from 1), that reads a fact."""
         assert item.passage is not None
         content = self.state_or_quote(item, seed)
         if "claim" in content:
@@ -93,9 +92,9 @@ class Writer:
         return self.quotation(content["sentence"], page, item.passage, item, position, seed)
 
     def state_or_quote(self, item: Item, seed: str) -> dict[str, str]:
-        """Word a fact: ``claim``, a clause of ours, or ``sentence``, its passage's own."""
+        """Return a fact under the key ``claim`` (in our words) or ``sentence`` (quoted from its passage)."""
         place = self.claims.place_of(item)
-        twice = choice_for(self.seed, seed, "quoted") % _QUOTED_TWICE_IN < 2
+        twice = choice_for(self.seed, seed, "quoted") % _QUOTING_CYCLE < 2
         in_our_words = item.sentence is None and twice == statements.is_free(item.triples[0])
         if place is None or in_our_words:
             choice = choice_for(self.seed, seed, "claim")
@@ -104,12 +103,12 @@ class Writer:
         return {"sentence": statements.quote_sentence(page, place, self.claims.value_of(item))}
 
     def claim(self, claim: str, number: int, item: Item, position: int, seed: str) -> str:
-        """A clause as a step that reads it in a passage, where the plan has an item to find."""
+        """Word the step that reads a clause in a passage (number from 1) when it is to find an item."""
         around = self.around(item, number, position, seed)
         return self.render("fact", seed, claim=claim.removesuffix("."), **around)
 
     def quotation(self, sentence: str, page: Passage, number: int, item: Item, position: int, seed: str) -> str:
-        """A page's sentence as a step that quotes it, where the plan has an item to find."""
+        """Word the step that quotes a passage's sentence when it is to find an item."""
         around = self.around(item, number, position, seed)
         if statements.names_subject(page, sentence):
             return self.render("quotation", seed, sentence=sentence, **around)
@@ -117,7 +116,7 @@ class Writer:
         return self.render("quotation_about", seed, sentence=sentence, title=title, **around)
 
     def around(self, item: Item, number: int, position: int, seed: str) -> dict[str, object]:
-        """Collect what a wording may add to a fact: the target, an earlier step, a silent passage."""
+        """Return the values that a fact's wording may add: the target, an earlier step, a silent passage."""
         return {
             "n": number,
             "k": position - 1 or None,
@@ -126,7 +125,7 @@ class Writer:
         }
 
     def _silent(self, item: Item, number: int, seed: str) -> int | None:
-        """A passage without anything of a fact."""
+        """Return the number (from 1) of a distractor that names neither end of a fact; None if there is none."""
         pages = self.question.passages
         start = choice_for(self.seed, seed, "silent")
         for step in range(len(pages)):
@@ -187,7 +186,7 @@ class Writer:
         if side.since:
             facts = [t for n in self.plan.facts for t in self.plan.items[n].triples]
             bounds = [t for t in facts if t.tail in (*side.since, *side.values)]
-            return f"{lifespan(bounds).years} years (Step {step})"
+            return f"{lifespan_of(bounds).years} years (Step {step})"
         if is_by_size(self.plan.operation, self.plan.sides):
             count = count_of(self.plan, self.plan.items[step - 1])
             return f"{statements.count_phrase(count.relation, count.number)} (Step {step})"

@@ -18,7 +18,7 @@ from dataclasses import replace
 from builders.synthetic import Spec, generate
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Grounds, Rule, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
-from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, check
+from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, check_installed
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, Triple
 from safe_stepwise.store.tables import text_table
@@ -85,7 +85,7 @@ def _all(chains: Sequence[tuple[Grounds, Chain]], rule: Rule, name: str) -> list
 
 def _have_embeddings() -> bool:
     try:
-        check()
+        check_installed()
     except UserError:
         return False
     return True

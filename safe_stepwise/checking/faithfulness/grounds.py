@@ -1,7 +1,8 @@
-"""What a question gives to judge its chains by: from a benchmark's annotations, or from any graph.
+"""Builds what a question's chains are judged by, from a benchmark's annotations or from any graph.
 
-2Wiki's and the made-up world's evidence and MuSiQue's decomposition are gold paths. HotpotQA
-annotates none: give people's derivations (R4C), or paths of any graph, to `grounds_of_paths`.
+*Gold paths* are the evidence of 2Wiki and the made-up world, and the decomposition of MuSiQue. HotpotQA annotates
+none:
+pass people's derivations (R4C), or paths of any graph, to `grounds_of_paths`. A *chain* is the reasoning to judge.
 """
 
 import re
@@ -22,9 +23,9 @@ Verdict = Literal["faithful", "unfaithful", "unjudgeable"]
 Fault = Literal["", "factual", "relation", "reversed", "order", "missing", "unread"]
 """What is wrong with a step, or with a chain as a whole.
 
-factual: what it says is not in the graph; relation: its ends are, but joined otherwise; reversed:
-head and tail exchanged; order: it rests on what no step before it has found (the paper's coherence
-error); missing: a needed fact that no step states; unread: nothing could be read, or not decided.
+factual: its claim is not in the graph; relation: both ends are right, the relation is wrong; reversed: head and tail
+are swapped; order: it needs a fact that no earlier step has found (the paper's coherence error); missing: no step
+states a needed fact; unread: the text could not be read, or the case not decided.
 """
 FAULTS: tuple[Fault, ...] = ("factual", "relation", "reversed", "order", "missing", "unread")
 
@@ -33,9 +34,9 @@ FAULTS: tuple[Fault, ...] = ("factual", "relation", "reversed", "order", "missin
 class Grounds:
     """The gold paths, triples, answers and passages by which one question's chains are judged.
 
-    ``paths``: the gold paths, any of which will do, each in an order in which it may be told;
-    ``triples``: all that the graph has, the paths' included, which retrieval chooses from;
-    ``answers``: those that count as right; ``starts``: entities that the question names.
+    ``paths``: the gold paths, any of which is enough, each in a valid order; ``triples``: all triples of the graph,
+    the paths' included, from which retrieval chooses; ``answers``: the accepted answers; ``starts``: the entities that
+    the question names.
     """
 
     question: str
@@ -45,26 +46,26 @@ class Grounds:
     starts: tuple[str, ...] = ()
     passages: tuple[Passage, ...] = ()
     is_branched: bool = False
-    """Whether the path's parts may come in any order, as the branches of a comparison do."""
+    """Whether branches may come in any order, as those of a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Reasoning to judge: what each step says, without number and kind, and the answer given."""
+    """Reasoning to judge: the text of each step, without number and kind, and the final answer."""
 
     steps: tuple[str, ...]
     answer: str
     numbers: tuple[int, ...] = ()
-    """Of each step in its trajectory, from 1; in order where empty."""
+    """The steps' numbers (from 1) in their trajectory; empty if they are numbered in order."""
     concluding: tuple[int, ...] = ()
-    """The places, from 1, of steps known to conclude and to state nothing new (kind Logical)."""
+    """The places (from 1) of steps that only conclude (kind Logical)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepVerdict:
     """The verdict of a rule on one step.
 
-    ``triples``: what it was matched to (paper) or states (house); ``score``: the paper's, 0-1.
+    ``triples``: those that it was matched to (paper) or states (house); ``score``: the paper's score (0-1).
     """
 
     triples: tuple[Triple, ...] = ()
@@ -74,28 +75,28 @@ class StepVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ChainVerdict:
-    """The verdict of a rule on one chain; ``path`` leaves the answer out of account.
+    """The verdict of a rule on one chain; ``path`` judges the steps, not the answer.
 
-    ``first``: the first bad step, from 1, None where none is or the whole chain lacks something;
-    ``fault``: of that step, or of the chain; ``edits``: insertions, deletions and substitutions to
-    the nearest gold path, ``distance`` those over the longer of both (0-1).
+    ``first``: the first faulty step (from 1), None if no step is or if a fact is missing; ``fault``: the fault of that
+    step or of the chain; ``edits``: insertions, deletions and substitutions to the nearest gold path; ``distance``:
+    edits divided by the length of the longer path (0-1).
     """
 
     rule: Rule
     path: Verdict
     is_right: bool
-    """Whether the answer is, by the rule's own comparison."""
+    """Whether the answer is right, as the rule compares answers."""
     steps: tuple[StepVerdict, ...] = field(default=())
     fault: Fault = ""
     first: int | None = None
     edits: int | None = None
     distance: float | None = None
     missing: tuple[Triple, ...] = ()
-    """Needed facts that no step states (house)."""
+    """Needed facts that no step states (house rule only)."""
 
 
 def verdict_row(verdict: ChainVerdict) -> dict[str, Any]:
-    """A verdict as JSON, without its rule's name; triples are lists of three, scores have four digits.
+    """Convert a verdict to JSON, without its rule; triples become lists of three, scores have four digits.
 
     >>> verdict_row(ChainVerdict("house", "faithful", True, edits=0, distance=0.0))["path"]
     'faithful'
@@ -123,15 +124,15 @@ def verdict_row(verdict: ChainVerdict) -> dict[str, Any]:
 
 
 def ends_of(path: Iterable[Triple]) -> tuple[str, ...]:
-    """The entities of a path, each once."""
+    """Return the entities of a path, each once."""
     return tuple(dict.fromkeys(end for triple in path for end in (triple.head, triple.tail)))
 
 
 @lru_cache(maxsize=65536)
 def is_same(name: str, other_name: str) -> bool:
-    """Whether two names mean one: by `entity_key`, or one is the other without what describes it.
+    """Whether two names mean one entity: by `entity_key`, or one is the other without its description.
 
-    What describes is what stands in brackets or follows a comma; two that are described otherwise are two.
+    A description is in brackets or follows a comma; two different descriptions mean two entities.
 
     >>> is_same("Ors Velt", "Ors Velt, 1st Earl of Oru"), is_same("3 May 1901", "May 3, 1901")
     (True, True)
@@ -151,7 +152,7 @@ def _described(name: str) -> tuple[str, str]:
 
 
 def holds(text: str, name: str) -> bool:
-    """Whether a text holds a name, word for word; one without words holds, and is in, nothing.
+    """Whether a text has a name, word for word; no text has a name without words.
 
     >>> holds("The Greek Language", "greek"), holds("Brazilian real", "Brazil"), holds("Oru", "?")
     (True, False, False)
@@ -161,7 +162,7 @@ def holds(text: str, name: str) -> bool:
 
 
 def is_alike(answer: str, other_answer: str) -> bool:
-    """Whether one of two answers holds the other (the paper's comparison, C.3), or they are one.
+    """Whether one of two answers contains the other (the paper's comparison, C.3), or both mean one entity.
 
     >>> is_alike("Greek", "Greek Language"), is_alike("8 March 1975", "March 8, 1975")
     (True, True)
@@ -175,7 +176,7 @@ def is_alike(answer: str, other_answer: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def fact_of(triple: Triple) -> tuple[str, str, str]:
-    """Reduce a triple to what it says: equal however its ends are spelled and wherever it was read.
+    """Normalise a triple, so that neither the spelling of its ends nor its passage count.
 
     >>> fact_of(Triple("The Dune", "date", "May 3, 1901", 1)) == fact_of(
     ...     Triple("Dune", "date", "3 May 1901"))
@@ -185,14 +186,14 @@ def fact_of(triple: Triple) -> tuple[str, str, str]:
 
 
 _POSSESSIVE = re.compile(r"['’]s?(?!\w)")
-_MAX_ORDERS = 120  # orders of a path that are looked at: all of five branches of one fact, or of three of two
+_MAX_ORDERS = 120  # orders of a path that are tried: all of five branches of one fact each, or three of two
 
 
 def grounds_of(question: Question, graph: Iterable[Triple] = ()) -> Grounds:
-    """Build the grounds of a benchmark's row: its annotated path, its passages, and what ``graph`` adds.
+    """Build grounds from a benchmark's row: its annotated path, its passages, and the triples of ``graph``.
 
-    ``graph``: what else is known of its passages, such as a label's ``knowledge_graph``: what retrieval may also
-    choose. A row without annotated hops has no path, and nothing can be judged by it.
+    ``graph``: further triples from which retrieval chooses, such as a label's ``knowledge_graph``. A row without
+    annotated hops has no path, and its chains are unjudgeable.
 
     >>> path = (Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana"))
     >>> asked = Question("q", "b", "train", "Who married Dune Rain's director?", "Ana",
@@ -220,11 +221,11 @@ def grounds_of_paths(
     passages: Iterable[Passage] = (),
     compares: bool = False,
 ) -> Grounds:
-    """Build grounds from gold paths, each in an order in which it may be told; ``triples`` are further ones.
+    """Build grounds from gold paths, each in a valid order; ``triples`` are further ones to retrieve.
 
-    ``compares``: whether the question sets entities against each other, so that what is told of
-    one may come before or after what is told of another. So it does where the answer is yes or
-    no, and parts come in any order wherever a path is no walk that ends at the answer.
+    ``compares``: whether the question compares entities, so that facts about one may come before or after facts about
+    another. A question with the answer yes or no always does. Branches also come in any order if a path is not a walk
+    that ends at the answer.
 
     >>> cast = Triple("Dune Rain", "starred_actors", "Ana Vorr")
     >>> grounds_of_paths("what does Ana Vorr act in", ["Dune Rain"], [[cast]]).starts
@@ -251,7 +252,7 @@ def grounds_of_paths(
 def _starts(question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool) -> tuple[str, ...]:
     """Find the path's entities that the question names; the roots if it names none or the paths branch.
 
-    The answer is none, but where it is one of the sides that a question chooses from: a root.
+    The answer is left out, unless it is a root: one of the sides that a question chooses from.
     """
     ends = dict.fromkeys(end for path in paths for end in ends_of(path))
     roots = [t.head for path in paths for t in path if not any(is_same(t.head, earlier.tail) for earlier in path)]
@@ -268,7 +269,7 @@ def _names(question: str, name: str) -> bool:
 
 
 def onward(triple: Triple, place: str) -> Iterator[str]:
-    """Yield the other end of a fact that has ``place`` at one of its ends; else nothing."""
+    """Yield the opposite end of a fact if the entity ``place`` is one of its ends."""
     if is_same(triple.head, place):
         yield triple.tail
     if is_same(triple.tail, place):
@@ -276,10 +277,10 @@ def onward(triple: Triple, place: str) -> Iterator[str]:
 
 
 def ends_like(path: Iterable[Triple], answers: Sequence[str]) -> tuple[str, ...]:
-    """The entities of a path that are one of the answers, else those that are like one."""
+    """Return the entities of a path that equal an answer; else those that are the same as one, or like one."""
     ends, keys = ends_of(path), _keys(tuple(answers))
     if exact := tuple(end for end in ends if entity_key(end) in keys):
-        return exact  # most often, and soon told where a graph has many answers
+        return exact  # the usual case, and fast if there are many answers
     alikes = (
         tuple(end for end in ends if any(alike(end, answer) for answer in answers)) for alike in (is_same, is_alike)
     )
@@ -292,13 +293,13 @@ def _keys(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def _leads(path: Path, answers: Sequence[str]) -> bool:
-    """Whether a path is a walk that ends at the answer, if it comes by the answer at all."""
+    """Whether a path is a walk that ends at an answer; without any answer on it, whether it is a walk."""
     goals = ends_like(path, answers)
     return any(not goals or place in goals for place in _walked(path))
 
 
 def is_walk(path: Path) -> bool:
-    """Whether each fact starts where the one before it ended, whichever way they are told.
+    """Whether each fact of a path starts where the one before it ended, in whichever direction.
 
     >>> one, two = Triple("Dune", "director", "Ors"), Triple("Ors", "spouse", "Ana")
     >>> is_walk((one, two)), is_walk((one, Triple("Ford", "director", "Edo")))
@@ -308,7 +309,7 @@ def is_walk(path: Path) -> bool:
 
 
 def _walked(path: Path) -> set[str]:
-    """Return the places where a walk along a path may end; none if it is no walk."""
+    """Return the entities where a walk along a path may end; an empty set if it is not a walk."""
     places = {path[0].head, path[0].tail}
     for triple in path[1:]:
         places = {end for place in places for end in onward(triple, place)}
@@ -317,9 +318,9 @@ def _walked(path: Path) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def orders(path: Path) -> tuple[Path, ...]:
-    """The orders in which a branched path may be told, the given one first (120 at most).
+    """Return the valid orders of a branched path, the given one first (at most 120).
 
-    A fact comes after those of the path, told before it, that it starts from.
+    A fact comes after the facts before it in the path whose tail it starts from.
 
     >>> one, two = Triple("Dune", "director", "Ors"), Triple("Ford", "director", "Edo")
     >>> len(orders((one, two))), len(orders((one, Triple("Ors", "spouse", "Ana"), two)))

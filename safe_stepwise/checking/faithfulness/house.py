@@ -1,7 +1,7 @@
-"""The house rule: a chain is judged by what its steps say, directed, against a question's facts.
+"""Judges a chain by the house rule: what each step states is compared, with its direction, to a question's facts.
 
-A chain is faithful where it states every fact of one gold path, each resting on what the question or an earlier step
-gave, and nothing that the question's text contradicts. What is true but not needed is no fault.
+A chain is faithful if its steps state every fact of one gold path, each of them builds on the question or an earlier
+step, and none says anything that the question's passages contradict. A true but unneeded statement is not a fault.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fau
 from safe_stepwise.checking.faithfulness.misstating import (
     Support,
     find_fault,
+    find_novelties,
+    is_contradicted_by_text,
     is_same_value,
-    is_told_otherwise,
-    novelties,
 )
 from safe_stepwise.checking.faithfulness.stating import stance_on_free, stance_on_known
 from safe_stepwise.checking.faithfulness.step_text import Stance, StepText, as_read, find_name, parse_text
@@ -28,7 +28,7 @@ from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Passage, Triple
 from safe_stepwise.scoring import normalize_answer
 
-_FEWEST = 3  # words of a sentence; fewer than these are no quotation
+_MIN_QUOTED_WORDS = 3  # words of a sentence; a shorter one is not recognised as quoted
 
 
 class _Sentence(NamedTuple):
@@ -38,7 +38,7 @@ class _Sentence(NamedTuple):
 
 
 class Quotations:
-    """The sentences of some passages, the benchmark's proof of what is needed, to be found again in steps."""
+    """Recognises the sentences of some passages that steps repeat."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         sentences = (
@@ -46,7 +46,9 @@ class Quotations:
             for page in passages
             for sentence in page.sentences
         )
-        self._sentences = tuple(sentence_ for sentence_ in sentences if len(sentence_.words.split()) >= _FEWEST)
+        self._sentences = tuple(
+            sentence_ for sentence_ in sentences if len(sentence_.words.split()) >= _MIN_QUOTED_WORDS
+        )
         self._cache: dict[str, tuple[_Sentence, ...]] = {}
 
     def _repeated(self, step: StepText) -> tuple[_Sentence, ...]:
@@ -57,7 +59,7 @@ class Quotations:
         return self._cache[text]
 
     def are_all(self, step: StepText) -> bool:
-        """Whether a step names nothing but what a sentence that it repeats does, or is about."""
+        """Whether all names of a step are in a sentence that it repeats, or are that sentence's passage."""
         repeated = self._repeated(step)
         return bool(repeated) and all(
             any(has_words(s.words, words_of(value)) or nouns.is_same(value, s.title) for s in repeated)
@@ -65,9 +67,7 @@ class Quotations:
         )
 
     def state(self, step: StepText, triple: Triple) -> bool:
-        """Whether a sentence that a step repeats has both ends of a triple.
-
-        What a passage is about need not be named in it, and one of the ends has to.
+        """Whether a sentence that a step repeats has both ends of a triple, of which one may be its passage's title.
 
         >>> quotations = Quotations([Passage("Dune Rain", ("The film was shot by Ana Vorr.",))])
         >>> fact = Triple("Dune Rain", "cinematographer", "Ana Vorr")
@@ -92,13 +92,13 @@ def _names(sentence: _Sentence, triple: Triple) -> Iterator[bool]:
         yield is_there or (of_nations and bool(nation_pattern(clean(end)).search(step.clean)))
 
 
-_ALIKE = 80  # of two names of one thing, as rapidfuzz's ratio (0-100)
+_MIN_LIKENESS = 80  # of two names of one entity, as rapidfuzz's ratio (0-100)
 _DEFINITE: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "order"))
 
 
 @dataclass
-class _Judged:
-    """A chain held against one path."""
+class _Comparison:
+    """A chain, compared with one path: each step's statements and fault, and the path's unstated facts."""
 
     path: Path
     statements: list[list[Triple]]
@@ -108,7 +108,7 @@ class _Judged:
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """Count the chain's faults against this path; the path with the least is the one that the chain follows."""
+        """The numbers of faults and gaps against this path; the chain follows the path with the least."""
         bad = sum(fault in _DEFINITE for fault in self.faults)
         return len(self.missing) + bad, len(self.unread), -sum(map(len, self.statements))
 
@@ -116,8 +116,8 @@ class _Judged:
 def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     """Judge a chain by the house rule.
 
-    ``unjudgeable`` where the question has no gold path, or where a needed fact's two ends stand
-    together in words that could not be read. Of a step, its first 4,000 characters are read.
+    The verdict is ``unjudgeable`` if the question has no gold path, or if a step joins both ends of a needed fact in
+    words that could not be read. Only the first 4,000 characters of a step count.
 
     >>> path = (Triple("Dune Rain", "director", "Ana Vorr"),
     ...         Triple("Ana Vorr", "place of birth", "Oru"))
@@ -144,7 +144,7 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
 
 
 def _read(chain: Chain, support: Support) -> list[StepText]:
-    """The steps, each with what was spoken of before it."""
+    """Take the steps apart, each with the names that earlier steps and the question mention."""
     grounds, question = support.grounds, support.question
     ends = nouns.ends_of(triple for path in grounds.paths for triple in path)
     familiar = [name for name in ends if name in grounds.starts or question.spans_of(name)]
@@ -158,10 +158,9 @@ def _read(chain: Chain, support: Support) -> list[StepText]:
 
 
 def aliases_of(grounds: Grounds, in_question: Sequence[str]) -> dict[str, str]:
-    """Names that a path has for what it calls otherwise a fact before: "H. S. Rawail".
+    """Map names that a path uses for one entity to each other, as "H. S. Rawail" and "Harnam Singh Rawail".
 
-    A head that neither the question nor an earlier fact has goes on from the most similar tail
-    that no other fact goes on from.
+    A head that neither the question nor an earlier fact has means the most similar earlier tail that is not a head.
     """
     aliases: dict[str, str] = {}
     for path in grounds.paths:
@@ -173,47 +172,47 @@ def aliases_of(grounds: Grounds, in_question: Sequence[str]) -> dict[str, str]:
                 continue
             loose = [t.tail for t in path[:n] if t.tail not in heads and t.tail not in aliases]
             near = max(loose, key=lambda tail: _likeness(tail, triple.head), default="")
-            if near and _likeness(near, triple.head) >= _ALIKE:
+            if near and _likeness(near, triple.head) >= _MIN_LIKENESS:
                 aliases[near], aliases[triple.head] = triple.head, near
     return aliases
 
 
 def _likeness(name: str, other_name: str) -> float:
-    """Compare two names, 0-100; a shared word that is no initial or ordinal makes it 100."""
+    """Return the likeness of two names (0-100); a shared word of over three letters makes it 100."""
     shared = set(normal_name(name).split()) & set(normal_name(other_name).split())
     return 100 if any(len(word) > 3 for word in shared) else ratio(name, other_name)
 
 
 def _judge_path(
     path: Path, steps: Sequence[StepText], concluding: frozenset[int], support: Support, quotations: Quotations
-) -> _Judged:
+) -> _Comparison:
     stances = [[_supported_stance(step, triple, support, quotations) for triple in path] for step in steps]
     for place in concluding:
-        stances[place - 1] = _concluded(steps[place - 1], path, stances, place - 1, concluding)
+        stances[place - 1] = _concluding_stances(steps[place - 1], path, stances, place - 1, concluding)
     stated_places = {n for n in range(len(path)) if any(row[n] == "states" for row in stances)}
     stated_triples = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stances]
     met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stances]
-    faults: list[Fault] = _out_of_order(path, met, support)
-    judged = _Judged(path, stated_triples, faults)
+    faults: list[Fault] = _order_faults(path, met, support)
+    judged = _Comparison(path, stated_triples, faults)
     for place, (step, row) in enumerate(zip(steps, stances, strict=True)):
         if not quotations.are_all(step):
-            faults[place] = faults[place] or _fault(step, path, row, stated_places, support)
+            faults[place] = faults[place] or _find_fault(step, path, row, stated_places, support)
     for n, triple in enumerate(path):
         if n not in stated_places:
             near = any(row[n] == "near" for row in stances)
-            near = near or any(is_told_otherwise(step, triple, support) for step in steps)
+            near = near or any(is_contradicted_by_text(step, triple, support) for step in steps)
             (judged.unread if near else judged.missing).append(triple)
     for place, step in enumerate(steps):
-        if not (judged.statements[place] or faults[place]) and novelties(step, support.grounds, support):
+        if not (judged.statements[place] or faults[place]) and find_novelties(step, support.grounds, support):
             faults[place] = "factual" if judged.missing else "unread"
     return judged
 
 
 def stance_on(step: StepText, triple: Triple) -> Stance:
-    """Decide what a step does with a triple: states it, turns it round, joins its ends otherwise.
+    """Decide a step's stance on a triple: whether it states it, reverses it, or uses another relation.
 
-    A step is read as a text of its own. Names count only whole or by a short form that an earlier
-    mention allows; a pronoun stands for what was spoken of last (``StepText.focus``).
+    A name counts in full, or in a short form after an earlier mention. A pronoun stands for a name in the step's
+    focus.
 
     >>> fact = Triple("Dune Rain", "director", "Ana Vorr")
     >>> [stance_on(parse_text(text), fact) for text in (
@@ -224,7 +223,7 @@ def stance_on(step: StepText, triple: Triple) -> Stance:
     if step.reading.denies:
         return "no"
     if clean(f"{triple.head} {triple.relation} {triple.tail}".replace("_", " ")) in step.clean:
-        return "states"  # by its very words
+        return "states"  # in the triple's exact words
     heads, tails = step.spans_of(triple.head), step.spans_of(triple.tail)
     meaning = meaning_of(triple.relation)
     if meaning is None:
@@ -232,12 +231,12 @@ def stance_on(step: StepText, triple: Triple) -> Stance:
     return stance_on_known(step, triple, meaning, heads, tails)
 
 
-def _concluded(
+def _concluding_stances(
     step: StepText, path: Path, stances: Sequence[Sequence[Stance]], place: int, concluding: frozenset[int]
 ) -> list[Stance]:
-    """Decide what a concluding step does with a path: it joins no ends, and hints at no fact.
+    """Return a concluding step's stances on a path: only "states" or "no".
 
-    It states what another step does, and a fact of a known relation whose ends it names.
+    It states a fact that another step states, or one of a known relation whose ends it names.
     """
 
     def is_stated(n: int) -> bool:
@@ -250,15 +249,15 @@ def _concluded(
 
 
 def _supported_stance(step: StepText, triple: Triple, support: Support, quotations: Quotations) -> Stance:
-    """Decide what a step does with a triple; a quotation that names both ends states it."""
+    """Decide a step's stance on a triple; a quotation or paraphrase of a passage states it, too."""
     stance = support.stance_on(step, triple)
     if stance != "states" and not step.reading.denies and quotations.state(step, triple):
         return "states"
     return "states" if stance == "near" and support.is_paraphrased(step, triple) else stance
 
 
-def _fault(step: StepText, path: Path, row: Sequence[Stance], stated_places: set[int], support: Support) -> Fault:
-    """Find the first fault in what a step says in place of the path's facts."""
+def _find_fault(step: StepText, path: Path, row: Sequence[Stance], stated_places: set[int], support: Support) -> Fault:
+    """Return the first fault of a step against the facts of a path that it does not state; "" if none."""
     for n, triple in enumerate(path):
         if row[n] == "states" or step.reading.denies:
             continue
@@ -267,16 +266,16 @@ def _fault(step: StepText, path: Path, row: Sequence[Stance], stated_places: set
     return ""
 
 
-def _out_of_order(path: Path, met: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
-    """An order fault for each step that rests on what neither question nor step has given."""
+def _order_faults(path: Path, met: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
+    """Return "order" for each step that builds on an entity not yet reached, else ""."""
     starts, question = support.grounds.starts, support.question
     reached = {name for name in nouns.ends_of(path) if name in starts or question.spans_of(name)}
-    reached |= _opening(path, reached)
-    met_before: set[Triple] = set()
+    reached |= _branch_starts(path, reached)
+    earlier_triples: set[Triple] = set()
     faults: list[Fault] = []
     for triples in met:
-        unreached = [triple for triple in triples if triple not in met_before]
-        met_before |= set(unreached)
+        unreached = [triple for triple in triples if triple not in earlier_triples]
+        earlier_triples |= set(unreached)
         while ready := [t for t in unreached if t.head in reached or t.tail in reached]:
             reached |= {name for t in ready for name in (t.head, t.tail)}
             unreached = [t for t in unreached if t not in ready]
@@ -285,8 +284,8 @@ def _out_of_order(path: Path, met: Sequence[Sequence[Triple]], support: Support)
     return faults
 
 
-def _opening(path: Path, reached: set[str]) -> set[str]:
-    """Heads at which a path or a branch of it starts, whatever the question calls them."""
+def _branch_starts(path: Path, reached: set[str]) -> set[str]:
+    """Return the heads at which a path or one of its branches starts, even if the question words them otherwise."""
     ends: set[str] = set(reached)
     opening: set[str] = set()
     for triple in path:
@@ -296,7 +295,7 @@ def _opening(path: Path, reached: set[str]) -> set[str]:
     return opening
 
 
-def _verdict(judged: _Judged, right: bool) -> ChainVerdict:
+def _verdict(judged: _Comparison, right: bool) -> ChainVerdict:
     steps = tuple(
         StepVerdict(tuple(triples), fault) for triples, fault in zip(judged.statements, judged.faults, strict=True)
     )
@@ -313,7 +312,7 @@ def _verdict(judged: _Judged, right: bool) -> ChainVerdict:
 
 
 def is_right(answer: str, answers: Sequence[str]) -> bool:
-    """Whether an answer is one of those that count, dates and nations by what they mean.
+    """Whether an answer is one of the accepted ones; dates and nations are compared by their meaning.
 
     >>> is_right("the Oru.", ["Oru"]), is_right("May 3, 1901", ["3 May 1901"]), is_right("", ["a"])
     (True, True, False)

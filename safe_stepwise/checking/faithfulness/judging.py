@@ -1,7 +1,7 @@
-"""The one door: a chain judged by a rule, with how far it is from the nearest gold path; chains given as text, too.
+"""Judges chains by a rule, from records or columns of text, and measures their distance to the nearest gold path.
 
-The distance is the paper's (3.2.2 and Algorithm 3). Algorithm 3 as printed starts its minimum at 0, and so returns 0:
-here it starts at infinity.
+The distance is the paper's (arXiv 2402.11199, 3.2.2 and Algorithm 3). As printed, Algorithm 3 starts its minimum at 0
+and would always return 0; here it starts at infinity.
 """
 
 from collections import Counter
@@ -22,34 +22,34 @@ from safe_stepwise.steps import StepError, parse_step
 from safe_stepwise.store.codec import passage_of
 
 _FOREIGN: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "unread"))
-"""Faults of a step that tells no fact of the graph, as one out of order does all the same."""
+"""Faults of a step that states no fact of the graph; a step with an order fault does state one."""
 
 
-def edits(path_told: Sequence[Hashable], gold: Sequence[Hashable]) -> int:
-    """Insertions, deletions and substitutions, each of cost 1, that make one path of another.
+def count_edits(path: Sequence[Hashable], gold: Sequence[Hashable]) -> int:
+    """Count the insertions, deletions and substitutions (each of cost 1) that turn one path into another.
 
-    >>> edits("abc", "abd"), edits("ab", ""), edits("ab", "ba")
+    >>> count_edits("abc", "abd"), count_edits("ab", ""), count_edits("ab", "ba")
     (1, 2, 2)
     """
-    numbers: dict[Hashable, int] = {}  # what equals has one number; hashes may collide
-    paths = ([numbers.setdefault(fact, len(numbers)) for fact in path] for path in (path_told, gold))
-    return Levenshtein.distance(*paths)
+    numbers: dict[Hashable, int] = {}  # equal facts get one number; hashes may collide
+    numbered = ([numbers.setdefault(fact, len(numbers)) for fact in facts] for facts in (path, gold))
+    return Levenshtein.distance(*numbered)
 
 
-def nearest(path_told: Sequence[Hashable], golds: Iterable[Sequence[Hashable]]) -> tuple[int, float] | None:
-    """Edits to the nearest gold path, and those over the longer of both (0-1); None without any.
+def distance_to_nearest(path: Sequence[Hashable], golds: Iterable[Sequence[Hashable]]) -> tuple[int, float] | None:
+    """Return the edits to the nearest gold path and their share (0-1) of the longer path; None without gold.
 
-    >>> nearest("abc", ["xyz", "ab"]), nearest("", [""]), nearest("a", [])
+    >>> distance_to_nearest("abc", ["xyz", "ab"]), distance_to_nearest("", [""]), distance_to_nearest("a", [])
     ((1, 0.3333333333333333), (0, 0.0), None)
     """
-    lengths = ((edits(path_told, gold), max(len(path_told), len(gold))) for gold in golds)
+    lengths = ((count_edits(path, gold), max(len(path), len(gold))) for gold in golds)
     return min(((count, count / (longer or 1)) for count, longer in lengths), default=None)
 
 
-def told_by(steps: Iterable[StepVerdict]) -> list[Hashable]:
-    """The path that steps tell: each fact where it is first told, and what is none of the graph.
+def path_of(steps: Iterable[StepVerdict]) -> list[Hashable]:
+    """Return the path that steps tell: each fact once, in order, and a number for each step foreign to the graph.
 
-    What the paper's rule matched a faulty step to is not what it says, and stands for nothing.
+    The triple that the paper's rule matched to a faulty step is left out: it is not what the step says.
     """
     path: dict[Hashable, None] = {}
     for number, step in enumerate(steps):
@@ -61,10 +61,10 @@ def told_by(steps: Iterable[StepVerdict]) -> list[Hashable]:
     return list(path)
 
 
-def to_gold(grounds: Grounds, steps: Iterable[StepVerdict]) -> tuple[int, float] | None:
-    """Edits from what steps tell to the nearest gold path, as `nearest`; branches in any order."""
+def distance_to_gold(grounds: Grounds, steps: Iterable[StepVerdict]) -> tuple[int, float] | None:
+    """Return the `distance_to_nearest` of a chain's steps to the gold paths; branches may come in any order."""
     golds = (order for path in grounds.paths for order in (nouns.orders(path) if grounds.is_branched else (path,)))
-    return nearest(told_by(steps), ([nouns.fact_of(triple) for triple in gold] for gold in golds))
+    return distance_to_nearest(path_of(steps), ([nouns.fact_of(triple) for triple in gold] for gold in golds))
 
 
 def judge_chain(
@@ -76,8 +76,8 @@ def judge_chain(
 ) -> ChainVerdict:
     """Judge a chain by a rule, and count its edits to the nearest gold path.
 
-    ``retrieval`` (default: `retrieval.words`) and ``sigma`` (default: the paper's .7) are the paper's rule's alone.
-    Pure: the same verdict in any order and process. ``ValueError`` for an unknown rule.
+    Only the paper's rule uses ``retrieval`` (None: `retrieval.words`) and ``sigma`` (None: the paper's .7). The
+    verdict is the same in any order and process. Raises ``ValueError`` for an unknown rule.
 
     >>> from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
     >>> from safe_stepwise.records import Triple
@@ -95,7 +95,7 @@ def judge_chain(
         verdict = house.judge(grounds, chain)
     else:
         raise ValueError(f"unknown rule {rule!r}: paper or house")
-    away = None if verdict.path == "unjudgeable" else to_gold(grounds, verdict.steps)
+    away = None if verdict.path == "unjudgeable" else distance_to_gold(grounds, verdict.steps)
     count, distance = away or (None, None)
     return replace(verdict, edits=count, distance=distance)
 
@@ -105,7 +105,7 @@ Outcome = Literal["faithful", "unfaithful", "unjudgeable", "unstructured"]
 OUTCOMES: tuple[Outcome, ...] = ("faithful", "unfaithful", "unjudgeable", "unstructured")
 
 
-def chains_given(
+def judge_columns(
     questions: Sequence[str],
     steps: Sequence[Sequence[str]],
     answers: Sequence[str],
@@ -117,26 +117,25 @@ def chains_given(
     retrieval: str = "words",
     sigma: float | None = None,
 ) -> dict[str, Any]:
-    """Whether right answers were earned: shares 0-1 by rule, and a verdict a chain.
+    """Judge chains given as columns of text; return shares (0-1) by rule, and each chain's verdict.
 
-    ``steps[i]`` are the texts of one chain, with or without ``Step K:`` and kind; one without any
-    is ``unstructured``. ``evidence[i]`` is the gold path, (head, relation, tail) each; a question
-    without is ``unjudgeable``. ``passages[i]`` are objects of ``title`` and ``text`` or
-    ``sentences``, which the house's rule goes by, too. ``retrieval`` and ``sigma`` are the paper's
-    rule's. Raises ``UserError`` for an option that is none and for columns of several lengths.
+    ``steps[i]`` are the texts of one chain, with or without ``Step K:`` and kind; a chain without steps is
+    ``unstructured``. ``evidence[i]`` is its gold path of (head, relation, tail); without it, the chain is
+    ``unjudgeable``. ``passages[i]`` are objects with ``title`` and ``text`` or ``sentences``, used by the house rule.
+    Only the paper's rule uses ``retrieval`` and ``sigma``. Raises ``UserError`` for an unknown option and for columns
+    of different lengths.
 
-    Returns ``exact_match`` and, under the name of each rule, the share of chains that are
-    ``faithful``, ``unfaithful``, ``unjudgeable``, ``unstructured``; ``spurious_share``,
-    P(unfaithful | right answer) over the decided ones (None where none is) with its
-    ``spurious_bounds`` if all unjudgeable ones were faithful, or unfaithful; ``reasoning``, the
-    share answered rightly by a faithful chain; ``gap``, exact match less that; ``verdicts``.
+    Returns ``exact_match`` and, under each rule's name: the share of ``faithful``, ``unfaithful``, ``unjudgeable`` and
+    ``unstructured`` chains; ``spurious_share``, P(unfaithful | right answer) over the decided chains (None if there
+    are none); ``spurious_bounds``, the same if all unjudgeable chains were faithful, or unfaithful; ``reasoning``, the
+    share of right answers with a faithful chain; ``gap``, exact match minus that; ``verdicts``.
 
-    >>> found = chains_given(
+    >>> shares = judge_columns(
     ...     ["Who married Dune Rain's director?"],
     ...     [["The director of Dune Rain is Ors Velt.", "Ors Velt's spouse is Ana."]], ["Ana"],
     ...     [[("Dune Rain", "director", "Ors Velt"), ("Ors Velt", "spouse", "Ana")]], [["Ana"]],
     ...     rule="paper")
-    >>> found["exact_match"], found["paper"]["faithful"], found["paper"]["spurious_share"]
+    >>> shares["exact_match"], shares["paper"]["faithful"], shares["paper"]["spurious_share"]
     (1.0, 1.0, 0.0)
     """
     rules = RULES[check_choice(rule, RULES, "rule")]
@@ -146,21 +145,21 @@ def chains_given(
     pages = [()] * len(questions) if passages is None else passages
     if len({len(column) for column in (questions, steps, answers, evidence, references, pages)}) > 1:
         raise UserError("columns of several lengths: give as many of each as there are questions")
-    rows_asked = [_question(*row) for row in zip(questions, evidence, references, pages, strict=True)]
+    questions_ = [_question(*row) for row in zip(questions, evidence, references, pages, strict=True)]
     chains = [chain_of(texts, answer) for texts, answer in zip(steps, answers, strict=True)]
-    right = [bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, rows_asked, strict=True)]
-    rows = list(zip(map(nouns.grounds_of, rows_asked), chains, strict=True))
+    right = [bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, questions_, strict=True)]
+    rows = list(zip(map(nouns.grounds_of, questions_), chains, strict=True))
     shares: dict[str, Any] = {"exact_match": sum(right) / len(right)}
     for name in rules:
         verdicts = (
             judge_chain(ground, chain, name, retrieves, sigma) if chain.steps else None for ground, chain in rows
         )
-        shares[name] = _summed([*verdicts], right)
+        shares[name] = _summarise([*verdicts], right)
     return shares
 
 
 def chain_of(steps: Sequence[str], answer: str) -> Chain:
-    """The chain of some steps, written by the grammar of steps or as plain texts.
+    """Build a chain from step texts, written by the grammar of steps or plain.
 
     >>> chain = chain_of(["Step 1: Oru lies on the Vel. (Attribution)", "Oru is old."], "Oru")
     >>> chain.steps
@@ -192,13 +191,13 @@ def _question(
     )
 
 
-def _summed(verdicts: Sequence[ChainVerdict | None], right: Sequence[bool]) -> dict[str, Any]:
+def _summarise(verdicts: Sequence[ChainVerdict | None], right: Sequence[bool]) -> dict[str, Any]:
     outcomes = [verdict.path if verdict else "unstructured" for verdict in verdicts]
     size, counts = len(outcomes), Counter(outcomes)
     earned = Counter(outcome for outcome, is_so in zip(outcomes, right, strict=True) if is_so)
     decided = earned["faithful"] + earned["unfaithful"]
     chains = decided + earned["unjudgeable"]
-    # With all that is unjudgeable taken for faithful, then for unfaithful.
+    # All unjudgeable chains counted as faithful, then as unfaithful.
     bounds = [bad / chains if chains else None for bad in (earned["unfaithful"], chains - earned["faithful"])]
     return {
         **{name: counts[name] / size for name in OUTCOMES},

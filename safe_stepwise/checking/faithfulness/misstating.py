@@ -1,4 +1,4 @@
-"""What a step says in the place of a needed fact, and whether the question's text bears it out."""
+"""Decides what is wrong with a step that does not state a needed fact, and whether the question's texts support it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -29,46 +29,46 @@ def is_same_value(value: str, other_value: str) -> bool:
     return (is_nation(clean(value)) or is_nation(clean(other_value))) and same_nation(clean(value), clean(other_value))
 
 
-_TOLD_BY_KIND = frozenset(("nation", "text", "place"))
-"""Values of which one alone beside a head, in words of no other sense, says what is asked."""
-_PARAPHRASED = 0.75  # share of a step's content words that a sentence has which says the same
+_KINDS_WITHOUT_CUE = frozenset(("nation", "text", "place"))
+"""Kinds of relation that are paraphrased if a head and the right value stand together with no other sense."""
+_MIN_PARAPHRASE_SHARE = 0.75  # of a step's content words in the passage's sentence that it paraphrases
 
 
 class Support:
-    """The evidence that a question's triples and passages give for claims.
+    """Looks for support of claims in a question's triples and passages.
 
-    ``stance_on``: what a step does with a triple, by `house.stance_on`.
+    ``stance_on`` decides a step's stance on a triple (`house.stance_on`).
     """
 
     def __init__(self, grounds: Grounds, stance_on: Callable[[StepText, Triple], Stance]) -> None:
         self.grounds = grounds
-        # Many gold paths share facts, and each is held against the same steps.
+        # Many gold paths share facts, and each is compared with the same steps.
         self.stance_on = cache(stance_on)
-        self.bears_out = cache(self._bears_out)
-        # Whether a name, date or number stands anywhere in what the question gives.
+        self.supports = cache(self._supports)
+        # Whether the question, its triples or its passages have a name, date or number.
         self.has = cache(lambda value: any(has_value(page, value) for page in self._texts))
         self._pages = tuple(enumerate(grounds.passages, 1))
 
     @cached_property
     def question(self) -> StepText:
-        """The question, read as a step is."""
+        """The question, parsed like a step."""
         return parse_text(self.grounds.question)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of entities that the question's facts and passages have."""
+        """The ends of the question's triples, and its passages' titles."""
         g = self.grounds
         ends = (name for t in g.triples for name in (t.head, t.tail))
         return tuple(dict.fromkeys([*ends, *(page.title for page in g.passages)]))
 
     @cached_property
-    def knows_more(self) -> bool:
-        """Whether there is more to look up than the gold paths."""
+    def has_more_than_gold(self) -> bool:
+        """Whether there are passages, or triples outside the gold paths."""
         needed = {triple for path in self.grounds.paths for triple in path}
         return bool(self._pages) or any(t not in needed for t in self.grounds.triples)
 
-    def _bears_out(self, triple: Triple) -> bool:
-        """Whether a triple, or one that says the same, is in the graph or the passages."""
+    def _supports(self, triple: Triple) -> bool:
+        """Whether the graph or the passages state a triple, or an equivalent one."""
         if self.in_graph(triple):
             return True
         if triple.relation not in RELATIONS:
@@ -77,13 +77,13 @@ class Support:
         if finding.status != "stated":
             return False
         meaning = meaning_of(triple.relation)
-        has_other = bool(meaning and meaning.single) and any(
+        has_rival = bool(meaning and meaning.single) and any(
             fact.relation == triple.relation and is_same_value(fact.head, triple.head) for fact in self.grounds.triples
         )
-        return not has_other or self._is_told(triple)
+        return not has_rival or self._is_in_a_sentence(triple)
 
-    def _is_told(self, triple: Triple) -> bool:
-        """Whether a passage's sentence states a triple as a step would have to."""
+    def _is_in_a_sentence(self, triple: Triple) -> bool:
+        """Whether a passage's sentence, judged like a step, states a triple."""
         return any(
             self.stance_on(parse_text(sentence, [page.title], [page.title]), triple) == "states"
             for page in self.grounds.passages
@@ -92,7 +92,7 @@ class Support:
         )
 
     def is_paraphrased(self, step: StepText, triple: Triple) -> bool:
-        """Whether a passage's sentence with a triple's tail has most words of a step."""
+        """Whether a step paraphrases a passage's sentence that has both ends of a triple."""
         names = " ".join(value for _, value in step.values)
         rivals = [
             value for _, value in step.values
@@ -101,13 +101,13 @@ class Support:
         ]  # fmt: skip
         meaning = meaning_of(triple.relation)
         kind = meaning.kind if meaning else ""
-        if rivals and kind != "text":  # whose words these are is not told
+        if rivals and kind != "text":  # it is unclear which value the words are about
             return False
-        if kind in _TOLD_BY_KIND:
+        if kind in _KINDS_WITHOUT_CUE:
             return True
         words = content_words(step.reading.claim) - content_words(names)
         return any(
-            coverage(words, sentence) >= _PARAPHRASED
+            coverage(words, sentence) >= _MIN_PARAPHRASE_SHARE
             for page in self.grounds.passages
             for sentence in page.sentences
             if has_value(Passage("", (sentence,)), triple.tail)
@@ -115,7 +115,7 @@ class Support:
         )
 
     def in_graph(self, triple: Triple) -> bool:
-        """Whether the graph has a triple, or one of a relation that is said alike."""
+        """Whether the graph has a triple, or one with a relation of the same sense."""
         meaning = meaning_of(triple.relation)
         for fact in self.grounds.triples:
             if is_same_value(fact.head, triple.head) and is_same_value(fact.tail, triple.tail):
@@ -134,37 +134,37 @@ class Support:
 
 
 def find_fault(step: StepText, triple: Triple, stance: Stance, path: Path, elsewhere: bool, support: Support) -> Fault:
-    """Find what is wrong with what a step says in place of a fact that it does not state.
+    """Return the fault of a step that does not state a fact; "" if it has none.
 
-    ``elsewhere``: whether some other step states it; then only what the path has nowhere counts.
+    ``elsewhere``: whether another step states the fact; then only values that the path lacks are faults.
     """
     if stance == "reversed":
-        turned = replace(triple, head=triple.tail, tail=triple.head)
+        swapped = replace(triple, head=triple.tail, tail=triple.head)
         names_both = step.spans_of(triple.head) and step.spans_of(triple.tail)
-        # Of what another step states, a pronoun or what was spoken of last proves no contrary.
-        return "" if support.in_graph(turned) or (elsewhere and not names_both) else "reversed"
-    if stance == "relation" and not elsewhere and not _other_is_true(step, triple, support):
+        # If another step states the fact, a pronoun is too weak to prove the contrary.
+        return "" if support.in_graph(swapped) or (elsewhere and not names_both) else "reversed"
+    if stance == "relation" and not elsewhere and not _other_relation_is_true(step, triple, support):
         return "relation"
     if meaning_of(triple.relation) is None:
-        return "factual" if not elsewhere and _answers_otherwise(step, triple, path) else ""
+        return "factual" if not elsewhere and _gives_wrong_answer(step, triple, path) else ""
     for claim in _claims(step, triple, stance in ("near", "relation"), support):
         new = claim.tail if claim.head == triple.head else claim.head
         if elsewhere and any(is_same_value(new, end) for t in path for end in (t.head, t.tail)):
             continue
-        if not support.bears_out(claim):
+        if not support.supports(claim):
             return "factual"
     return ""
 
 
-_REPEATED = 0.7  # share of a question's content words from which on a step speaks of that question
+_MIN_QUESTION_SHARE = 0.7  # of a question's content words in a step about that question
 
 
-def _answers_otherwise(step: StepText, triple: Triple, path: Path) -> bool:
-    """Whether a step repeats a free relation's words with another value than its tail."""
+def _gives_wrong_answer(step: StepText, triple: Triple, path: Path) -> bool:
+    """Whether a step repeats the words of a free relation, but not its tail, with a value of the tail's kind."""
     question_words = content_words(triple.relation) - content_words(triple.head)
     if step.spans_of(triple.tail) or len(question_words) < 2:
         return False
-    if coverage(question_words, step.reading.claim) < _REPEATED:
+    if coverage(question_words, step.reading.claim) < _MIN_QUESTION_SHARE:
         return False
     fact_words = content_words(f"{triple.head} {triple.relation}")
     ends = [end for t in path for end in (t.head, t.tail)]
@@ -175,23 +175,21 @@ def _answers_otherwise(step: StepText, triple: Triple, path: Path) -> bool:
     )  # fmt: skip
 
 
-def is_told_otherwise(step: StepText, triple: Triple, support: Support) -> bool:
-    """Whether a step has another value of a fact of one value, and the text bears that out, too.
+def is_contradicted_by_text(step: StepText, triple: Triple, support: Support) -> bool:
+    """Whether a step gives another value for a single-valued fact, and the question's texts support that value.
 
-    Then gold and text are at odds, and which of the two is right is not for a rule to say.
+    Then the gold path contradicts the texts, and the rule can't decide which is right.
     """
     meaning = meaning_of(triple.relation)
     if meaning is None or not meaning.single or step.reading.denies:
         return False
-    return any(
-        claim.head == triple.head and support.bears_out(claim) for claim in _claims(step, triple, True, support)
-    )
+    return any(claim.head == triple.head and support.supports(claim) for claim in _claims(step, triple, True, support))
 
 
-def _other_is_true(step: StepText, triple: Triple, support: Support) -> bool:
-    """Whether the text bears out some other relation between the same ends."""
+def _other_relation_is_true(step: StepText, triple: Triple, support: Support) -> bool:
+    """Whether a step states another relation between the same ends, and the texts support it."""
     return any(
-        support.bears_out(claim)
+        support.supports(claim)
         for name in RELATIONS
         if name != triple.relation
         for claim in (replace(triple, relation=name),)
@@ -200,7 +198,7 @@ def _other_is_true(step: StepText, triple: Triple, support: Support) -> bool:
 
 
 def _claims(step: StepText, triple: Triple, near: bool, support: Support) -> Iterator[Triple]:
-    """Triples that a step states with one end of a fact exchanged for another value of its."""
+    """Yield the triples that a step states which differ from a fact in one end."""
     has_head = bool(step.spans_of(triple.head)) or triple.head in step.focus
     has_tail = bool(step.spans_of(triple.tail))
     meaning = meaning_of(triple.relation)
@@ -222,7 +220,7 @@ def _claims(step: StepText, triple: Triple, near: bool, support: Support) -> Ite
 
 
 def _values(step: StepText, instead_of: str, beside: str, kind: str = "") -> Iterator[str]:
-    """Values of a step that are of the kind of an end, and neither of the ends."""
+    """Yield a step's values that could replace one end of a triple beside the opposite end."""
     for value in dict.fromkeys(value for _, value in step.values):
         if kind == "nation" and not is_nation(clean(value)):
             continue
@@ -245,9 +243,9 @@ def _kind(value: str) -> str:
     return "name"
 
 
-def novelties(step: StepText, grounds: Grounds, support: Support) -> Sequence[str]:
-    """Names and dates of a step that stand nowhere in what the question gives."""
-    if not support.knows_more or step.reading.denies or step.reading.announces:
+def find_novelties(step: StepText, grounds: Grounds, support: Support) -> Sequence[str]:
+    """Return the names and dates of a step that neither the question nor its triples and passages have."""
+    if not support.has_more_than_gold or step.reading.denies or step.reading.announces:
         return ()
     return [
         value for value in step.reading.values

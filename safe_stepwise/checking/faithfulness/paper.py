@@ -1,20 +1,20 @@
-"""The rule of direct evaluation (arXiv 2402.11199, 3.2), with the errors of its print mended.
+"""Judges a chain by the rule of direct evaluation (arXiv 2402.11199, 3.2), with printing errors corrected.
 
-Each step stands for the triple that retrieval finds for it (Algorithm 1); then come, in this order, factual errors,
-the order of the path, and whether it leads to the answer (Algorithm 2). What the print leaves open is decided so:
+Retrieval matches each step to a triple (Algorithm 1). Then the rule checks, in this order, factual errors, the order
+of the path, and whether the path leads to the answer (Algorithm 2). Where the paper is unclear, we decide:
 
-- The score that is held against σ is τ̃ (3.2.1's text), not τ (Algorithm 2); ``raw`` takes τ.
-- The order, unreachable behind Algorithm 2's ``continue``, is checked. It goes by no direction, as inverse triples are
-  accepted (Table 8): the path is a walk that enters each triple by the end at which it left the one before. A fact
-  told again is passed over (Table 8, case 1).
-- A walk has to come to the answer ("connects the question and answer entities", 3.2.2), the right one if it is on the
-  path, else the one given: so a path told backwards is incoherent, and case 2 of Table 8 lacks its last fact.
-- A comparison is no walk, and under Algorithm 2 none could be faithful. Here each of its steps goes on from what the
-  question names or from what a step before it found; as in the paper, nothing asks whether all branches were told.
-- ``path`` leaves apart whether the answer given is right: that of case 3 of Table 8 is not, which the paper prints as
-  correct reasoning and Algorithm 2 calls an answer error.
+- The score compared with σ is τ̃ (the text of 3.2.1), not τ (Algorithm 2); ``raw`` takes τ.
+- The order is checked, though Algorithm 2's ``continue`` makes it unreachable. Direction does not count, as inverse
+  triples are accepted (Table 8): the path is a walk that enters each triple by the end at which it left the one
+  before. A repeated fact is skipped (Table 8, case 1).
+- A walk must reach the answer ("connects the question and answer entities", 3.2.2): the right answer if it is on the
+  path, else the given one. So a path in reverse is incoherent, and case 2 of Table 8 lacks its last fact.
+- A comparison is not a walk, so that Algorithm 2 could call none faithful. Here each of its steps continues from an
+  entity of the question or of an earlier step; as in the paper, missing branches are not noticed.
+- ``path`` ignores whether the given answer is right. In case 3 of Table 8 it is wrong: the paper prints correct
+  reasoning, Algorithm 2 calls it an answer error.
 
-The rule is kept as weak as it is: it takes the triple nearest to a step for what the step says.
+The rule stays as weak as it is: it takes the triple nearest to a step for what the step says.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,24 +27,24 @@ from rapidfuzz.fuzz import partial_ratio, ratio
 
 from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
-from safe_stepwise.checking.faithfulness.retrieval import Retrieval, verbalised, words
+from safe_stepwise.checking.faithfulness.retrieval import Retrieval, verbalise, words
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple
 
 SIGMA = 0.7
 """The paper's threshold σ (3.2.2)."""
-_LONGEST = 200  # letters of a name that are looked for, more than a benchmark's have: time grows with them
-_TOP = 10  # triples that a step is held against (Algorithm 1's K)
+_MAX_NAME = 200  # characters of a name that are looked for, as time grows with them; no benchmark has more
+_TOP_TRIPLES = 10  # triples that a step is compared with (Algorithm 1's K)
 
 
 def judge(
     grounds: Grounds, chain: Chain, *, retrieval: Retrieval = words, sigma: float = SIGMA, raw: bool = False
 ) -> ChainVerdict:
-    """Judge a chain by Algorithms 1 and 2, without edits, which `judge_chain` adds.
+    """Judge a chain by Algorithms 1 and 2; `judge_chain` adds the edits.
 
-    Each step of the verdict has the triple it was matched to and its score: τ̃, or τ where
-    ``raw``; those that are known to conclude (``chain.concluding``) state no triple and are passed
-    over. A chain without steps and a question without graph or path are ``unjudgeable``.
+    Each step of the verdict has the triple it was matched to and the score (0-1): τ̃, or τ if ``raw``. A score below
+    ``sigma`` is a factual fault. Steps in ``chain.concluding`` are skipped. A chain without other steps, and a
+    question without graph or path, are ``unjudgeable``.
 
     >>> from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
     >>> path = [Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana")]
@@ -60,13 +60,13 @@ def judge(
     stating = [n for n in range(len(chain.steps)) if n + 1 not in chain.concluding]
     if not (stating and grounds.triples and grounds.paths):
         return ChainVerdict("paper", "unjudgeable", right, fault="unread")
-    matches = _matched(grounds.triples, [chain.steps[n] for n in stating], retrieval, raw)
+    matches = _match_triples(grounds.triples, [chain.steps[n] for n in stating], retrieval, raw)
     steps = [StepVerdict() for _ in chain.steps]
     for n, (triple, score) in zip(stating, matches, strict=True):
         steps[n] = StepVerdict((triple,), "factual" if score < sigma else "", score)
     fault: Fault = "factual" if any(step.fault for step in steps) else ""
     if not fault:
-        place, fault = _out_of_order(grounds, chain.answer, steps)
+        place, fault = _order_fault(grounds, chain.answer, steps)
         if place is not None:
             steps[place] = replace(steps[place], fault="order")
     first = next((number for number, step in enumerate(steps, 1) if step.fault), None)
@@ -74,12 +74,12 @@ def judge(
     return ChainVerdict("paper", path, right, tuple(steps), fault, first)
 
 
-def _matched(
+def _match_triples(
     triples: Sequence[Triple], texts: Sequence[str], retrieval: Retrieval, raw: bool
 ) -> Iterator[tuple[Triple, float]]:
-    """The triple of each text (Algorithm 1), with its score; of equals the first."""
-    for text, row in zip(texts, retrieval(texts, [*map(verbalised, triples)]), strict=True):
-        top = nlargest(_TOP, range(len(triples)), key=row.__getitem__)
+    """Yield the best triple for each text (Algorithm 1) with its score (0-1); the first of equals."""
+    for text, row in zip(texts, retrieval(texts, [*map(verbalise, triples)]), strict=True):
+        top = nlargest(_TOP_TRIPLES, range(len(triples)), key=row.__getitem__)
         text_words = words_of(text)
         scores = {n: row[n] for n in top}
         if not raw:  # τ̃ (Eq. 2)
@@ -91,16 +91,16 @@ def _matched(
 
 @lru_cache(maxsize=65536)
 def _presence(name: str, text: str) -> float:
-    """How far a name stands in a text (0-1): what of a longer name is not in it counts against."""
-    name = words_of(name)[:_LONGEST]
+    """Return how well a text contains a name (0-1); a name longer than the text is compared in full."""
+    name = words_of(name)[:_MAX_NAME]
     if not name or not text:
         return 0.0
     compared = partial_ratio if len(name) <= len(text) else ratio
     return compared(name, text) / 100
 
 
-def _out_of_order(grounds: Grounds, answer: str, steps: Sequence[StepVerdict]) -> tuple[int | None, Fault]:
-    """Which step (from 0) breaks the path, None if none, and the path's fault."""
+def _order_fault(grounds: Grounds, answer: str, steps: Sequence[StepVerdict]) -> tuple[int | None, Fault]:
+    """Return the step (from 0) that breaks the path, or None, and the path's fault."""
     numbers_by_fact: dict[tuple[str, str, str], int] = {}
     for number, step in enumerate(steps):
         if step.triples:
@@ -108,16 +108,16 @@ def _out_of_order(grounds: Grounds, answer: str, steps: Sequence[StepVerdict]) -
     numbers = list(numbers_by_fact.values())
     path = tuple(steps[number].triples[0] for number in numbers)
     if grounds.is_branched:
-        place = _stray(path, grounds.starts)
+        place = _unconnected_place(path, grounds.starts)
     else:
         goals = nouns.ends_like(path, grounds.answers) or nouns.ends_like(path, [answer])
-        place = _astray(path, goals)
+        place = _broken_place(path, goals)
         if place is None and not goals and any(nouns.ends_like(p, grounds.answers) for p in grounds.paths):
             return None, "missing"
     return (None, "") if place is None else (numbers[place], "order")
 
 
-def _stray(path: Path, starts: Sequence[str]) -> int | None:
+def _unconnected_place(path: Path, starts: Sequence[str]) -> int | None:
     """Return the place of the first triple with no end known from the question or an earlier step; else None."""
     reached = dict.fromkeys(starts)
     for place, triple in enumerate(path):
@@ -128,10 +128,10 @@ def _stray(path: Path, starts: Sequence[str]) -> int | None:
     return None
 
 
-def _astray(path: Path, goals: Sequence[str]) -> int | None:
+def _broken_place(path: Path, goals: Sequence[str]) -> int | None:
     """Return the place where a path stops being a walk, or its last place if it reaches no goal; else None."""
     first = path[0]
-    # Where the walk may stand, and whether it has come to a goal.
+    # The entities where the walk may be, each with whether it has passed a goal.
     states = {(end, end in goals) for end in (first.head, first.tail)}
     for place, triple in enumerate(path[1:], 1):
         states = {(end, at_goal or end in goals) for name, at_goal in states for end in nouns.onward(triple, name)}

@@ -26,7 +26,7 @@ CHECK = '''\
         """Praise of a passage, whatever stands around it."""
         if "is well written" not in case.step.text:
             return None
-        return self._feedback(case, "Flattery", "praised", missing=self._lacking(case) or None)
+        return self._feedback(case, "Flattery", "praised", missing=self._first_gap(case) or None)
 
 '''
 DIAGNOSIS = """\

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from safe_stepwise.checking.faithfulness.judging import OUTCOMES, chain_of, chains_given
+from safe_stepwise.checking.faithfulness.judging import OUTCOMES, chain_of, judge_columns
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.compute import OPTIONS, checked_options
 from safe_stepwise.metric.input import checked_columns
@@ -40,7 +40,7 @@ def given(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("rule", ["house", "paper"])
 def test_shares_are_as_counted_by_hand(rule: str) -> None:
-    found = chains_given(**given())
+    found = judge_columns(**given())
     assert found["exact_match"] == 0.75
     one = found[rule]
     assert {name: one[name] for name in OUTCOMES} == dict.fromkeys(OUTCOMES, 0.25)
@@ -53,13 +53,13 @@ def test_shares_are_as_counted_by_hand(rule: str) -> None:
 
 
 def test_one_rule_alone() -> None:
-    assert chains_given(**given(rule="paper")).keys() == {"exact_match", "paper"}
+    assert judge_columns(**given(rule="paper")).keys() == {"exact_match", "paper"}
 
 
 def test_bounds_hold_what_is_unjudgeable() -> None:
-    found = chains_given(**given(answers=["Oru"] * 4, rule="paper"))["paper"]
+    found = judge_columns(**given(answers=["Oru"] * 4, rule="paper"))["paper"]
     assert (found["spurious_share"], found["spurious_bounds"]) == (0.5, [1 / 3, 2 / 3])
-    nothing = chains_given(**given(answers=["Kel"] * 4, rule="paper"))["paper"]
+    nothing = judge_columns(**given(answers=["Kel"] * 4, rule="paper"))["paper"]
     assert (nothing["spurious_share"], nothing["spurious_bounds"]) == (None, [None, None])
 
 
@@ -73,7 +73,7 @@ def test_steps_may_be_written_by_the_grammar() -> None:
     assert [format_step(parse_step(text)) for text in texts] == texts
     chain = chain_of(texts, "Oru")
     assert (len(chain.steps), chain.steps[0], chain.concluding) == (3, FIRST, (3,))
-    found = chains_given(["Where?"], [texts], ["Oru"], [PATH], [["Oru"]])
+    found = judge_columns(["Where?"], [texts], ["Oru"], [PATH], [["Oru"]])
     assert found["paper"]["faithful"] == 1.0
 
 
@@ -83,7 +83,7 @@ def test_passages_count_for_the_house() -> None:
     silent = Passage("Low Tide", ("Low Tide is a film.",))
     paths = []
     for page in (stated, silent):
-        found = chains_given(**given(passages=[[page]] * 4, steps=[[FIRST, WRONG, SECOND]] * 4))
+        found = judge_columns(**given(passages=[[page]] * 4, steps=[[FIRST, WRONG, SECOND]] * 4))
         paths.append(found["house"]["verdicts"][0]["path"])
     assert paths[0] == "faithful" != paths[1]
 
@@ -100,7 +100,7 @@ def test_passages_count_for_the_house() -> None:
 )
 def test_mistakes_are_one_line(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=told) as raised:
-        chains_given(**given(**changes))
+        judge_columns(**given(**changes))
     assert len(str(raised.value).splitlines()) == 1
 
 
@@ -132,7 +132,7 @@ def test_columns_are_made_plain() -> None:
 
 
 def test_the_metrics_room_knows_the_options_without_knowing_the_checker() -> None:
-    parameters = inspect.signature(chains_given).parameters.values()
+    parameters = inspect.signature(judge_columns).parameters.values()
     own = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
     assert OPTIONS["faithfulness"] == own | {"questions"}
     with pytest.raises(UserError, match="faithfulness has: evaluate"):

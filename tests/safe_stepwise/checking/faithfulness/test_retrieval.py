@@ -12,14 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.faithfulness import retrieval
-from safe_stepwise.checking.faithfulness.retrieval import (
-    RETRIEVALS,
-    Retrieval,
-    embeddings,
-    trigrams,
-    verbalised,
-    words,
-)
+from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, Retrieval, embeddings, trigrams, verbalise, words
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple
@@ -55,7 +48,7 @@ def test_trigrams_see_what_words_do_not() -> None:
 
 
 def test_a_relation_is_told_in_words() -> None:
-    assert verbalised(Triple("$", "directed_by", "Ana")) == "$ directed by Ana."
+    assert verbalise(Triple("$", "directed_by", "Ana")) == "$ directed by Ana."
 
 
 def test_by_name() -> None:
@@ -76,10 +69,10 @@ def test_a_strangers_file_is_not_read(
     spec = type("Spec", (), {"submodule_search_locations": [str(folder)]})
     monkeypatch.setattr(retrieval, "find_spec", lambda module: spec)
     with pytest.raises(UserError, match=r"model\.onnx: not the file"):
-        retrieval._content(retrieval._MODEL)
+        retrieval._read_file(retrieval._MODEL)
     (folder / "model.onnx").unlink()
     with pytest.raises(UserError, match=r"model\.onnx: not found"):
-        retrieval._content(retrieval._MODEL)
+        retrieval._read_file(retrieval._MODEL)
 
 
 def test_judging_imports_no_extra() -> None:
@@ -93,7 +86,7 @@ def test_judging_imports_no_extra() -> None:
 
 def test_sentences_alike_are_near() -> None:
     try:
-        retrieval.check()
+        retrieval.check_installed()
     except UserError as missing:
         pytest.skip(str(missing))
     said = ["Ors Velt directed Dune Rain.", "", "\ud800", "Oru " * 5000]
