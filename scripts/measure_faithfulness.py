@@ -1,4 +1,4 @@
-"""Measure how many right answers of an evaluation have right reasoning, too."""
+"""Measure how many correct answers of an evaluation also rest on sound reasoning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

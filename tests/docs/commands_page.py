@@ -19,8 +19,8 @@ Built from each command's `--help-all`. `{NAME} COMMAND` works wherever the pack
 below [Commands of a checkout](#commands-of-a-checkout) need the source; there, `python -m scripts.COMMAND`
 does the same. `--help` shows the everyday options, `--help-all` shows all of them, and so does this page.
 To complete names and options in bash, run `eval "$(_SAFE_STEPWISE_COMPLETE=bash_source {NAME})"` (zsh and fish
-work the same way). Exit status: 0 done, 2 something that you can fix (one line says what), 130 interrupted,
-1 a bug in this package.
+work the same way). Exit status: 0 done; 2 an error you can fix (explained in one line); 130 interrupted;
+1 a bug in {NAME}.
 """
 
 

@@ -76,7 +76,7 @@ def test_scores_are_told(release: Path, capsys: pytest.CaptureFixture[str]) -> N
     pair = next(p for p in found["agreement"] if p["question"] == "label")
     # Equal 14/24, by chance (16 x 18 + 8 x 6) / 576.
     assert pair["kappa"] == round((14 / 24 - 7 / 12) / (1 - 7 / 12), 4) == 0.0
-    assert "to look at (12 rows" in text
+    assert "rows to look at (12; --output FILE" in text
 
 
 def test_cards_tell_what_a_manifest_names(release: Path, tmp_path: Path) -> None:
