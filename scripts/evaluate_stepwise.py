@@ -1,4 +1,4 @@
-"""Run methods and their players over questions, and score their answers."""
+"""Run methods with the given models over questions, and score their answers."""
 
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import read

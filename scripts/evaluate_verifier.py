@@ -1,7 +1,7 @@
 """Measure a verifier, and baselines, on the labelled steps of safe-verifier-steps."""
 
 from builders.steps.earlier_build import find_steps
-from builders.verified.lookup import annotated
+from builders.verified.lookup import add_annotations
 from evaluators.verifier.command import Options, run_verifiers
 from safe_stepwise.methods.verifier import ROLE
 from scripts.cli import command, run
@@ -9,7 +9,7 @@ from scripts.cli import command, run
 
 def evaluate(options: Options) -> str:
     """Measure the verifier and return the summary; raise ``UserError`` for a mistake of the user."""
-    return run_verifiers(options, find_steps, annotated)
+    return run_verifiers(options, find_steps, add_annotations)
 
 
 main = command(evaluate, roles=[ROLE], example_roles=[ROLE])

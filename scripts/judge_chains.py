@@ -1,4 +1,4 @@
-"""Score the house rule and the paper's rule on chains that two readers labelled."""
+"""Score our rule and that of arXiv 2402.11199 on chains that two people labelled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,12 @@ from studies.calibration.tables import list_judges
 
 @dataclass(frozen=True, kw_only=True)
 class Options(QuestionOptions):
+    """The chains, the labels of two people, and the questions with their evidence."""
+
     chains: Path
     labels: Sequence[Path] = ()
     provenance: str
+    """Who wrote the chains, and who labelled them: a text for the results."""
 
     def __post_init__(self) -> None:
         if bool(self.verified) == bool(self.questions):
@@ -30,9 +33,9 @@ class Options(QuestionOptions):
 
 @command
 def main(options: Options) -> str:
-    """Write the results and return their page; raise ``UserError`` for a mistake of the user."""
+    """Judge the chains, write the results, and return their page; raise ``UserError`` for a mistake of the user."""
     chains = read_chains(options.chains)
-    reader_1, reader_2 = (read_labels(file, chains) for file in options.labels)
+    labels_1, labels_2 = (read_labels(file, chains) for file in options.labels)
     derivations = read_derivations(options.derivations) if options.derivations else {}
     keys = {(chain.benchmark, chain.question_id) for chain in chains}
     grounds_by_key: dict[tuple[str, str], Grounds] = {}
@@ -44,7 +47,7 @@ def main(options: Options) -> str:
                     grounds_by_key[key] = source.grounds
     grounds = {chain.id: _grounds_of(chain, grounds_by_key, options.chains) for chain in chains}
     verdicts = human.judge_chains(list_judges(options.retrieval), chains, grounds)
-    results = human.compare(chains, (reader_1, reader_2), verdicts, options.provenance)
+    results = human.compare(chains, (labels_1, labels_2), verdicts, options.provenance)
     page = human.write(results, options.output)
     return f"{page}\nwritten: {', '.join(human.FILES)} in {options.output}"
 

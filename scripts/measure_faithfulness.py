@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from builders.verified.evaluation_questions import read
 from builders.work.workers import run_in_order
-from evaluators.faithfulness.command import Source, measure_folder
-from evaluators.faithfulness.lines import RULES
+from evaluators.faithfulness.command import EvidenceSource, measure_folder
+from evaluators.faithfulness.judged_outcomes import RULES
 from evaluators.faithfulness.measuring import Options as Judging
 from evaluators.faithfulness.measuring import read_knowledge
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
@@ -45,14 +45,14 @@ def main(options: Options) -> str:
     return measure_folder(options.results, plan, source)
 
 
-def _source(questions: str, settings: Mapping[str, Any]) -> Source:
+def _source(questions: str, settings: Mapping[str, Any]) -> EvidenceSource:
     """Read the questions of an evaluation with these settings, and their evidence."""
     benchmarks, split = settings.get("questions"), settings.get("split")
     if not isinstance(benchmarks, Mapping) or not isinstance(split, str | None):
         raise UserError("results.json does not say what was asked; run the evaluation again")
     is_whole = settings.get("passages") == "all"
     source = read(questions, [*benchmarks], split, None, skip=True, all_passages=is_whole)
-    return Source(source.source, source.digest, {(row.benchmark, row.id): row for row in source.questions})
+    return EvidenceSource(source.source, source.digest, {(row.benchmark, row.id): row for row in source.questions})
 
 
 if __name__ == "__main__":

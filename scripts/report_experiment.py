@@ -15,11 +15,12 @@ class Options:
     release: Path
     output: Path
     fresh: Path | None = None
+    """A release with the same models on questions that nobody saw during development; claims are tested there, too."""
 
 
 @command
 def main(options: Options) -> str:
-    """Write page and figures; raise ``UserError`` for a mistake of the user."""
+    """Write page and figures, and return the page's path; raise ``UserError`` for a mistake of the user."""
     experiment, fresh = _read(options.release), None
     if options.fresh is not None:
         fresh = _read(options.fresh)

@@ -1,10 +1,10 @@
-"""Train a model to write steps from the ideal steps of a verifier's set, by a recipe."""
+"""Train a model to write reasoning steps, with a verifier set's ideal steps as targets, by a recipe."""
 
 from scripts.cli import run
-from scripts.training import Training
+from scripts.training import TrainingCommand
 from trainers.config import GeneratorRecipe
 
-main = Training("train_generator", __doc__, GeneratorRecipe)
+main = TrainingCommand("train_generator", __doc__, GeneratorRecipe)
 
 if __name__ == "__main__":
     run(main)

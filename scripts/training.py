@@ -1,4 +1,4 @@
-"""The commands that train: a recipe's keys as their options, the run, and its summary."""
+"""Define the commands that train: their options are the keys of a recipe, and they print a summary of the run."""
 
 import os
 import re
@@ -29,44 +29,47 @@ from trainers.run import train
 RECIPES = Path(__file__).parents[1] / "trainers" / "recipes"
 EVERYDAY = ("dataset", "output")
 R = TypeVar("R", bound=Recipe)
-_WORDS = {int: "N", float: "X", Path: "DIR", bool: "{true,false}"}
+_METAVARS = {int: "N", float: "X", Path: "DIR", bool: "{true,false}"}
 
 
-class Training(BaseCommand):
-    """A command that trains by a recipe; the recipe's keys are its options."""
+class TrainingCommand(BaseCommand):
+    """A command that trains by a recipe; the keys of ``recipe_type`` are its options, ``about`` begins its help."""
 
-    def __init__(self, name: str, about: str | None, kind: type[Recipe]) -> None:
+    def __init__(self, name: str, about: str | None, recipe_type: type[Recipe]) -> None:
         text = f"{about}\n\n\b\nrecipes:\n{_recipe_list(name)}"
         super().__init__(name, help=text, context_settings={**SETTINGS, **_UNKNOWN_ALLOWED})
-        self.kind, self.notes = kind, notes_of(Path(__file__), name)
+        self.recipe_type, self.notes = recipe_type, notes_of(Path(__file__), name)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self.params:
             help_text = "a recipe: one of those above, or your own"
             config = click.Option(["--config"], type=Place(), metavar="FILE", help=help_text)
             resume = click.Option(["--resume"], is_flag=True, help="go on from the last complete checkpoint, if any")
-            self.params = [config, resume, *map(_option, keys(self.kind)), help_all()]
+            self.params = [config, resume, *map(_option, keys(self.recipe_type)), help_all()]
         return super().get_params(ctx)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["--config FILE --dataset DIR --output DIR [--resume] [--KEY VALUE ...]"]
 
-    def read(self, ctx: click.Context) -> tuple[Path | None, dict[str, str], bool]:
-        """Return the recipe's file, the new values of its keys, and whether to resume a run."""
+    def parsed_values(self, ctx: click.Context) -> tuple[Path | None, dict[str, str], bool]:
+        """Return the recipe's file or None, the options given for its keys as text, and whether to resume a run.
+
+        Raise ``UserError`` for an unknown option.
+        """
         if ctx.args:
             option = ctx.args[0].partition("=")[0]
             if option.startswith("--"):
-                check_key(option.lstrip("-").replace("-", "_"), [key.name for key in keys(self.kind)], option)
+                check_key(option.lstrip("-").replace("-", "_"), [key.name for key in keys(self.recipe_type)], option)
             raise UserError(f"{ctx.args[0]!r} belongs to no option; see {ctx.command_path} --help")
-        values = {key.name: ctx.params[_param_name(key)] for key in keys(self.kind)}
+        values = {key.name: ctx.params[_param_name(key)] for key in keys(self.recipe_type)}
         options = {name: value for name, value in values.items() if value is not None}
         return ctx.params["config"], options, ctx.params["resume"]
 
     def invoke(self, ctx: click.Context) -> None:
-        config, options, resume = self.read(ctx)
+        config, options, resume = self.parsed_values(ctx)
         is_first = int(os.environ.get("RANK", 0)) == 0  # of several processes, one prints
         try:
-            recipe = read_recipe(config, options, self.kind)
+            recipe = read_recipe(config, options, self.recipe_type)
             record = train(recipe, resume, note)
         except UserError:
             if is_first:
@@ -77,23 +80,23 @@ class Training(BaseCommand):
                 print(f"interrupted; {'the same command' if resume else '--resume'} goes on", file=sys.stderr)
             raise SystemExit(130) from None
         if is_first:
-            print(summary(record, recipe.output))
+            print(render_summary(record, recipe.output))
 
 
 _UNKNOWN_ALLOWED = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
-def recipes_of(name: str) -> Iterator[Path]:
-    """Yield the files of our recipes for a command, which show it in their first lines."""
+def find_recipes(name: str) -> Iterator[Path]:
+    """Yield the files of our recipes that mention the command of this name (in the usage at their top)."""
     for file in sorted(RECIPES.glob("*.yaml")):
         if re.search(rf"(-m scripts\.|safe-stepwise ){name} ", file.read_text(encoding="utf-8")):
             yield file
 
 
 def _recipe_list(name: str) -> str:
-    """List the recipes of a command with the remarks at their tops, before the command."""
+    """List the recipes of a command, each with the remarks at its top."""
     lines = []
-    for file in recipes_of(name):
+    for file in find_recipes(name):
         remarks = file.read_text(encoding="utf-8").partition("\n#   ")[0].splitlines()
         text = " ".join(line.removeprefix("# ") for line in remarks)
         lines.append(f"  {file.relative_to(RECIPES.parents[1])}")
@@ -115,21 +118,21 @@ def _option(key: Key) -> click.Option:
     return option
 
 
-_KEYS = "keys of a recipe (an option takes the place of the file's)"
+_KEYS = "keys of a recipe (an option overrides the file)"
 
 
-def _metavar(kind: Any) -> str:
-    """Return the metavar of a type: all choices, or a word.
+def _metavar(value_type: Any) -> str:
+    """Return the placeholder for a value of a type in the help: all choices, or a word.
 
     >>> _metavar(Literal["sft", "kto"] | None), _metavar(tuple[str, ...]), _metavar(int)
     ('{sft,kto}', 'TEXT,...', 'N')
     """
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    origin, inner = typing.get_origin(value_type), typing.get_args(value_type)
     if origin in (typing.Union, types.UnionType):
         return _metavar(next(hint for hint in inner if hint is not type(None)))
     if origin is Literal:
         return f"{{{','.join(inner)}}}"
-    return f"{_metavar(inner[0])},..." if origin is tuple else _WORDS.get(kind, "TEXT")
+    return f"{_metavar(inner[0])},..." if origin is tuple else _METAVARS.get(value_type, "TEXT")
 
 
 def _help(key: Key) -> str:
@@ -143,8 +146,11 @@ def _help(key: Key) -> str:
     return f"{key.help} ({default_text})"
 
 
-def summary(record: Mapping[str, Any], output: Path) -> str:
-    """Render rows, duration, losses and folder of a training, and how to load the result."""
+def render_summary(record: Mapping[str, Any], output: Path) -> str:
+    """Render rows, duration and losses of a training run, its output folder, and code that loads the result.
+
+    ``record`` is the content of ``training.json``.
+    """
     run, curve, held_out = record["run"], record["curve"], record["held_out"]
     memory = run["peak_memory_bytes"] / 2**30
     lines = [
@@ -166,14 +172,20 @@ def summary(record: Mapping[str, Any], output: Path) -> str:
 
 
 def train_or_reuse(file: Path, values: Mapping[str, str], kind: type[R]) -> tuple[R, str]:
-    """Train by a recipe with new values of its keys, or reuse an equal earlier result; return recipe and summary."""
+    """Train by a recipe file, or reuse an earlier result of the same training; return the recipe and a summary.
+
+    ``values`` (key: text) override those of the file.
+    """
     recipe = read_recipe(file, values, kind)
     remove_outdated(recipe)
-    return recipe, summary(train(recipe, resume=True, warn=note), recipe.output)
+    return recipe, render_summary(train(recipe, resume=True, warn=note), recipe.output)
 
 
 def remove_outdated(recipe: Recipe) -> None:
-    """Remove an earlier adapter of other rows, another start or recipe, which `--resume` would take for complete."""
+    """Delete the output folder if it was trained on other rows, from another start or by another recipe.
+
+    `--resume` would refuse such a folder. An output without a record (a run that has not ended) is left as it is.
+    """
     file = recipe.output / RECORD
     if not file.is_file():
         return

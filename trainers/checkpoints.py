@@ -1,7 +1,7 @@
-"""Checkpoints that can be resumed from: a run may be killed while it writes one.
+"""Mark complete checkpoints and find the last one, as a run may be killed while it writes a checkpoint.
 
-The trainer writes a checkpoint file by file, and its own search takes the newest folder, even an incomplete
-one. Here a checkpoint counts only with its mark, which is written last and lists every file's size.
+Transformers resumes from the newest folder, even an incomplete one. Here a checkpoint counts only with its mark, a
+file that is written last and lists every file's size.
 """
 
 import shutil
@@ -27,13 +27,13 @@ def mark_complete(checkpoint: Path, progress: Mapping[str, Any]) -> None:
 
 
 def last_complete(folder: Path) -> Path | None:
-    """Find the complete checkpoint with the most steps, or None."""
+    """Return the complete checkpoint with the most steps, or None."""
     complete = [path for path in folder.glob("checkpoint-*") if is_complete(path)]
     return max(complete, key=_step, default=None)
 
 
 def is_complete(checkpoint: Path) -> bool:
-    """Whether a checkpoint has its mark, and every file in the size that the mark says."""
+    """Return whether a checkpoint has its mark, and each file the size that the mark lists."""
     try:
         sizes = read_json(checkpoint / MARK)["files"]
         return all((checkpoint / name).stat().st_size == size for name, size in sizes.items())
@@ -42,7 +42,7 @@ def is_complete(checkpoint: Path) -> bool:
 
 
 def clear(folder: Path, last: Path | None) -> list[str]:
-    """Remove checkpoints that are incomplete or come after ``last``; return their names."""
+    """Remove checkpoints that are incomplete or come after ``last``, all if it is None; return their names."""
     removed = []
     for path in sorted(folder.glob("checkpoint-*")):
         if path != last and (not is_complete(path) or last is None or _step(path) > _step(last)):

@@ -1,4 +1,4 @@
-"""Training recipes: one dataclass per kind of adapter, filled from YAML and the command line.
+"""Define training recipes, one dataclass per kind of adapter, and read them from YAML and the command line.
 
 The defaults are those of SAFE (v1, sections 4.1 and A.2): QLoRA with rank 64, alpha 128 and dropout 0.05 on all linear
 modules, AdamW, a cosine schedule with 3 % warm-up, learning rate 1e-4, 2 epochs, effective batch 64. Weight decay and
@@ -28,7 +28,7 @@ Batching = Literal["random", "by_length"]
 Tuning = Literal["lora", "full"]
 Task = Literal["next", "rewrite"]
 LIMITS: Mapping[str, int] = {"epochs": 10**4, "lora_rank": 10**6, "effective_batch": 10**6, "seed": 2**32 - 1}
-"""The largest values of keys that decide how much memory is allocated at once, and of a seed for numpy."""
+"""The maximum of some keys: more would exhaust memory at once, and numpy takes seeds up to 2^32 - 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +111,16 @@ class Recipe:
         _require(fits, "padding_free", "needs attention: flash_attention_2")
 
     def accumulation(self, devices: int) -> int:
-        """Return how many passes a device makes for one step; raise ``UserError`` if they are not whole."""
+        """Return how many batches a device accumulates for a step; raise ``UserError`` if the number is not whole."""
         passes, remainder = divmod(self.effective_batch, self.device_batch * devices)
         if remainder or not passes:
             total = self.effective_batch
             divisors = [n for n in range(1, total + 1) if total % (n * devices) == 0]
             nearest = min(divisors, key=lambda n: abs(n - self.device_batch), default=None)
-            mend = f"try device_batch {nearest}" if nearest else "use fewer devices"
+            advice = f"try device_batch {nearest}" if nearest else "use fewer devices"
             raise UserError(
                 f"effective_batch {self.effective_batch} is no multiple of device_batch "
-                f"{self.device_batch} x {devices} devices: {mend}"
+                f"{self.device_batch} x {devices} devices: {advice}"
             )
         return passes
 
@@ -147,7 +147,7 @@ class VerifierRecipe(Recipe):
 
 @dataclass(frozen=True, slots=True)
 class GeneratorFilters(RowFilters):
-    """Selects the steps that a generator learns to write."""
+    """Selects the tasks whose rows a generator learns."""
 
     tasks: Annotated[tuple[Task, ...], "next, rewrite (of a rejected step); if not set, both"] = ()
 
@@ -222,7 +222,7 @@ class Key:
 
 
 def keys(kind: type, prefix: str = "") -> Iterator[Key]:
-    """Yield every key of a recipe, in order."""
+    """Yield every key of a recipe class, in the order of its fields."""
     hints = typing.get_type_hints(kind, include_extras=True)
     for entry in fields(kind):
         hint = hints[entry.name]
@@ -257,7 +257,7 @@ def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) 
 
 
 def check_key(name: str, allowed: Iterable[str], place: str) -> None:
-    """Raise ``UserError`` with the nearest name if a key is not allowed."""
+    """Raise ``UserError``, which names the nearest key, if a key is not allowed; ``place`` begins the message."""
     names = list(allowed)
     if name not in names:
         raise UserError(f"{place}: no such key; {key_hint(name, names)}")

@@ -18,7 +18,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import TEST, TRAIN
 from trainers.config import Recipe
 from trainers.models import context_of
-from trainers.rows.base import BadRow, Kind, Row, Source, fingerprint, kind_of, refuse
+from trainers.rows.base import BadRow, DatasetSource, Row, RowKind, fingerprint, kind_of, refuse
 
 IGNORED = -100
 """The label of a token that is not learnt."""
@@ -42,28 +42,31 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A data set that joined the recipe's: the ids of its filtered rows, and their SHA-256."""
+    """A further data set of a recipe (``plus``): the ids of its filtered rows, and their SHA-256."""
 
-    source: Source
+    source: DatasetSource
     ids: frozenset[str]
     sha256: str
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The checked rows of a run. ``longest`` and ``limit`` are in tokens; ``dropped`` has the ids of too long rows."""
+    """The checked rows of a run."""
 
-    source: Source
+    source: DatasetSource
     joined: Sequence[Joined]
     sha256: str
     train: Sequence[Example]
     held_out: Sequence[Example]
     longest: int
+    """Tokens of the longest row, before long ones are left out."""
     limit: int
+    """The maximum of tokens of a row."""
     dropped: Sequence[str]
+    """Sorted ids of the rows that were left out as too long."""
 
 
-def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Data:
+def read_data(recipe: Recipe, weights: Weights, kind: RowKind | None = None) -> Data:
     """Read and tokenise the rows of a recipe; their ``kind`` defaults to the recipe's.
 
     Raises ``UserError`` with the ids of rows that are empty, cut short or too long.
@@ -91,7 +94,7 @@ def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Dat
     return Data(source, joined, sha256, train, held_out, longest, limit, sorted(long))
 
 
-def train_rows(recipe: Recipe, kind: Kind | None = None) -> tuple[Source, list[Row], list[Joined]]:
+def train_rows(recipe: Recipe, kind: RowKind | None = None) -> tuple[DatasetSource, list[Row], list[Joined]]:
     """Load the rows of ``dataset`` that a recipe trains on, followed by those of ``plus``.
 
     Raises ``UserError`` if ``kind.open`` does, for a row that comes twice, and for rows of a question in the test
@@ -118,7 +121,7 @@ def train_rows(recipe: Recipe, kind: Kind | None = None) -> tuple[Source, list[R
 def tokenize(rows: Iterable[Row], chat: Chat, check: Callable[[str], None]) -> tuple[list[Example], dict[str, str]]:
     """Tokenise rows; return the examples, and the reasons why other rows can't be trained on, by id.
 
-    ``check`` raises ``BadRow`` for a completion that must not be learnt (`Kind.check`).
+    ``check`` raises ``BadRow`` for a completion that must not be learnt (`RowKind.check`).
     """
     examples, bad = [], {}
     for row in rows:
@@ -130,7 +133,7 @@ def tokenize(rows: Iterable[Row], chat: Chat, check: Callable[[str], None]) -> t
 
 
 def too_long(examples: Iterable[Example], limit: int) -> dict[str, str]:
-    """Map the id of each row with more than ``limit`` tokens to a message; cutting would lose its completion."""
+    """Map the id of each row with more than ``limit`` tokens to an error message."""
     lengths = {example.id: len(example.tokens) for example in examples}
     return {id_: f"has {length} tokens, more than {limit}" for id_, length in lengths.items() if length > limit}
 
@@ -140,7 +143,7 @@ def check_masks(
     collate: Callable[[list[Mapping[str, Any]]], Mapping[str, Any]],
     examples: Sequence[Example],
 ) -> None:
-    """Raise ``UserError`` with a row's id if the trainer holds it otherwise than it was checked.
+    """Raise ``UserError`` with a row's id if the trainer changed its tokens or its mask.
 
     ``trained`` is the trainer's prepared data set, ``collate`` its collator: each could cut, pad or mask.
     """

@@ -1,4 +1,4 @@
-"""Handle Ctrl-C and SIGTERM in a training: the first lets the step end, and says so at once.
+"""Handle Ctrl-C and SIGTERM in a training: the first lets the current step end, and prints that at once.
 
 Python handles no signal during a backward pass, which is one long call. So a thread listens on a pipe
 that the interpreter's signal handler writes to.
@@ -15,7 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-REPEAT_S = 0.5
+REPEAT_SECONDS = 0.5
 """Seconds within which a further signal counts as the first one: `timeout` and launchers send it twice."""
 STOPPING = "stopping after this step; the checkpoint will be kept; again to stop at once"
 STOPPED = "stopped at once; if resumed it goes on from the last complete checkpoint"
@@ -63,11 +63,11 @@ class Interruption:
             if number in self._handlers and not self.stop_requested:
                 self.stop_requested, stopped_at = True, time.monotonic()
                 self._report(STOPPING)
-            elif number in self._handlers and time.monotonic() - stopped_at >= REPEAT_S:
+            elif number in self._handlers and time.monotonic() - stopped_at >= REPEAT_SECONDS:
                 self._report(STOPPED)
                 os._exit(128 + number)
 
-    def _report(self, line: str) -> None:
+    def _report(self, message: str) -> None:
         if self._is_reporting:
-            tqdm.write(line, file=sys.stderr)
+            tqdm.write(message, file=sys.stderr)
             sys.stderr.flush()

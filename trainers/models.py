@@ -1,4 +1,4 @@
-"""Find, load and save base models, adapters and tuned models; ask the machine for its dtype, device and memory.
+"""Find, load and save base models, adapters and tuned models; choose the dtype, and measure memory.
 
 A base model comes from the Hub at a commit, from a folder, or from a package of PyPI. An adapter is LoRA on all linear
 modules (SAFE v1, section A.2) or on those that a recipe names. It is saved and published in float32, and may continue
@@ -51,7 +51,7 @@ def quiet_libraries() -> None:
 
 
 def compute_dtype(name: str, gpu: bool) -> Any:
-    """Return the torch dtype that a recipe's ``dtype`` means on this machine."""
+    """Return the torch dtype for a recipe's ``dtype``; ``auto`` is bfloat16 if this machine computes fast in it."""
     import torch
 
     if name != "auto":
@@ -75,7 +75,7 @@ def peak_memory(gpu: bool) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def score_completions_alone() -> None:
+def skip_prompt_logits() -> None:
     """Make TRL skip the logits of prompt tokens on a CPU, as it does on a GPU.
 
     TRL 1.16 leaves masked tokens out of its fused head only where Triton runs; the loss is the same either way. With
@@ -111,7 +111,7 @@ MODEL = TUNED
 MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
 
 
-def lora_config(recipe: Recipe) -> Any:
+def make_lora_config(recipe: Recipe) -> Any:
     """Return the ``peft.LoraConfig`` of a recipe."""
     from peft import LoraConfig
 
@@ -199,7 +199,7 @@ def save_adapter(model: Any, recipe: Recipe, weights: Weights, work: Path) -> No
 
 
 def merge(base: Weights, adapter: Path, folder: Path) -> None:
-    """Write base model and adapter to ``folder`` as one model, in the precision of the base.
+    """Merge an adapter into its base model, and write the result to ``folder`` in the precision of the base.
 
     It serves where LoRA is slow (vLLM on a CPU) or not supported. The weights are added in float32, so that only the
     sum is rounded. An existing ``folder`` is replaced. Raises ``UserError`` for an adapter that does not fit.

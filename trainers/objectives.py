@@ -1,6 +1,6 @@
-"""Training objectives: SFT on completions, and KTO on desirable and undesirable ones.
+"""Make TRL's trainers for two objectives: SFT on completions, and KTO on desirable and undesirable completions.
 
-KTO is that of Deliberation on Priors, section 3.1, equations 3 and 4. It continues the adapter that SFT made, which is
+KTO follows Deliberation on Priors, section 3.1, equations 3 and 4. It continues the adapter that SFT made, which is
 also its reference.
 """
 
@@ -78,13 +78,13 @@ def trainer_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, 
     return SFTConfig(**shared, padding_free=recipe.padding_free, completion_only_loss=True)
 
 
-def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
+def make_sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
     """Make TRL's ``SFTTrainer`` over the rows in their order, and check its masks.
 
     ``model`` gets a new adapter, unless the recipe continues one or tunes all weights.
     """
     if arguments.use_cpu:
-        models.score_completions_alone()
+        models.skip_prompt_logits()
     from trl import SFTTrainer
 
     gets_adapter = recipe.tuning == "lora" and recipe.start is None
@@ -96,7 +96,7 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
         args=arguments,
         train_dataset=token_rows(data.train).select(row_order),
         processing_class=Chat.load(weights).tokenizer,
-        peft_config=models.lora_config(recipe) if gets_adapter else None,
+        peft_config=models.make_lora_config(recipe) if gets_adapter else None,
     )
     models.train_in_float32(trainer.model)
     check_masks(trainer.train_dataset, trainer.data_collator, [data.train[n] for n in row_order])
@@ -104,7 +104,7 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
 
 
 def token_rows(examples: Sequence[Example]) -> Any:
-    """Return rows as a `datasets.Dataset` that the ``SFTTrainer`` has nothing left to prepare of."""
+    """Return rows as a `datasets.Dataset` that is already prepared for the ``SFTTrainer``."""
     from datasets import Dataset
 
     return Dataset.from_dict(
@@ -116,10 +116,10 @@ def token_rows(examples: Sequence[Example]) -> Any:
     )
 
 
-def unpaired_trainer() -> Any:
+def make_unpaired_trainer() -> Any:
     """Return a ``KTOTrainer`` class for rows of token ids, whose checkpoints can be resumed from.
 
-    It makes up for three traits of TRL 1.16:
+    It works around three traits of TRL 1.16:
 
     - TRL would render and tokenise the rows anew, with the template's own line end after a turn. Ours come as token
       ids, like those of SFT, so nothing is left to prepare.
@@ -144,7 +144,7 @@ def unpaired_trainer() -> Any:
     return UnpairedTrainer
 
 
-def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
+def make_kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
     """Make TRL's ``KTOTrainer`` over the rows, a batch's rows having different prompts, and check its batches.
 
     ``model`` has the adapter that SFT made. Raises ``UserError`` for rows that are all desirable or all undesirable,
@@ -153,7 +153,7 @@ def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, ar
     if len({example.label for example in data.train}) < 2:
         raise UserError(f"{recipe.dataset}: kto needs rows of both labels; loosen the filters")
     if arguments.use_cpu:
-        models.score_completions_alone()
+        models.skip_prompt_logits()
     prompts = [example.tokens[: example.prompt] for example in data.train]
     row_order = order_apart(prompts, recipe.epochs, recipe.device_batch, recipe.seed)
     if not row_order:
@@ -162,7 +162,7 @@ def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, ar
             "device_batch to 2 or more, but to no more than there are prompts"
         )
     trained = [data.train[n] for n in row_order]
-    trainer = unpaired_trainer()(
+    trainer = make_unpaired_trainer()(
         model,
         args=arguments,
         train_dataset=pair_rows(trained, recipe.device_batch),
@@ -174,7 +174,7 @@ def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, ar
 
 
 def pair_rows(examples: Sequence[Example], batch: int) -> Any:
-    """Return rows as a `datasets.Dataset` that the ``KTOTrainer`` has nothing left to prepare of.
+    """Return rows as a `datasets.Dataset` that is already prepared for the ``KTOTrainer``.
 
     The KL term is measured on mismatched pairs: each prompt with the completion of the previous row of its batch, the
     first prompt with that of the last row.
@@ -235,7 +235,7 @@ def check_batches(
     examples: Sequence[Example],
     batch: int,
 ) -> None:
-    """Raise ``UserError`` with a row's id if the ``KTOTrainer`` holds it otherwise than it was checked.
+    """Raise ``UserError`` with a row's id if the ``KTOTrainer`` changed its tokens, mask or label.
 
     ``trained`` is the trainer's prepared data set, ``collate`` its collator. A batch's prompts have to differ.
     """
@@ -258,11 +258,11 @@ def check_batches(
                 raise UserError(f"row {example.id}: the trainer changed its label")
 
 
-def _unpadded(collated: Mapping[str, Any], kind: str, number: int) -> tuple[list[int], list[int]]:
-    """Return the tokens of a row of a batch without padding, and the tokens that are scored."""
-    tokens = collated[f"{kind}input_ids"][number].tolist()
-    attended = collated[f"{kind}attention_mask"][number].tolist()
-    scored = collated[f"{kind}completion_mask"][number].tolist()
+def _unpadded(collated: Mapping[str, Any], prefix: str, number: int) -> tuple[list[int], list[int]]:
+    """Return the tokens of one row of a batch without padding, and those that the loss counts."""
+    tokens = collated[f"{prefix}input_ids"][number].tolist()
+    attended = collated[f"{prefix}attention_mask"][number].tolist()
+    scored = collated[f"{prefix}completion_mask"][number].tolist()
     return (
         [token for token, is_attended in zip(tokens, attended, strict=True) if is_attended],
         [token for token, is_scored in zip(tokens, scored, strict=True) if is_scored],
@@ -282,13 +282,13 @@ def _held_out_pairs(recipe: PathRecipe, examples: Sequence[Example]) -> Any:
 
 
 SFT = Objective(
-    trainer=sft_trainer,
+    trainer=make_sft_trainer,
     rows=lambda recipe, examples: token_rows(examples),
     measures={"loss": lambda figures: figures["eval_loss"]},
 )
 
 KTO = Objective(
-    trainer=kto_trainer,
+    trainer=make_kto_trainer,
     rows=_held_out_pairs,
     measures={
         "loss": lambda figures: figures["eval_loss"],

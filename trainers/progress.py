@@ -1,6 +1,6 @@
-"""Callbacks of a training: a bar, a log of every step, the mark of each checkpoint, and stopping on request.
+"""Define the callbacks that the trainer calls: progress bar, log, marks of checkpoints, and stopping on request.
 
-The module is imported when training begins, as it needs transformers.
+This module is imported when training begins, as it needs transformers.
 """
 
 import json
@@ -13,13 +13,16 @@ from transformers import TrainerCallback
 from safe_stepwise.store import progress
 from trainers.checkpoints import mark_complete
 from trainers.interruption import Interruption
-from trainers.record import LEARNT
+from trainers.record import CURVE_FIELDS
 
-_LOGGED_KEYS = ("eval_loss", *LEARNT, "num_tokens")
+_LOGGED_KEYS = ("eval_loss", *CURVE_FIELDS, "num_tokens")
 
 
 class Progress(TrainerCallback):  # type: ignore[misc]
-    """Reports progress, on the first process only; ``seconds_before`` are those that earlier runs took."""
+    """Shows a progress bar, logs every step and marks checkpoints, on the first process only.
+
+    ``checkpoints`` is the folder that holds them; ``seconds_before`` is the time that earlier runs took.
+    """
 
     def __init__(self, log: Path, checkpoints: Path, seconds_before: float) -> None:
         self.log, self.checkpoints, self.seconds_before = log, checkpoints, seconds_before
@@ -30,7 +33,7 @@ class Progress(TrainerCallback):  # type: ignore[misc]
 
     @property
     def seconds(self) -> float:
-        """The seconds of training, with those of earlier runs up to their checkpoint."""
+        """The seconds of training, including those of earlier runs up to their checkpoint."""
         return self.seconds_before + time.monotonic() - self.started_at
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -50,14 +53,14 @@ class Progress(TrainerCallback):  # type: ignore[misc]
             self.bar.update(state.global_step - self.bar.n)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Append a line to the log."""
+        """Append the figures of a step to the log, as a JSON object on one line."""
         figures = {key: logs[key] for key in _LOGGED_KEYS if logs and key in logs}
         if not state.is_world_process_zero or not figures:
             return
         self.loss = figures.get("loss", self.loss)
-        line = {"step": state.global_step, **figures, "seconds": round(self.seconds, 3)}
+        entry = {"step": state.global_step, **figures, "seconds": round(self.seconds, 3)}
         with self.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(entry) + "\n")
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Mark the checkpoint as complete, once every process has written its files."""
@@ -76,7 +79,7 @@ class Progress(TrainerCallback):  # type: ignore[misc]
 
 
 class StopOnRequest(TrainerCallback):  # type: ignore[misc]
-    """Ends a training after a step, with a checkpoint, once any of its processes is to stop."""
+    """Ends a training after the current step, with a checkpoint, once a user asked one of its processes to stop."""
 
     def __init__(self, interruption: Interruption) -> None:
         self.interruption = interruption

@@ -1,4 +1,4 @@
-"""The record of a training, ``training.json``: its recipe, model, data and results."""
+"""Describe a training run in its record, ``training.json``: the recipe, the models, the data and the results."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,46 +13,50 @@ from safe_stepwise.store.names import TRAINING
 from trainers import models
 from trainers.config import CHANGEABLE, Recipe
 from trainers.data import Data, Example, Joined
-from trainers.rows.base import Kind
+from trainers.rows.base import RowKind
 
 RECORD = TRAINING
-_PLACES = (*CHANGEABLE, "base_model", "dataset", "plus", "start")
-"""Keys of a recipe that name places (the record has the digest of their content), or don't decide what is learnt."""
-_IN_ROWS = ("incomplete_evidence", "prompts", "verdict_order")
-"""Keys that decide only which rows are trained on; the digest of the rows tells runs apart."""
-LEARNT = ("loss", "mean_token_accuracy", "rewards/margins", "kl", "learning_rate", "grad_norm")
-"""The figures of each step in the record; margin and KL are those of KTO."""
+_NOT_COMPARED = (*CHANGEABLE, "base_model", "dataset", "plus", "start")
+"""Keys of a recipe that don't decide what is learnt, or name folders and files (digests of their content do)."""
+_COVERED_BY_ROWS = ("incomplete_evidence", "prompts", "verdict_order")
+_FILTERS_COVERED_BY_ROWS = ("drop_from_prompt", "twins")
+"""Keys, and keys of ``filters``, that decide only the rows and their text: the digest of the rows tells runs apart."""
+CURVE_FIELDS = ("loss", "mean_token_accuracy", "rewards/margins", "kl", "learning_rate", "grad_norm")
+"""The figures that ``curve`` in the record has of each step; SFT logs no margins and no KL."""
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
-    """A training to be run: recipe, base model and data; ``start`` is the adapter that it continues."""
+class TrainingRun:
+    """A run to begin or to resume: its recipe, base model and data."""
 
     recipe: Recipe
     weights: Weights
     origin: str
-    """Where the weights come from: folder, Hub, or a package's release."""
+    """The source of the weights: folder, Hub, or a package's release."""
     start: Weights | None
+    """The adapter that the run continues; None for a new one."""
     data: Data
-    kind: Kind
+    kind: RowKind
 
     @property
     def contents(self) -> dict[str, str | None]:
-        """The digests of what the recipe names by place, as a folder may have moved."""
+        """The digests of the models and rows that the recipe names, as folders may move; None without ``start``."""
         start = None if self.start is None else self.start.revision
         return {"base_model": self.weights.revision, "start": start, "dataset": self.data.sha256}
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that decides what is learnt: settings and digests."""
-        settings = {key: value for key, value in self.recipe.plain().items() if key not in (*_PLACES, *_IN_ROWS)}
-        for key in ("drop_from_prompt", "twins"):
+        settings = {
+            key: value for key, value in self.recipe.plain().items() if key not in (*_NOT_COMPARED, *_COVERED_BY_ROWS)
+        }
+        for key in _FILTERS_COVERED_BY_ROWS:
             settings["filters"].pop(key, None)
         return settings | self.contents
 
     @property
     def header(self) -> dict[str, Any]:
-        """The part of the record that is known before training; folders appear by name, without their path."""
+        """The fields of the record that are known before training; folders appear by name, without their path."""
         data, weights, plain = self.data, self.weights, self.recipe.plain()
         for key in ("dataset", "base_model", "output", "start"):
             if plain[key] and Path(plain[key]).expanduser().is_dir():
@@ -78,9 +82,9 @@ class Training:
             },
         }
 
-    def refuse_another(self, complete: Mapping[str, Any]) -> None:
-        """Raise ``UserError`` if ``complete``, the record of the output, is of another training."""
-        trained = {key: value for key, value in complete["recipe"].items() if key not in _PLACES}
+    def require_same_training(self, complete: Mapping[str, Any]) -> None:
+        """Raise ``UserError`` if the output holds the result of a different training; ``complete`` is its record."""
+        trained = {key: value for key, value in complete["recipe"].items() if key not in _NOT_COMPARED}
         current = {key: value for key, value in sorted(self.recipe.plain().items()) if key in trained} | self.contents
         trained |= {
             "base_model": complete["base_model"]["revision"],
@@ -119,10 +123,10 @@ def describe_run(trainer: Any, devices: int, dtype: Any, resumed: int | None, se
 
 
 def describe_result(trainer: Any, output: Path) -> dict[str, Any]:
-    """Return the digest of the adapter or model in ``output``, the optimizer, and the figures of each step."""
+    """Return the record's ``adapter`` or ``model`` (digest and dtype), ``optimizer`` and ``curve`` after training."""
     name = "model" if (output / models.MODEL).is_dir() else "adapter"
     digest = sha256_of(output / (models.MODEL_WEIGHTS if name == "model" else models.WEIGHTS))
-    keys, arguments = ("step", *LEARNT), trainer.args
+    keys, arguments = ("step", *CURVE_FIELDS), trainer.args
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {
         name: {"sha256": digest, "dtype": models.dtype_of(trainer.model)},

@@ -1,4 +1,4 @@
-"""Run a training with TRL's trainers: locked, resumable and recorded.
+"""Train by a recipe with TRL's trainers, in a locked output folder, resumable and with a record.
 
 Rows with a label are learnt by KTO, others by SFT (`trainers.objectives`).
 
@@ -23,8 +23,8 @@ from trainers.data import read_data
 from trainers.interruption import Interruption
 from trainers.models import find_base, load_base
 from trainers.objectives import KTO, SFT, Objective, trainer_arguments
-from trainers.record import RECORD, Training
-from trainers.rows.base import Kind, kind_of
+from trainers.record import RECORD, TrainingRun
+from trainers.rows.base import RowKind, kind_of
 
 LOG = "log.jsonl"
 RUN = "run.json"
@@ -33,12 +33,12 @@ OUTPUTS = (WORK, models.MODEL, models.WEIGHTS, models.CONFIG, LOG, RECORD)
 
 
 def train(
-    recipe: Recipe, resume: bool = False, warn: Callable[[str], object] = print, kind: Kind | None = None
+    recipe: Recipe, resume: bool = False, warn: Callable[[str], object] = print, kind: RowKind | None = None
 ) -> Mapping[str, Any]:
     """Train by a recipe and write the adapter; return the content of ``training.json``.
 
     ``resume`` continues from the last complete checkpoint, or begins if there is none; for a complete output it
-    returns the record. Under ``accelerate launch`` only the first process writes. ``warn`` gets messages that stop
+    returns its record. Under ``accelerate launch`` only the first process writes. ``warn`` gets messages that stop
     nothing; ``kind`` is the kind of the rows, by default that of the recipe.
 
     A first Ctrl-C or SIGTERM ends the training after the current step, with a checkpoint and ``KeyboardInterrupt``; a
@@ -53,9 +53,9 @@ def train(
     weights, origin = find_base(recipe.base_model)
     start = models.find_start(recipe, weights)
     kind = kind or kind_of(recipe)
-    training = Training(recipe, weights, origin, start, read_data(recipe, weights, kind), kind)
+    training = TrainingRun(recipe, weights, origin, start, read_data(recipe, weights, kind), kind)
     if complete_record is not None:
-        training.refuse_another(complete_record)
+        training.require_same_training(complete_record)
         return complete_record
     statistics = (training.data.source.about, *(joined_set.source.about for joined_set in training.data.joined))
     digest = kind.set_digest()
@@ -64,14 +64,14 @@ def train(
     with files.lock_folder(recipe.output, "run", OUTPUTS) if is_first else nullcontext():
         work = recipe.output / WORK / "training"
         if is_first:
-            _begin(recipe, work, training.identity)
+            _begin_run(recipe, work, training.identity)
         try:
             return _train(training, accumulation, work, training.header)
         finally:
             models.free_gpu()
 
 
-def _train(training: Training, accumulation: int, work: Path, description: Mapping[str, Any]) -> Mapping[str, Any]:
+def _train(training: TrainingRun, accumulation: int, work: Path, description: Mapping[str, Any]) -> Mapping[str, Any]:
     """Train and save the adapter; return the run's record, which is empty on all processes but the first."""
     import torch
     from accelerate import PartialState
@@ -142,7 +142,7 @@ def _run_to_end(trainer: Any, checkpoint: str | None, is_first: bool) -> None:
 
 
 def _measure(trainer: Any, held_out: Any, objective: Objective) -> dict[str, float]:
-    """Return the objective's measures of the held-out rows by name; nothing without such rows."""
+    """Return the objective's measures of the held-out rows by name; {} without such rows."""
     if held_out is None:
         return {}
     figures = trainer.evaluate(held_out)
@@ -184,8 +184,8 @@ def _complete_record(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
     return None
 
 
-def _begin(recipe: Recipe, work: Path, identity: Mapping[str, Any]) -> None:
-    """Write the run's identity, or raise ``UserError`` if the run that began has another; remove half checkpoints."""
+def _begin_run(recipe: Recipe, work: Path, identity: Mapping[str, Any]) -> None:
+    """Write the run's identity and remove incomplete checkpoints; raise ``UserError`` if another run began there."""
     work.mkdir(parents=True, exist_ok=True)
     file = work / RUN
     if file.is_file():

@@ -31,8 +31,8 @@ def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
         yield name, verified_questions(paths, name)
 
 
-def annotated(questions: Sequence[Question], folder: Path) -> list[Question]:
-    """Give the questions of published step rows the answers and annotations that ``folder`` holds.
+def add_annotations(questions: Sequence[Question], folder: Path) -> list[Question]:
+    """Return the questions of published step rows with the answers and annotations that ``folder`` holds.
 
     Step rows hold only what a verifier may see. A symbolic player needs the question as `build_verified` wrote it,
     with the passages in the order of the step rows. One passage may be replaced by another question's, or have another

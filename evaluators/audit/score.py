@@ -1,6 +1,6 @@
-"""The judgements of a sample, and their scores: rates with intervals, agreement of reviewers, rows to look at.
+"""Read the judgements of a sample, and score them: rates with intervals, agreement of reviewers, doubtful rows.
 
-A file of judgements, as the page exports it, has a JSON object a line, a row of a reviewer each::
+The page exports a file of judgements. Each line is a JSON object with one reviewer's answers about one row::
 
     {"of": "labels", "sample": "9f…", "benchmark": "musique", "id": "2hop__1", "sha256": "07…",
      "stratum": ["musique", "wrong_answer"], "reviewer": "ann", "label": "right", "type": "wrong",
@@ -36,17 +36,17 @@ LABEL, TYPE, INSTEAD, LACKS = "label", "type", "instead", "lacks_evidence"
 """Questions that scores look up by name."""
 RIGHT, WRONG, YES = "right", "wrong", "yes"
 SOUND: Mapping[str, str] = {LABELS: "none", STEPS: CORRECT}
-"""The label of a row without a fault."""
+"""The label of a row without a fault, by audited set."""
 STRATUM_FIELDS: Mapping[str, tuple[str, ...]] = {
     LABELS: ("benchmark", "noise_type"),
     STEPS: ("benchmark", "error_type", "origin"),
 }
-"""The fields of a row whose values are its stratum; the second is the row's label."""
+"""The fields of a row whose values are its stratum. The first is its benchmark, the second its label."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormQuestion:
-    """A question to a reviewer: its key in a file, its text, and the words of each answer."""
+    """A question of the form: its key in a file, its text, and each possible answer with its words on the page."""
 
     name: str
     text: str
@@ -59,16 +59,16 @@ def _plain(*answers: str) -> Mapping[str, str]:
     return {answer: answer for answer in answers}
 
 
-_JUDGED = _plain(RIGHT, WRONG, "debatable")
+_JUDGEMENTS = _plain(RIGHT, WRONG, "debatable")
 FORM: Mapping[str, tuple[FormQuestion, ...]] = {
     LABELS: (
-        FormQuestion(LABEL, "Is the label right (noise, or sound)?", _JUDGED),
+        FormQuestion(LABEL, "Is the label right (noise, or sound)?", _JUDGEMENTS),
         FormQuestion(TYPE, "Is the type of noise right?", _plain(RIGHT, WRONG), of_sound=False),
         FormQuestion("explanation", "Is the explanation true?", _plain("true", "false")),
         FormQuestion(LACKS, "Do the passages lack what the question needs?", _plain(YES, "no")),
     ),
     STEPS: (
-        FormQuestion(LABEL, "Is the step's label right?", _JUDGED),
+        FormQuestion(LABEL, "Is the step's label right?", _JUDGEMENTS),
         FormQuestion("diagnosis", "Is the diagnosis true?", _plain("true", "false", "debatable")),
         FormQuestion(
             "guidance", "Is the guidance good?", {"good": "good", "reveals": "gives the answer away", "bad": "bad"}
@@ -79,7 +79,9 @@ FORM: Mapping[str, tuple[FormQuestion, ...]] = {
 
 
 def questions_for(audited: Audited, stratum: Sequence[str]) -> tuple[FormQuestion, ...]:
-    """Return the questions to a reviewer that apply to a row of this stratum.
+    """Return the questions of the form that apply to a row; ``stratum[1]`` must be the row's label.
+
+    Some questions are about a fault, so they don't apply to a row whose label is `SOUND`.
 
     >>> [q.name for q in questions_for("labels", ("musique", "none"))]
     ['label', 'explanation', 'lacks_evidence']
@@ -88,7 +90,7 @@ def questions_for(audited: Audited, stratum: Sequence[str]) -> tuple[FormQuestio
     return tuple(q for q in FORM[audited] if q.of_sound or not is_sound)
 
 
-_AGAIN = "export it from the page again, or mend the line"
+_EXPORT_ADVICE = "export it from the page again, or mend the line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,8 @@ class Judgement:
 _KEYS = [field.name for field in fields(Judgement) if field.name != "answers"]
 
 
-def parse(line: str | bytes) -> Judgement:
-    """Parse one line; raises ``ValueError``, and nothing else, for a line that is no judgement."""
+def parse_judgement(line: str | bytes) -> Judgement:
+    """Parse one line of a file; raise ``ValueError``, and nothing else, if it is not a judgement."""
     record = boundary.read(Mapping[str, object], parse_json(line), "the line")
     audited = record.get("of")
     if audited not in AUDITED:
@@ -177,7 +179,7 @@ def read(files: Iterable[Path]) -> list[Judgement]:
             )
         if rows.setdefault(judgement.key, judgement.row) != judgement.row:
             raise UserError(
-                f"{place}: its row {printable(judgement.id)!r} has other content in an earlier line; {_AGAIN}"
+                f"{place}: its row {printable(judgement.id)!r} has other content in an earlier line; {_EXPORT_ADVICE}"
             )
         places[key] = judgement, place
     judgements = [judgement for judgement, _ in places.values()]
@@ -187,7 +189,7 @@ def read(files: Iterable[Path]) -> list[Judgement]:
 
 
 def _lines(file: Path) -> list[tuple[str, Judgement]]:
-    lines = list(read_lines(file, parse, "judgement", _AGAIN))
+    lines = list(read_lines(file, parse_judgement, "judgement", _EXPORT_ADVICE))
     if not lines:
         raise UserError(f"{file}: holds no judgement; export it from the page")
     return lines
@@ -198,7 +200,7 @@ DISPUTED = "disputed"
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The share of ``hits`` in ``rows``, with its interval."""
+    """The share of ``hits`` in ``rows``, with its 95% interval."""
 
     rows: int
     hits: int
@@ -214,12 +216,15 @@ class Share:
 
 
 Rates = Mapping[str, Mapping[str, Share]]
-"""By question, then answer."""
+"""Shares by the name of a question, then by answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The rates of some of the sample's rows: a stratum has several names, a benchmark one."""
+    """The rates of one group of the sample's rows.
+
+    ``names`` are the values that the rows share: of all `STRATUM_FIELDS`, or of a single one.
+    """
 
     names: tuple[str, ...]
     rows: int
@@ -228,7 +233,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """How far two reviewers agree on a question, over the rows for which both answered it."""
+    """The agreement of two reviewers on a question: their share of equal answers, and Cohen's kappa.
+
+    Both are computed over the rows for which both reviewers answered it; kappa is None if it is undefined.
+    """
 
     one: str
     other: str
@@ -246,16 +254,17 @@ class Doubt:
     id: str
     stratum: tuple[str, ...]
     wrong: tuple[str, ...]
-    """The reviewers who call its label wrong."""
+    """The reviewers who call the label wrong."""
     disagree: tuple[str, ...]
     """The questions on which answers differ."""
     instead: tuple[str, ...]
+    """The labels that reviewers proposed."""
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of one sample's judgements; ``judged`` has the digest of each row, by key."""
+    """The scores of one sample's judgements."""
 
     of: Audited
     sample: str
@@ -271,15 +280,16 @@ class Scores:
     lacks_evidence: Share | None
     """The share of rows rightly labelled noise whose passages lack evidence (SAFE v1, section 5: 77%)."""
     parts: Mapping[str, tuple[Group, ...]]
+    """By name of a stratum field, the groups of rows with equal values of it."""
     strata: tuple[Group, ...]
     agreement: tuple[Pair, ...]
     doubts: tuple[Doubt, ...]
     judged: tuple[tuple[str, str, str], ...]
-    """Benchmark, id and digest of each row."""
+    """Benchmark, id and SHA-256 of each judged row."""
 
 
 def score(judgements: Sequence[Judgement]) -> Scores:
-    """Compute the scores of one sample's judgements, of which there must be at least one."""
+    """Compute the scores of one sample's judgements; there must be at least one judgement."""
     audited = judgements[0].of
     by_row = grouped(judgements, attrgetter("key"))
     rows = [_Row(audited, group) for _, group in sorted(by_row.items())]
@@ -296,7 +306,7 @@ def score(judgements: Sequence[Judgement]) -> Scores:
         false_alarms=_share(faulty, LABEL, WRONG),
         missed=_share(sound, LABEL, WRONG),
         lacks_evidence=_share(noise, LACKS, YES),
-        parts={name: _groups(rows, [place]) for place, name in enumerate(STRATUM_FIELDS[audited])},
+        parts={name: _groups(rows, [index]) for index, name in enumerate(STRATUM_FIELDS[audited])},
         strata=_groups(rows, range(len(STRATUM_FIELDS[audited]))),
         agreement=tuple(_agreement(audited, judgements)),
         doubts=tuple(_doubts(by_row.values())),
@@ -305,7 +315,7 @@ def score(judgements: Sequence[Judgement]) -> Scores:
 
 
 class _Row:
-    """A row with the majority's answer to each question that somebody answered."""
+    """A row with the answer of most reviewers to each question that somebody answered."""
 
     def __init__(self, audited: Audited, judgements: Sequence[Judgement]) -> None:
         self.audited, self.stratum = audited, judgements[0].stratum
@@ -332,8 +342,8 @@ def _rates(rows: Sequence[_Row]) -> Rates:
     return rates
 
 
-def _groups(rows: Sequence[_Row], places: Sequence[int]) -> tuple[Group, ...]:
-    groups = sorted(grouped(rows, lambda row: tuple(row.stratum[place] for place in places)).items())
+def _groups(rows: Sequence[_Row], indices: Sequence[int]) -> tuple[Group, ...]:
+    groups = sorted(grouped(rows, lambda row: tuple(row.stratum[index] for index in indices)).items())
     return tuple(Group(names, sum(LABEL in row.answers for row in group), _rates(group)) for names, group in groups)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from evaluators.comparison import score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.score_tables import published_lines
-from evaluators.comparison.scores import Comparison, Row, results
+from evaluators.comparison.scores import Comparison, Row, render_results
 from evaluators.comparison.systems import EVERY, System, distance, names, system_of
 from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
 from safe_stepwise.errors import check_choice
@@ -120,7 +120,7 @@ def write(ablations: Sequence[Ablation], folder: Path, published: Sequence[Publi
         averages=average_table,
         differences=score_tables.difference_table,
     )
-    content = {ablation.title: results(ablation.comparison) for ablation in ablations}
+    content = {ablation.title: render_results(ablation.comparison) for ablation in ablations}
     files = {
         "ablation.md": text.encode(),
         "ablation.csv": csv_bytes(_stacked(ablations, score_tables.score_csv)),
@@ -155,7 +155,7 @@ def average_table(comparison: Comparison) -> Table:
 
 
 def _average(comparison: Comparison, row: Row, metric: Metric) -> object:
-    reference = comparison.against(row.system).get(metric)
+    reference = comparison.references_of(row.system).get(metric)
     gain = comparison.difference(row.system, reference, None, metric) if reference else None
     margin = f" ({percent(gain.estimate.value, '+')})" if gain else ""
     return format_cell(row.average[metric], lambda estimate: f"{percent(estimate.value)}{margin}")

@@ -1,8 +1,7 @@
-"""The tables of what systems did: costs (SAFE v1, Table 8), how questions ended, errors (Figures 3, 4), sweeps, and
-the edges of machines with their counts, drawn, too (SG-FSM, Figure 1).
+"""Render tables of cost (SAFE v1, Table 8), stop reasons, errors (Figures 3 and 4), sweeps, and moves of machines.
 
-A declared edge that no question took counts 0; a method without a machine of its own has only the
-edges that questions took.
+The states and moves of a method's state machine are also drawn as SVG (SG-FSM, Figure 1). An edge that a machine
+declares and no question took counts 0; a method without a declared machine has only the edges that questions took.
 """
 
 import re
@@ -14,7 +13,7 @@ from typing import Any
 from unicodedata import east_asian_width
 from xml.sax.saxutils import escape
 
-from evaluators.comparison.scores import EARLY, Comparison, Failures, Row, bounds, categories, error_types
+from evaluators.comparison.scores import CSV_ONLY, EARLY, Comparison, Failures, Row, bounds, categories, error_types
 from evaluators.comparison.systems import EVERY, System, edge_text, machine_of, names, title_of
 from evaluators.outcomes import METRICS, grouped
 from safe_stepwise.methods.loop import OUT_OF_STEPS
@@ -25,10 +24,10 @@ from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import NOTHING, Column, Sheet, Table, count, decimal, environment, percent
 from safe_stepwise.taxonomy import category
 
-_KINDS, _THOUGHT = ("prompt", "cached", "computed", "completion"), "thought"
-"""Of tokens; that of thoughts has columns only where there are any."""
-_ENDS = {OUT_OF_STEPS: "out of steps", NO_EVIDENCE: "no evidence found"}
-"""Headings of the loop's stop reasons."""
+_TOKEN_KINDS, _THOUGHT = ("prompt", "cached", "computed", "completion"), "thought"
+"""Kinds of tokens; tables have columns for tokens of thoughts only if there are any."""
+_STOP_TITLES = {OUT_OF_STEPS: "out of steps", NO_EVIDENCE: "no evidence found"}
+"""Column titles of stop reasons whose own name is unclear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,9 @@ def cost_sheet(comparison: Comparison) -> Sheet[RoleCost]:
     has_thought = any(row.loop.thought_tokens for row in comparison.rows)
     columns: list[Column[RoleCost]] = [
         *comparison.subject,
-        Column("", lambda cost: cost.questions, key="questions"),
+        Column(CSV_ONLY, lambda cost: cost.questions, key="questions"),
         Column("role", lambda cost: cost.role, key="role"),
-        Column("", lambda cost: cost.calls, key="calls"),
+        Column(CSV_ONLY, lambda cost: cost.calls, key="calls"),
         Column("calls / question", lambda cost: cost.calls / max(1, cost.questions), decimal(2), "calls_per_question"),
         Column("prompt", lambda cost: cost.prompt, count, "prompt_tokens"),
         Column("cached", lambda cost: cost.cached, count, "cached_tokens"),
@@ -62,7 +61,7 @@ def cost_sheet(comparison: Comparison) -> Sheet[RoleCost]:
         Column("completion", lambda cost: cost.completion, count, "completion_tokens"),
         *([Column(_THOUGHT, lambda cost: cost.thought, count, "thought_tokens")] if has_thought else []),
     ]
-    for kind in (*_KINDS, *([_THOUGHT] if has_thought else [])):
+    for kind in (*_TOKEN_KINDS, *([_THOUGHT] if has_thought else [])):
         per_question = lambda cost, kind=kind: getattr(cost, kind) / max(1, cost.questions)  # noqa: E731
         columns.append(Column(f"{kind} / question", per_question, decimal(1), f"{kind}_tokens_per_question"))
     return Sheet(columns, [cost for row in comparison.rows for cost in _role_costs(row)])
@@ -72,13 +71,13 @@ def _role_costs(row: Row) -> Iterator[RoleCost]:
     active_roles = [role for role in row.players if row.loop.calls.get(role)]
     for name, roles in [*((role, [role]) for role in active_roles), ("overall", active_roles)]:
         calls = sum(row.loop.calls[role] for role in roles)
-        spent = [getattr(row.loop, f"{kind}_tokens") for kind in (*_KINDS, _THOUGHT)]
+        spent = [getattr(row.loop, f"{kind}_tokens") for kind in (*_TOKEN_KINDS, _THOUGHT)]
         tokens = [sum(by_role.get(role, 0) for role in roles) for by_role in spent]
         yield RoleCost(row.system, name, row.loop.questions, calls, *tokens)
 
 
 def published_table(papers: Iterable[str]) -> Table:
-    """Return the tokens that papers print; no row without papers."""
+    """Return the tokens that papers report; without papers the table has only its header."""
     table: Table = [("published", "role", "total", "cached", "computed", "cached share, %")]
     for row in published_tables.published().tokens:
         if row.paper in papers:
@@ -89,10 +88,10 @@ def published_table(papers: Iterable[str]) -> Table:
 
 
 def ending_sheet(comparison: Comparison) -> Sheet[Row]:
-    """Return each system's steps per question and how its questions ended."""
+    """Return each system's steps per question and its number of questions by stop reason."""
 
     def stopped(stop: str) -> Column[Row]:
-        return Column(_ENDS.get(stop, stop), lambda row: row.loop.stop_reasons.get(stop, 0))
+        return Column(_STOP_TITLES.get(stop, stop), lambda row: row.loop.stop_reasons.get(stop, 0))
 
     exhausted = lambda row: row.loop.exhausted if "max_retries" in dict(row.system.options) else None  # noqa: E731
     columns: list[Column[Row]] = [
@@ -116,31 +115,31 @@ def _stops(comparison: Comparison) -> list[str]:
 
 
 def error_type_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
-    """Return the steps at fault of each system by error type."""
+    """Return the attempts with an error of each system, by error type."""
     table: Table = [(*comparison.columns, "error_type", "category", "steps", "percent")]
     for row in rows:
         types = row.loop.error_types
         for name in error_types(types):
             steps = types.get(name, 0)
             share = percent(steps / sum(types.values())) if types else ""
-            table.append([*comparison.described(row), name, category(name), steps, share])
+            table.append([*comparison.identify(row), name, category(name), steps, share])
     return table
 
 
 def error_position_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
-    """Return the steps at fault of each system by their number."""
+    """Return the attempts with an error of each system, by the number of the step."""
     table: Table = [(*comparison.columns, "position", "steps", "percent", "cumulative_percent")]
     for row in rows:
         positions, so_far = row.loop.error_positions, 0
         for position, steps in sorted(positions.items()):
             so_far += steps
             shares = [percent(number / sum(positions.values())) for number in (steps, so_far)]
-            table.append([*comparison.described(row), position, steps, *shares])
+            table.append([*comparison.identify(row), position, steps, *shares])
     return table
 
 
 def sweep_csv(comparison: Comparison) -> Table:
-    """Return average scores in percent, and cost, of each K and N."""
+    """Return the average scores in percent and the cost of each system, with its K and N."""
     columns = [f"{metric}{bound}" for metric in METRICS for bound in ("", "_low", "_high")]
     table: Table = [(*comparison.columns, *columns, "calls_per_question", "computed_per_question")]
     for row in comparison.rows:
@@ -148,12 +147,12 @@ def sweep_csv(comparison: Comparison) -> Table:
         scores = [cell for metric in METRICS for cell in bounds(row.average[metric])]
         computed = sum(loop.computed_tokens.values()) / max(1, loop.questions)
         cost = [f"{loop.calls_per_question:.2f}", f"{computed:.1f}"]
-        table.append([*comparison.described(row), *scores, *cost])
+        table.append([*comparison.identify(row), *scores, *cost])
     return table
 
 
 def failures(comparison: Comparison) -> list[Failures]:
-    """Count the steps at fault of each verified method; simulated and real players are never mixed."""
+    """Count the errors that verifiers found for each method; simulated and real players are never mixed."""
     verified = (row for row in comparison.rows if row.verified)
     groups = grouped(verified, lambda row: (row.system.answered_by(EVERY), row.simulated))
     titles = names([system for system, _ in groups])
@@ -170,7 +169,7 @@ def failures(comparison: Comparison) -> list[Failures]:
 
 
 def failure_table(methods: Sequence[Failures], papers: Iterable[str] = ()) -> Table:
-    """Return the share of each category, and of the first steps; below them the figures of ``papers``."""
+    """Return the share of errors in each category and in early steps, followed by the figures of ``papers``."""
     columns = categories(methods)
     header = ("method", "over", "steps at fault", *(f"{name}, %" for name in columns))
     table: Table = [(*header, f"in the first {EARLY} steps, %")]
@@ -187,7 +186,7 @@ def failure_table(methods: Sequence[Failures], papers: Iterable[str] = ()) -> Ta
 
 
 def failure_csv(methods: Sequence[Failures]) -> Table:
-    """Return the steps at fault by category and type."""
+    """Return the errors of each method by category and type."""
     table: Table = [("method", "over", "category", "error_type", "steps", "percent", "simulated")]
     for method in methods:
         over, simulated = "; ".join(method.answering), str(method.simulated).lower()
@@ -198,18 +197,18 @@ def failure_csv(methods: Sequence[Failures]) -> Table:
 
 
 ARROW = " → "
-"""Between the two states of an edge (`methods.running.transitions`)."""
+"""The text between the two states of an edge (`methods.running.transitions`)."""
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_APART, _HIGH, _RISE = 92, 38, 17
-"""Pixels between states, of a state's height, and that an edge rises for each state it passes."""
+_STATE_SPACING, _STATE_HEIGHT, _EDGE_RISE = 92, 38, 17
+"""Pixels between states, of a state's height, and by which an edge rises for each state that it passes."""
 _LEGEND = "Numbers: how often an edge was taken. Width: its share of the moves from its state. Dashed: never taken."
-_FOOT = 30
-"""Pixels for the legend."""
+_LEGEND_HEIGHT = 30
+"""Pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineCounts:
-    """One system's machine: its states in their order, its edges with how often each was taken."""
+    """The state machine of a system: its states in their order, and how often questions took each edge."""
 
     system: System
     title: str
@@ -221,17 +220,17 @@ class MachineCounts:
         return sum(self.edges.values())
 
     def share(self, edge: tuple[str, str]) -> float:
-        """Return an edge's share of all moves."""
+        """Return the share of an edge in all moves."""
         return self.edges[edge] / max(1, self.moves)
 
     def share_of_state(self, edge: tuple[str, str]) -> float:
-        """Return an edge's share of the moves from its state."""
+        """Return the share of an edge in the moves from its state."""
         total = sum(count for (state, _), count in self.edges.items() if state == edge[0])
         return self.edges[edge] / max(1, total)
 
 
 def machines(comparison: Comparison) -> list[MachineCounts]:
-    """Count the moves of each system that went from state to state more than once."""
+    """Count the moves of each system that took two or more edges."""
     names, counts = comparison.names, []
     for row in comparison.rows:
         if len(row.loop.transitions) > 1:
@@ -265,12 +264,12 @@ class Transition:
 
 
 def transition_sheet(comparison: Comparison, all_transitions: Sequence[Transition]) -> Sheet[Transition]:
-    """Return edges with their counts, and their shares of all moves and of the moves from their state."""
+    """Return a row for each edge: its count, and its shares in all moves and in the moves from its state."""
     columns: list[Column[Transition]] = [
         *comparison.subject,
         Column("edge", lambda move: edge_text(move.system.method, *move.edge)),
-        Column("", lambda move: move.edge[0], key="state"),
-        Column("", lambda move: move.edge[1], key="next_state"),
+        Column(CSV_ONLY, lambda move: move.edge[0], key="state"),
+        Column(CSV_ONLY, lambda move: move.edge[1], key="next_state"),
         Column("count", lambda move: move.count, key="count"),
         Column("share, %", lambda move: move.machine.share(move.edge), percent, "percent"),
         Column("of its state, %", lambda move: move.machine.share_of_state(move.edge), percent, "percent_of_state"),
@@ -279,12 +278,12 @@ def transition_sheet(comparison: Comparison, all_transitions: Sequence[Transitio
 
 
 def all_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
-    """Return all edges, also those that no question took."""
+    """Return all edges, including those that no question took."""
     return [Transition(machine, edge) for machine in machines for edge in machine.edges]
 
 
 def taken_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
-    """Return the edges that questions took, for each machine the most frequent first."""
+    """Return the edges that questions took, the most frequent of each machine first."""
     return [
         move
         for machine in machines
@@ -296,33 +295,33 @@ def taken_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
 def machines_svg(machines: Sequence[MachineCounts]) -> bytes:
     """Draw the machines one below the other, as SVG without scripts, styles or links.
 
-    States stand in a line; a forward edge goes above it, a backward edge below, with its count; its
-    width is the share of the moves from its state. An edge that no question took is dashed.
+    The states of a machine form a row; forward edges go above it and backward edges below, each with its count. The
+    width of an edge is its share in the moves from its state. An edge that no question took is dashed.
     """
     panels, top = [], 0
     for machine in machines:
         spans = [machine.states.index(end) - machine.states.index(start) for start, end in machine.edges]
         above = max((span for span in spans if span > 0), default=1)
         below = max((-span for span in spans if span < 0), default=0)
-        line = top + 64 + _HIGH // 2 + _RISE * (above + 1)
+        line = top + 64 + _STATE_HEIGHT // 2 + _EDGE_RISE * (above + 1)
         panels.append(_panel(machine, top, line))
-        top = line + 34 + _HIGH // 2 + _RISE * (below + 1)
-    states = max(len(machine.states) for machine in machines) * _APART
+        top = line + 34 + _STATE_HEIGHT // 2 + _EDGE_RISE * (below + 1)
+    states = max(len(machine.states) for machine in machines) * _STATE_SPACING
     texts = [_text_width(panel["title"], 14) for panel in panels]
     width = max(states, _text_width(_LEGEND, 11), *texts) + 20
     templates = environment((Path(__file__).parent / "templates",))
     templates.filters["xml"] = lambda text: escape(_NOT_XML.sub("\ufffd", text))
     svg = templates.get_template("machines.svg.jinja")
-    return svg.render(panels=panels, width=width, height=top + _FOOT, legend=_LEGEND).encode()
+    return svg.render(panels=panels, width=width, height=top + _LEGEND_HEIGHT, legend=_LEGEND).encode()
 
 
 def _text_width(text: str, size: int) -> int:
-    """Estimate a text's width in pixels: two thirds of its size a letter, the whole for wide ones."""
+    """Estimate the width of a text in pixels: its size for a wide character, two thirds of that for any other."""
     return sum(size if east_asian_width(c) in "WF" else -(-2 * size // 3) for c in text)
 
 
 def _panel(machine: MachineCounts, top: int, line: int) -> dict[str, Any]:
-    """Lay out a machine whose states stand at the height ``line``."""
+    """Lay out a machine; its row of states is ``line`` pixels from the top of the drawing."""
     return {
         "title": f"{machine.title} ({machine.moves:,} moves)",
         "title_y": top + 22,
@@ -330,25 +329,25 @@ def _panel(machine: MachineCounts, top: int, line: int) -> dict[str, Any]:
         "arcs": [_arc(machine, edge, line) for edge in sorted(machine.edges, key=lambda edge: machine.edges[edge])],
         "states": [
             {
-                "x": _place(place),
+                "x": _state_x(index),
                 "name": state,
                 "title": title_of(machine.system.method, state),
                 "is_end": all(start != state for start, _ in machine.edges),
             }
-            for place, state in enumerate(machine.states)
+            for index, state in enumerate(machine.states)
         ],
     }
 
 
 def _arc(machine: MachineCounts, edge: tuple[str, str], line: int) -> dict[str, Any]:
-    """Lay out an edge and the place of its count."""
+    """Lay out an edge and its count."""
     start, end = (machine.states.index(state) for state in edge)
     span, count = end - start, machine.edges[edge]
     side = 1 if span < 0 else -1  # below the line, or above it
-    y = line + side * _HIGH / 2
+    y = line + side * _STATE_HEIGHT / 2
     shift = 14 if span else 18
-    first, last = _place(start) - side * shift, _place(end) + side * shift
-    rise = _RISE * (abs(span) + 1) if span else _RISE
+    first, last = _state_x(start) - side * shift, _state_x(end) + side * shift
+    rise = _EDGE_RISE * (abs(span) + 1) if span else _EDGE_RISE
     radius = max(abs(last - first) / 2, 1)
     return {
         "path": f"M {first} {y} A {radius} {rise} 0 0 {0 if span == 0 else 1} {last} {y}",
@@ -359,5 +358,5 @@ def _arc(machine: MachineCounts, edge: tuple[str, str], line: int) -> dict[str, 
     }
 
 
-def _place(number: int) -> int:
-    return 10 + _APART // 2 + _APART * number
+def _state_x(number: int) -> int:
+    return 10 + _STATE_SPACING // 2 + _STATE_SPACING * number

@@ -1,12 +1,12 @@
-"""The tables of methods by benchmark: scores, what they cost, form, facts, kinds of failure.
+"""Render the tables of methods by benchmark: scores, cost, form of replies, supporting facts, reasons of failure.
 
-Computed tokens are those of the prompt that no prefix cache held; written tokens are the completion's. A
-rate is right answers per 1,000 tokens: by the judge where there is one, else by exact match.
+*Computed* tokens are those of the prompt that no prefix cache held; *written* tokens are those of the completion. A
+rate is the number of right answers per 1,000 tokens: right by the judge if there is one, else by exact match.
 
-A machine asks many times, so that it has to beat as many tokens of plain prompting: the fair baseline is a vote over
-CoT replies that costs as much. What a sample costs is measured: the first one computes the prompt, the further ones
-are mostly written, as the prefix cache holds what they have in common. All are means over the questions that a system
-answered: one that failed broke off amid its requests, and would make a method look cheaper.
+A state machine sends many requests, so it must beat plain prompting at the same token cost: the fair baseline is a
+vote over so many CoT replies (*samples*) that it costs as much. The cost of a sample is measured. The first one
+computes the prompt; further ones cost mainly their completion, as the prefix cache holds the prompt. Costs are means
+over the questions that a system answered: a failed question stopped midway and would make a method look cheaper.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from evaluators.comparison.scores import Comparison
+from evaluators.comparison.scores import CSV_ONLY, Comparison
 from evaluators.comparison.systems import System, system_of
 from evaluators.outcomes import Outcome, asking_conditions, grouped, statistics_of
-from evaluators.prompting.measures import FORMS, OVERLAPS, REASONS, summary
+from evaluators.prompting.measures import FORMS, OVERLAPS, REASONS, summarize
 from safe_stepwise.methods.prompting import ANSWERING
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.records import FAILED, Attempt
@@ -39,10 +39,13 @@ class MethodRow:
     f1: float
     accuracy: float | None
     right: float
-    """The share of all questions, like the tokens: right by the judge, else exact matches."""
+    """The share of all questions answered correctly: by the judge if there is one, else by exact match.
+
+    ``accuracy`` leaves questions without a readable verdict out; this share counts them, as the tokens do.
+    """
     loop: LoopStatistics
     prompting: Mapping[str, Any] | None
-    """The object of `summary`; None for a method that does not prompt."""
+    """The measures that `summarize` returned; None for a method that does not prompt."""
 
     @property
     def computed_tokens(self) -> float:
@@ -55,12 +58,12 @@ class MethodRow:
         return sum(self.loop.completion_tokens.values()) / self.questions
 
     def per_thousand(self, tokens: float) -> float | None:
-        """Return right answers per 1,000 tokens, for ``tokens`` per question; None for none."""
+        """Return right answers per 1,000 tokens, for ``tokens`` per question; None if ``tokens`` is 0."""
         return 1000 * self.right / tokens if tokens else None
 
 
 def measure_methods(outcomes: Iterable[Outcome], order: Sequence[System]) -> list[MethodRow]:
-    """Measure each system of ``order`` on each benchmark by the alphabet, and on all if there are several."""
+    """Measure each system of ``order`` on each benchmark, in alphabetical order, and on all if there are several."""
     groups, rows = grouped(outcomes, system_of), []
     for system in order:
         by_benchmark = dict(sorted(grouped(groups[system], attrgetter("benchmark")).items()))
@@ -84,12 +87,12 @@ def _measure(system: System, benchmark: str, outcomes: Sequence[Outcome]) -> Met
         verdicts.count("correct") / len(verdicts) if verdicts else None,
         (verdicts.count("correct") if is_judged else matched) / size,
         statistics_of(outcomes),
-        summary(outcomes),
+        summarize(outcomes),
     )
 
 
 def _share(title: str, key: str, *path: str) -> Column[MethodRow]:
-    """Return a column of one of the shares in ``prompting``."""
+    """Return a column with the share at a path of keys in ``prompting``."""
     return Column(title, lambda row: _number(row.prompting, *path), percent, key)
 
 
@@ -116,15 +119,19 @@ _SUPPORT = [
     _share("R4C passages, %", "derivation_passages", "derivations", "passages"),
     _share("R4C triples, %", "derivation_triples", "derivations", "triples"),
 ]
-_FAILURES = [_share("", f"failure_{name}", "failures", name, "rate") for name in REASONS]
 _FAILURE_TITLES = ("error propagation", "lost in the middle", "format mismatch", "hallucination", "unanswered",
                    "untold", "failed")  # fmt: skip
+"""The titles of `REASONS`; an untold failure is a wrong answer that cites nothing, so its reason is unknown."""
+_FAILURES = [
+    _share(title, f"failure_{name}", "failures", name, "rate")
+    for name, title in zip(REASONS, _FAILURE_TITLES, strict=True)
+]
 _BENCHMARK: Column[MethodRow] = Column("benchmark", lambda row: row.benchmark, key="benchmark")
 _QUESTIONS: Column[MethodRow] = Column("questions", lambda row: row.questions, key="questions")
 
 
 def method_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
-    """Return method × benchmark: scores, calls, tokens, right answers per 1,000 tokens; CSV has all measures."""
+    """Return a row of scores, calls, tokens and rates for each method and benchmark; CSV has all measures."""
     computed = lambda row: row.per_thousand(row.computed_tokens)  # noqa: E731
     total = lambda row: row.per_thousand(row.computed_tokens + row.completion_tokens)  # noqa: E731
     columns: list[Column[MethodRow]] = [
@@ -139,15 +146,15 @@ def method_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[Met
         Column("written / question", lambda row: row.completion_tokens, decimal(1), "written_per_question"),
         Column("right per 1,000 computed", computed, decimal(3)),
         Column("right per 1,000 computed and written", total, decimal(3)),
-        Column("", computed, decimal(4), "right_per_1000_computed"),
-        Column("", total, decimal(4), "right_per_1000_computed_and_written"),
-        *(replace(column, title="") for column in (*_SALVAGED, *_FORMS, *_SUPPORT, *_FAILURES)),
+        Column(CSV_ONLY, computed, decimal(4), "right_per_1000_computed"),
+        Column(CSV_ONLY, total, decimal(4), "right_per_1000_computed_and_written"),
+        *(replace(column, title=CSV_ONLY) for column in (*_SALVAGED, *_FORMS, *_SUPPORT, *_FAILURES)),
     ]
     return Sheet(columns, rows)
 
 
 def form_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
-    """Return how replies could be read, and the scores of strict and salvaged answers."""
+    """Return the shares of replies by how they could be read, and the scores of strict and salvaged answers."""
     replies: Column[MethodRow] = Column("replies", lambda row: _number(row.prompting, "format", "replies"))
     strict = [_share(title, "", "strict", m) for title, m in _SCORES]
     scores = [column for pair in zip(strict, _SALVAGED, strict=True) for column in pair]
@@ -156,7 +163,7 @@ def form_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[Metho
 
 
 def support_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
-    """Return scores of facts, passages, triples, sub-answers and derivations; no row without any."""
+    """Return scores of facts, passages, triples, sub-answers and derivations, for methods that have any."""
     annotated: Column[MethodRow] = Column(
         "R4C questions", lambda row: _number(row.prompting, "derivations", "questions")
     )
@@ -165,40 +172,41 @@ def support_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[Me
 
 
 def failure_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
-    """Return the number of questions, and in brackets their share, by SG-FSM's and our kinds of failure."""
+    """Return the number and share of questions by reason of failure, SG-FSM's four and our further ones."""
     counts = lambda failure: f"{failure['questions']} ({percent(failure['rate'])}%)"  # noqa: E731
 
-    def kind(title: str, name: str) -> Column[MethodRow]:
+    def reason(title: str, name: str) -> Column[MethodRow]:
         return Column(title, lambda row: (row.prompting or {})["failures"][name], counts)
 
-    kinds = map(kind, _FAILURE_TITLES, REASONS)
-    columns = [*comparison.subject, _BENCHMARK, _QUESTIONS, *kinds]
+    reasons = map(reason, _FAILURE_TITLES, REASONS)
+    columns = [*comparison.subject, _BENCHMARK, _QUESTIONS, *reasons]
     return Sheet(columns, [row for row in rows if row.prompting])
 
 
 VOTING = "samples"
-"""The option of methods that vote."""
+"""The option that sets how many replies vote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Tokens per answered question, computed and written: in total, of the first reply, of each further one."""
+    """Tokens per answered question, computed and written."""
 
     system: System
     total: float
     first: float
+    """Tokens of the first reply that answers; 0 for a system without such a reply."""
     further: float
-    """With one sample: its completion tokens, as a cache would hold the prompt."""
+    """Tokens of each further sample; estimated from the completion tokens if there was only one sample."""
 
     @property
     def samples(self) -> int:
         """The number of replies that vote; 0 for a method without this option."""
         return int(dict(self.system.options).get(VOTING, 0))
 
-    def as_many_as(self, tokens: float) -> int:
-        """Return how many samples cost at most ``tokens``; 0 where one costs more.
+    def samples_within(self, tokens: float) -> int:
+        """Return how many samples cost at most ``tokens``; 0 if a single one costs more.
 
-        >>> Cost(System("cot", (), ()), 900.0, 500.0, 100.0).as_many_as(1230)
+        >>> Cost(System("cot", (), ()), 900.0, 500.0, 100.0).samples_within(1230)
         8
         """
         if tokens < self.first:
@@ -206,8 +214,8 @@ class Cost:
         return 1 + int((tokens - self.first) / self.further) if self.further else 1
 
 
-def costs(outcomes: Iterable[Outcome]) -> list[Cost]:
-    """Compute each system's cost, in the outcomes' order; a system that answered nothing has none."""
+def measure_costs(outcomes: Iterable[Outcome]) -> list[Cost]:
+    """Compute each system's cost, in the order of the outcomes; leave out systems that answered nothing."""
     answered = (outcome for outcome in outcomes if outcome.trajectory.stop_reason != FAILED)
     groups = grouped(answered, system_of)
     return [_cost(system, [o.trajectory.attempts for o in group]) for system, group in groups.items()]
@@ -230,14 +238,14 @@ def _tokens(attempt: Attempt) -> int:
 
 
 def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[tuple[Cost, Cost]]:
-    """Return each stepwise system beside the votes of the same answerer; no row without votes.
+    """Return a row for each system that does not vote and each vote of the same answerer, to compare their cost.
 
-    Δ is over the vote, in percentage points of exact match; its p is of this pair alone.
+    Δ is the gain over the vote in percentage points of exact match; its p-value is not adjusted for other pairs.
     """
     names = comparison.names
 
     def gain(cost: Cost, vote: Cost) -> tuple[float | None, float | None]:
-        """Return by how much a system is better than a vote, and its p, where the two were paired."""
+        """Return the gain of a system over a vote and its p-value; None if the two were not paired."""
         for later, earlier, sign in ((cost.system, vote.system, 1), (vote.system, cost.system, -1)):
             if difference := comparison.difference(later, earlier, None, "exact_match"):
                 return sign * difference.estimate.value, difference.p
@@ -250,7 +258,7 @@ def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[t
         Column("vote, or one reply", lambda pair: names[pair[1].system]),
         Column("its tokens / answered question", lambda pair: pair[1].total, decimal(1)),
         Column("its cost in % of the method's", lambda p: p[1].total / p[0].total if p[0].total else None, percent),
-        Column("samples at equal cost", lambda pair: pair[1].as_many_as(pair[0].total) or "< 1"),
+        Column("samples at equal cost", lambda pair: pair[1].samples_within(pair[0].total) or "< 1"),
         Column("Δ EM", lambda pair: gain(*pair)[0], signed),
         Column("p, unadjusted", lambda pair: gain(*pair)[1], p_value),
     ]
@@ -259,21 +267,21 @@ def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[t
 
 
 def _votes_beside(cost: Cost, systems: Iterable[Cost]) -> list[Cost]:
-    """Return the votes with the setting of ``cost``'s system, or a single reply where there is no vote.
+    """Return the votes with the setting of ``cost``'s system, and single replies of methods that have no vote.
 
-    A vote measures what further samples cost, so a single reply adds nothing beside it.
+    A vote also measures the cost of a sample, so a single reply of its method adds nothing.
     """
     candidates = [vote for vote in systems if vote.samples and _setting_key(vote.system) == _setting_key(cost.system)]
-    voted = {_kind(vote) for vote in candidates if vote.samples > 1}
-    votes = [vote for vote in candidates if vote.samples > 1 or _kind(vote) not in voted]
+    voted = {_voting_key(vote) for vote in candidates if vote.samples > 1}
+    votes = [vote for vote in candidates if vote.samples > 1 or _voting_key(vote) not in voted]
     return sorted(votes, key=lambda vote: (vote.system.method, vote.samples))
 
 
-def _kind(vote: Cost) -> tuple[object, ...]:
+def _voting_key(vote: Cost) -> tuple[object, ...]:
     return vote.system.method, vote.system.players, vote.system.conditions
 
 
 def _setting_key(system: System) -> tuple[object, ...]:
-    """Return the answerer, the conditions of its questions, and whether it had to name facts and triples."""
+    """Return the answerer, the conditions of its questions, and whether the prompt asked for facts and triples."""
     conditions = asking_conditions(dict(system.conditions))
     return system.answering, conditions, bool(dict(system.options).get("evidence"))

@@ -25,7 +25,7 @@ from typing import Any
 from evaluators.comparison import costs, figures, methods, score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.score_tables import published_lines
-from evaluators.comparison.scores import Comparison, Row, results
+from evaluators.comparison.scores import Comparison, Row, render_results
 from evaluators.comparison.systems import EVERY, common_options, swept, values_by_name
 from evaluators.outcomes import METRICS, Metric, Outcome
 from safe_stepwise.store.files import write_files
@@ -102,7 +102,7 @@ def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[Publi
         **_sweep_files(comparison, metric),
         **_method_files(comparison, outcomes),
     }
-    return Report(text, results(comparison), files)
+    return Report(text, render_results(comparison), files)
 
 
 def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]) -> str:
@@ -221,7 +221,7 @@ def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[s
         form=methods.form_sheet(comparison, rows),
         support=methods.support_sheet(comparison, rows),
         failures=methods.failure_sheet(comparison, rows),
-        votes=methods.equal_cost_sheet(comparison, methods.costs(outcomes)),
+        votes=methods.equal_cost_sheet(comparison, methods.measure_costs(outcomes)),
         transitions=costs.transition_sheet(comparison, costs.taken_transitions(counts)),
     )
     files = {METHODS_PAGE: text.encode("utf-8", "backslashreplace"), "methods.csv": sheet.csv}

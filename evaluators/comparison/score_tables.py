@@ -39,7 +39,7 @@ def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()
 def _score_lines(comparison: Comparison, row: Row) -> Iterable[list[object]]:
     system, name = row.system, comparison.names[row.system]
     yield [system.answering, name, *(_with_margin(e) for e in _scores(comparison, row))]
-    if comparison.against(system):
+    if comparison.references_of(system):
         gains = [_with_margin(e, "+") for e in _gains(comparison, row)]
         yield [system.answering, f"Δ {name} {baseline_text(comparison, system)}", *gains]
 
@@ -86,11 +86,11 @@ def score_csv(comparison: Comparison, published: Sequence[PublishedScore] = ()) 
         estimates = _scores(comparison, row)
         cells = [row.cells.get(name) for name in comparison.benchmarks]
         numbers = [getattr(cell, count) if cell else 0 for cell in cells for count in count_names]
-        table.append([*comparison.described(row), f"{prefix}score", *_values(estimates), *numbers])
-        if comparison.against(row.system):
+        table.append([*comparison.identify(row), f"{prefix}score", *_values(estimates), *numbers])
+        if comparison.references_of(row.system):
             gains = _gains(comparison, row)
             name = f"{prefix}delta {baseline_text(comparison, row.system)}"
-            table.append([*comparison.described(row), name, *_values(gains), *[""] * len(counts)])
+            table.append([*comparison.identify(row), name, *_values(gains), *[""] * len(counts)])
     for lines in published_lines(published, comparison.benchmarks).values():
         for answerer, name, texts in lines:
             subject = [answerer, *[""] * (len(comparison.columns) - 2), "false"]
@@ -111,7 +111,7 @@ def difference_csv(comparison: Comparison) -> Table:
          "unpaired", "delta", "low", "high", "test", "p", "p_holm")
     ]  # fmt: skip
     rows = (*comparison.rows, *comparison.totals)
-    cells = {row.system: comparison.described(row) for row in rows}
+    cells = {row.system: comparison.identify(row) for row in rows}
     for d in comparison.differences:
         row_cells = [*cells[d.first][:-1], "true" if d.simulated else "false"]
         opponent = [cells[d.second][n] for n in varying_columns]
@@ -123,7 +123,7 @@ def difference_csv(comparison: Comparison) -> Table:
 def baseline_text(comparison: Comparison, system: System) -> str:
     """Name the baseline of each measure's gain, with its options where they differ."""
     by_baseline: dict[str, list[str]] = {}
-    for metric, baseline in comparison.against(system).items():
+    for metric, baseline in comparison.references_of(system).items():
         if baseline:
             by_baseline.setdefault(_baseline_name(baseline, system), []).append(METRIC_NAMES[metric])
     if not by_baseline:
@@ -153,7 +153,7 @@ def _scores(comparison: Comparison, row: Row) -> list[Estimate | None]:
 
 
 def _gains(comparison: Comparison, row: Row) -> list[Estimate | None]:
-    better = {metric: comparison.against(row.system).get(metric) for metric in METRICS}
+    better = {metric: comparison.references_of(row.system).get(metric) for metric in METRICS}
     differences = (
         comparison.difference(row.system, baseline, place, metric) if baseline else None
         for place in (*comparison.benchmarks, None)

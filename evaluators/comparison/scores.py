@@ -1,4 +1,4 @@
-"""The nouns of a comparison: what each system scored, and how much better one is than another."""
+"""Define the results of a comparison: the scores of each system, and the differences of pairs of systems."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,15 +15,17 @@ from safe_stepwise.store.tables import Column, percent
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, ERROR_TYPES, MISSING_EVIDENCE, category
 
 AVERAGE = "average"
+CSV_ONLY = ""
+"""The title of a column that only the CSV file has."""
 Test = Literal["mcnemar", "sign_flip"]
 EARLY = 3
-"""The steps that the papers call early (Figure 4)."""
+"""Steps up to this number are early ones (SAFE v1, Figure 4)."""
 Estimates = dict[Metric, Estimate | None]
-"""None where nothing was measured."""
+"""By metric; None if nothing was measured."""
 
 
 def bounds(estimate: Estimate | None) -> list[str]:
-    """Return a value, its lower and upper bound in percent; empty where nothing was measured."""
+    """Return value, lower and upper bound in percent; three empty texts if nothing was measured."""
     if estimate is None:
         return ["", "", ""]
     return [percent(number) for number in (estimate.value, estimate.low, estimate.high)]
@@ -31,39 +33,39 @@ def bounds(estimate: Estimate | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A system's questions in one benchmark."""
+    """The scores of a system on one benchmark."""
 
     questions: int
     scored: int
+    """Questions whose answer the judge called correct or incorrect."""
     unscored: int
     """Questions whose verdict could not be read."""
     unjudged: int
-    """Questions that no judge saw."""
+    """Questions that no judge has judged."""
     failed: int
-    """Questions whose engine failed for good; EM and F1 count them as wrong."""
+    """Questions whose requests failed even when repeated; EM and F1 count them as wrong."""
     estimates: Estimates
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A system's scores."""
+    """The scores of a system on each benchmark, their average, and the statistics of its trajectories."""
 
     system: System
     simulated: bool
     verified: bool
-    """Whether anybody judged its steps."""
+    """Whether a verifier judged its steps."""
     players: dict[str, str]
-    """The engine of each role; the answerer's where a role has no player of its own."""
+    """The engine of each role; a role without a player has the answerer's."""
     cells: dict[str, Cell]
     """By benchmark."""
     average: Estimates
     loop: LoopStatistics
-    """The statistics of its trajectories."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of ``first`` over ``second`` on the questions that both have."""
+    """The mean of ``first`` minus that of ``second`` on the questions that both have, with its test."""
 
     first: System
     second: System
@@ -73,7 +75,7 @@ class Difference:
     simulated: bool
     pairs: int
     unpaired: int
-    """Questions that only one of the two has, or has scored."""
+    """Questions for which only one of the two has a score."""
     estimate: Estimate
     test: Test
     p: float
@@ -87,13 +89,13 @@ class Comparison:
     benchmarks: tuple[str, ...]
     rows: tuple[Row, ...]
     differences: tuple[Difference, ...]
-    """Differences of systems, then of totals."""
+    """The differences of pairs of systems, then of pairs of totals."""
     seed: int
     resamples: int
     totals: tuple[Row, ...] = ()
-    """Means over all answerers, of systems that ran with each; none with one answerer."""
+    """Means over all answerers, for systems that ran with each of them; empty if there is one answerer."""
     references: Mapping[System, System] | None = None
-    """Each system's reference, if not the better baseline."""
+    """The system that each system's gain is measured against; None: the better baseline."""
 
     @property
     def simulated(self) -> bool:
@@ -101,7 +103,7 @@ class Comparison:
 
     @property
     def names(self) -> dict[System, str]:
-        """The name of each system beside its answerer; simulated systems are marked."""
+        """The name of each system, without its answerer; simulated systems are marked."""
         labels = names([row.system for row in self.rows])
         labels |= names([row.system for row in self.totals])
         rows = (*self.rows, *self.totals)
@@ -114,11 +116,11 @@ class Comparison:
 
     @property
     def columns(self) -> list[str]:
-        """The CSV columns that identify systems; `described` returns the cells."""
+        """The CSV columns that identify a system; `identify` returns their cells."""
         return [*self._roles, "method", *self._options, "simulated"]
 
-    def described(self, row: Row) -> list[object]:
-        """Return a row's cells of ``columns``."""
+    def identify(self, row: Row) -> list[object]:
+        """Return the cells of ``columns`` that identify a row's system."""
         players = [row.players.get(role, "") for role in self._roles]
         values = dict((*row.system.options, *row.system.conditions))
         options = [_as_text(values.get(name, "")) for name in self._options]
@@ -139,24 +141,24 @@ class Comparison:
     @property
     def subject(self) -> tuple[Column[Any], ...]:
         """The columns that identify the system of a row, on pages and in CSV files."""
-        names, cells = self.names, {row.system: self.described(row) for row in (*self.rows, *self.totals)}
+        names, cells = self.names, {row.system: self.identify(row) for row in (*self.rows, *self.totals)}
 
-        def described(place: int, key: str) -> Column[Any]:
-            return Column("", lambda row: cells[row.system][place], key=key)
+        def identifying(index: int, key: str) -> Column[Any]:
+            return Column(CSV_ONLY, lambda row: cells[row.system][index], key=key)
 
         return (
             Column(self.answering, lambda row: row.system.answering),
             Column("method", lambda row: names[row.system]),
-            *(described(place, key) for place, key in enumerate(self.columns)),
+            *(identifying(index, key) for index, key in enumerate(self.columns)),
         )
 
-    def difference(self, later: System, earlier: System, benchmark: str | None, metric: Metric) -> Difference | None:
-        """Return the difference of two systems, None if they share no question."""
-        key = (later, earlier, benchmark, metric)
+    def difference(self, first: System, second: System, benchmark: str | None, metric: Metric) -> Difference | None:
+        """Return the difference of a pair on a benchmark (None: the mean of all), or None if it was not compared."""
+        key = (first, second, benchmark, metric)
         return next((d for d in self.differences if (d.first, d.second, d.benchmark, d.metric) == key), None)
 
-    def against(self, system: System) -> dict[Metric, System | None]:
-        """Return the baseline of a system's gain in each measure; empty for a system without one."""
+    def references_of(self, system: System) -> dict[Metric, System | None]:
+        """Return the system that a system's gain in each metric is measured against; {} for a baseline."""
         if self.references is not None:
             reference = self.references.get(system)
             return dict.fromkeys(METRICS, reference) if reference else {}
@@ -165,7 +167,7 @@ class Comparison:
         return {metric: self.better_baseline(system, metric) for metric in METRICS}
 
     def better_baseline(self, system: System, metric: Metric) -> System | None:
-        """Return the baseline that is better on average: the one that ``system`` beats by less."""
+        """Return the baseline that ``system`` beats by the least on average; None if it was paired with none."""
         differences = [
             d
             for d in self.differences
@@ -176,48 +178,53 @@ class Comparison:
 
 
 def _as_text(value: object) -> object:
-    """Write booleans as other languages do."""
+    """Return booleans as ``true`` and ``false``, and other values as they are."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
 def error_types(names: Iterable[str]) -> list[str]:
-    """Return the taxonomy's ten error types, and `Missing Evidence` where ``names`` has it."""
+    """Return the taxonomy's ten error types, and also Missing Evidence if ``names`` contains it."""
     return [e.name for e in ERROR_TYPES] + [MISSING_EVIDENCE] * (MISSING_EVIDENCE in set(names))
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The steps at fault of one method with its players, over all answerers."""
+    """Attempts at steps in which the verifier found an error, for one method with its verifying players.
+
+    The counts are summed over the models that answer (``answering``).
+    """
 
     name: str
     simulated: bool
     answering: tuple[str, ...]
     types: Counter[str]
+    """Attempts by error type."""
     positions: Counter[int]
+    """Attempts by the number of their step, from 1."""
 
     def share(self, steps: int) -> float:
-        """Return a number of steps as a share of the steps at fault."""
+        """Return a number of attempts as a share of all attempts with an error."""
         return steps / max(1, self.types.total())
 
     def category_share(self, name: str) -> float:
-        """Return the share of the steps at fault whose fault is of a category."""
+        """Return the share of errors that are of a category."""
         return self.share(sum(steps for type_, steps in self.types.items() if category(type_) == name))
 
     @property
     def early(self) -> float:
-        """The share of the steps at fault among the first `EARLY`."""
+        """The share of errors in the first `EARLY` steps."""
         return self.share(sum(steps for position, steps in self.positions.items() if position <= EARLY))
 
 
 def categories(methods: Iterable[Failures]) -> list[str]:
-    """Return the categories of errors; missing evidence only where it occurs."""
+    """Return the categories of errors; missing evidence only if it occurs."""
     missing = any(method.types[MISSING_EVIDENCE] for method in methods)
     left_out = {CORRECT, *([] if missing else [MISSING_EVIDENCE])}
     return [name for name in CATEGORIES if name not in left_out]
 
 
-def results(comparison: Comparison) -> dict[str, Any]:
-    """Return all numbers of a comparison, for JSON; shares are 0-1."""
+def render_results(comparison: Comparison) -> dict[str, Any]:
+    """Return all numbers of a comparison as a JSON object; shares are 0-1."""
     return {
         "simulated": comparison.simulated,
         "benchmarks": list(comparison.benchmarks),

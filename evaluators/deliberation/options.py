@@ -1,4 +1,8 @@
-"""The options of an evaluation, from a command line, a release or a demonstration."""
+"""Options of `evaluate_deliberation`: answering questions over a knowledge graph by proposed relation paths.
+
+A *proposer* names relation paths for a question, the graph follows them to entities, and a *generator* chooses paths
+and verifies the answers. The options come from a command line, a release or a demonstration.
+"""
 
 import difflib
 import re
@@ -18,42 +22,50 @@ Labels = Literal["gold", "weak"]
 SplitRule = Literal["question", "template"]
 BASELINES = ("oracle", "majority", "nearest")
 CANDIDATES = 3
-"""The default number of paths per topic entity with a generator; without one the first path counts."""
+"""The default number of paths per topic entity with a generator; without one only the first path counts."""
 IN_FLIGHT = 64
-"""Requests under way at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(ModelOptions):
-    """The options of `scripts.evaluate_deliberation`, by their names.
-
-    Raises ``UserError`` for options that are wrong whatever the files hold.
-    """
+    """The options of the command; making them raises ``UserError`` if they don't go together."""
 
     questions: tuple[str, ...]
     """Files or ``hub-id@revision``."""
     paths: tuple[str, ...]
-    """The proposers: baselines and engines' specs, each perhaps as ``NAME=SPEC``."""
+    """The proposers of relation paths: `BASELINES` and specs of engines, each perhaps as ``NAME=SPEC``."""
     output: Path
     kb: Path | None = None
+    """The graph's file; None if the rows bring their own graphs."""
     benchmark: str = "metaqa"
     split: str = "test"
+    """The split that the questions are from, for the record only."""
     generator: str | None = None
+    """The spec of the engine that chooses paths and verifies answers; None: the first path with an end answers."""
     limit: Count | None = None
     per_hop: Count | None = None
+    """The maximum of questions for each number of hops."""
     train: Path | None = None
+    """The set that baselines learn from; None: each question learns from all others."""
     splits: SplitRule = "question"
+    """Whether no question, or no template of questions, is in both splits of ``train``."""
     held_out: bool = False
+    """Whether to use only questions of the test split of ``train``."""
     labels: Labels = "gold"
+    """The paths of ``train`` to learn from: gold ones, or weakly labelled ones."""
     candidates: Count | None = None
     """Paths per topic entity; None: `CANDIDATES` with a generator, else 1."""
     free: bool = False
+    """Whether a proposer may name any path, not only those that the graph has."""
     max_hops: Count = HOPS
     convention: Convention = NO_TOPIC
+    """The entities that a path must not return to."""
     loop: Deliberating = field(default_factory=Deliberating)
     at_once: Count = AT_ONCE
+    """Questions that are answered concurrently."""
     seed: int = 0
     in_flight: Count = IN_FLIGHT
+    """The maximum of concurrent requests to an engine."""
 
     def __post_init__(self) -> None:
         engines_of(self.paths)
@@ -65,7 +77,7 @@ class Options(ModelOptions):
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """The specs of all engines, each once: a proposer may verify, too."""
+        """The specs of all engines, each once, as a proposer may also be the generator."""
         specs = (*engines_of(self.paths), self.generator)
         return tuple(dict.fromkeys(spec for spec in specs if spec is not None))
 
@@ -80,7 +92,7 @@ class Options(ModelOptions):
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """The conditions that set its runs apart from others by the same players; defaults are left out."""
+        """The options that distinguish runs of the same players in a record, without those at their defaults."""
         values: Mapping[str, tuple[Any, Any]] = {
             "candidates": (self.candidates_per_topic, self._usual_candidates),
             "free": (self.free, False),
@@ -96,7 +108,7 @@ _NAMED_SPEC = re.compile(r"([^:=]+)=(.+)")
 
 
 def split_name(spec: str) -> tuple[str, str]:
-    """Split ``NAME=SPEC`` into the run's name and its proposer; the name may be missing.
+    """Split ``NAME=SPEC`` into the name of a run and the spec of its proposer; without a name return "".
 
     >>> split_name("SFT=vllm:m+a"), split_name("symbolic:error_rate=0.3")
     (('SFT', 'vllm:m+a'), ('', 'symbolic:error_rate=0.3'))
@@ -106,7 +118,7 @@ def split_name(spec: str) -> tuple[str, str]:
 
 
 def engines_of(specs: Sequence[str]) -> list[str]:
-    """Return the specs that are engines; raises ``UserError`` for a misspelt baseline.
+    """Return those of ``--paths`` that are engines, without names; raise ``UserError`` for a misspelt baseline.
 
     >>> engines_of(["nearest", "SFT=vllm:m+a"])
     ['vllm:m+a']
@@ -119,7 +131,7 @@ def engines_of(specs: Sequence[str]) -> list[str]:
 
 
 def check_names(pairs: Iterable[tuple[str, str]]) -> None:
-    """Raise ``UserError`` if two of ``--paths`` share a name; pairs are of name and spec."""
+    """Raise ``UserError`` if two of ``--paths`` have the same name; ``pairs`` are names and specs."""
     names = set[str]()
     for name, spec in pairs:
         if name in names:

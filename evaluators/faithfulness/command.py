@@ -1,4 +1,4 @@
-"""Measure faithfulness and write it: beside an evaluation as it ends, or for an earlier one."""
+"""Measure the faithfulness of an evaluation, as it ends or later, and write the files of the measures."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,9 +7,9 @@ from typing import Any
 
 import safe_stepwise
 from evaluators import outcomes
-from evaluators.faithfulness import lines as records
+from evaluators.faithfulness import judged_outcomes as records
 from evaluators.faithfulness import tables
-from evaluators.faithfulness.lines import Line, Pair, compare_pairs, systems
+from evaluators.faithfulness.judged_outcomes import JudgedOutcome, Pair, compare_pairs, summarize_systems
 from evaluators.faithfulness.measuring import DEFAULT, Options, measure
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
@@ -24,21 +24,21 @@ KEY = "faithfulness"
 ACCEPTED = "accepted_unfaithful.jsonl"
 OWNED = (FAITHFULNESS, CHAINS, ACCEPTED)
 """Files beside those of an evaluation."""
-Annotated = Mapping[tuple[str, str], Question]
+QuestionsByKey = Mapping[tuple[str, str], Question]
 """Questions with their annotations, by benchmark and id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The source of evidence that an evaluation did not keep: a name, a digest, the questions."""
+class EvidenceSource:
+    """A source of the evidence that an evaluation did not keep: its name, its digest and its questions."""
 
     name: str
     sha256: str
-    questions: Annotated = field(default_factory=dict)
+    questions: QuestionsByKey = field(default_factory=dict)
 
 
 def measure_evaluation(pairs: Sequence[Pair], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
-    """Measure an ending evaluation; returns its part of ``results.json`` and a text, both empty without evidence."""
+    """Measure an evaluation as it ends; return its entry of ``results.json`` and a text (empty without evidence)."""
     record = write_measures(pairs, folder, report)
     if record is None:
         return {}, ""
@@ -50,13 +50,14 @@ def write_measures(
     folder: Path,
     report: Path,
     options: Options = DEFAULT,
-    source: Source | None = None,
+    source: EvidenceSource | None = None,
     before_last: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any] | None:
-    """Measure, and write the files and the report's page; returns None, without files, where there is no evidence.
+    """Measure outcomes, write the files and the report's page, and return the content of ``faithfulness.json``.
 
-    ``faithfulness.json`` is removed while the others change, and is written last, after the files of
-    ``before_last``.
+    ``pairs`` are outcomes with their questions. Without evidence, remove the files and return None. As
+    ``faithfulness.json`` marks complete measures, it is removed first and written last, after a call of
+    ``before_last`` with its content. ``source`` is recorded as the evidence's, if the evaluation kept none.
     """
     (folder / FAITHFULNESS).unlink(missing_ok=True)
     if not any(records.is_grounded(question) for _, question in pairs):
@@ -64,19 +65,21 @@ def write_measures(
             (folder / name).unlink(missing_ok=True)
         write_files(report, tables.FILES, {})
         return None
-    lines = measure(pairs, options)
-    record = _content(pairs, lines, options, source)
-    places = records.places(lines)
-    rows = (records.row_of(line, places[line.system, line.vote]) for line in lines)
+    all_judged = measure(pairs, options)
+    record = _content(pairs, all_judged, options, source)
+    indices = records.index_systems(all_judged)
+    rows = (records.row_of(judged, indices[judged.system, judged.vote]) for judged in all_judged)
     write_lines(folder / CHAINS, map(canonical_json, rows))
-    write_lines(folder / ACCEPTED, map(canonical_json, records.accepted_unfaithful(lines)))
+    write_lines(folder / ACCEPTED, map(canonical_json, records.accepted_unfaithful(all_judged)))
     write_files(report, tables.FILES, tables.files(record))
     before_last(record)
     write_atomically(folder / FAITHFULNESS, json_bytes(record))
     return record
 
 
-def _content(pairs: Sequence[Pair], lines: Sequence[Line], options: Options, source: Source | None) -> dict[str, Any]:
+def _content(
+    pairs: Sequence[Pair], all_judged: Sequence[JudgedOutcome], options: Options, source: EvidenceSource | None
+) -> dict[str, Any]:
     questions = {(q.benchmark, q.id): records.is_grounded(q) for _, q in pairs}
     return {
         "version": safe_stepwise.__version__,
@@ -91,18 +94,18 @@ def _content(pairs: Sequence[Pair], lines: Sequence[Line], options: Options, sou
             "without_evidence": sum(not grounded for grounded in questions.values()),
             "code_sha256": code_digest(measure.__module__),
         },
-        "systems": systems(lines, options.rules),
-        "paired": compare_pairs(lines, options.rules),
+        "systems": summarize_systems(all_judged, options.rules),
+        "paired": compare_pairs(all_judged, options.rules),
     }
 
 
 def measure_folder(
-    folder: Path, options: Options, read_source: Callable[[Mapping[str, Any]], Source] | None = None
+    folder: Path, options: Options, read_source: Callable[[Mapping[str, Any]], EvidenceSource] | None = None
 ) -> str:
     """Measure the evaluation in ``folder``, write the files there, and return the summary.
 
-    ``read_source`` reads questions with their evidence by the evaluation's settings, for folders
-    without evidence. Raises ``UserError`` for a folder without an evaluation or without evidence.
+    A folder without evidence needs ``read_source``: it gets the evaluation's settings and reads the questions with
+    their evidence. Raise ``UserError`` for a folder without an evaluation, or if there is no evidence.
     """
     results = outcomes.read_results(folder)
     # A release has its tables beside the trajectories.
@@ -110,7 +113,7 @@ def measure_folder(
     with files.lock_folder(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
         source = read_source(results["settings"]) if read_source else None
         pairs = [*read_pairs(folder, results["settings"], source)]
-        _refuse_nothing(folder, pairs, source)
+        _require_evidence(folder, pairs, source)
 
         def record(measured: dict[str, Any]) -> None:
             write_atomically(folder / RESULTS, json_bytes({**results, KEY: measured}))
@@ -125,12 +128,13 @@ def measure_folder(
     return "\n".join([*lines, "", *map(str, paths)])
 
 
-def read_pairs(folder: Path, settings: Mapping[str, Any], source: Source | None = None) -> Iterator[Pair]:
+def read_pairs(folder: Path, settings: Mapping[str, Any], source: EvidenceSource | None = None) -> Iterator[Pair]:
     """Yield each outcome in a folder with its question; questions that share an id keep their order.
 
-    ``settings`` are the evaluation's. Raises ``UserError`` for files that don't fit.
+    ``settings`` are the evaluation's; ``source`` adds annotations to questions without evidence. Raise ``UserError``
+    for files that can't be read, or that lack the question of an outcome.
     """
-    conditions = outcomes.conditions_of(settings)  # older lines lack them
+    conditions = outcomes.conditions_of(settings)  # the rows of older folders lack them
 
     def key_of(outcome: Outcome) -> tuple[str, str]:
         system = canonical_json([outcome.method, outcome.players, outcome.options, outcome.conditions])
@@ -153,7 +157,7 @@ def _key(benchmark: str, id_: str, conditions: Mapping[str, Any]) -> str:
     return canonical_json([benchmark, id_, conditions])
 
 
-def _annotated(question: Question, source: Source) -> Question:
+def _annotated(question: Question, source: EvidenceSource) -> Question:
     """Add the source's annotations to a question without evidence, if the source has the question."""
     annotated = source.questions.get((question.benchmark, question.id))
     if annotated is None or records.is_grounded(question):
@@ -171,7 +175,7 @@ def _annotated(question: Question, source: Source) -> Question:
     )
 
 
-def _refuse_nothing(folder: Path, pairs: Sequence[Pair], source: Source | None) -> None:
+def _require_evidence(folder: Path, pairs: Sequence[Pair], source: EvidenceSource | None) -> None:
     if not pairs:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
     if any(records.is_grounded(question) for _, question in pairs):

@@ -1,8 +1,7 @@
-"""Judge every chain of an evaluation by each rule: one line a question and system.
+"""Judge every chain of an evaluation by each rule, and return a judged outcome for each question and system.
 
-Questions are judged one after the other, or spread over processes, each with all its chains: its
-grounds are made once, and equal chains are judged once. Neither the order of outcomes nor the
-spread changes the lines.
+A question is judged with all its chains at once: its grounds are built once, and equal chains are judged once. The
+questions may be spread over processes. Neither the order of the outcomes nor the spread changes the result.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from evaluators.comparison.systems import in_order, system_of
-from evaluators.faithfulness.lines import RULES, Line, Pair, Verdicts, is_grounded
-from evaluators.faithfulness.responses import Response, response_of, takes
+from evaluators.faithfulness.judged_outcomes import RULES, JudgedOutcome, Pair, Verdicts, is_grounded
+from evaluators.faithfulness.responses import Response, Vote, response_of, votes_of
 from evaluators.outcomes import Outcome
 from safe_stepwise.checking.faithfulness.grounds import Chain, Rule, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
@@ -24,28 +23,28 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.progress import counts, show_progress
 
 HUB_SIZE = 200
+"""The number of triples above which an entity is a hub."""
 LONGEST_NAME = 12
-"""The maximum of words of a name."""
+"""The maximum of words in an entity's name."""
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The triples of an external graph by which chains may be judged, too (``--kb FILE``), with an index by entity.
+    """The triples of an external graph that chains may rest on, too (``--kb FILE``), with an index by entity.
 
-    A line holds ``head|relation|tail`` (MetaQA's form); the file may be ``.gz``. A question gets the triples of the
-    entities that its texts name; of an entity with more than `HUB_SIZE` triples, such as a language or a
-    year, only those whose other end is named as well.
+    A question gets the triples of the entities that its texts name. An entity with more than `HUB_SIZE` triples, such
+    as a language or a year, contributes only those triples whose other end is named as well.
     """
 
     name: str
     sha256: str
     triples: Sequence[Triple]
-    _places: dict[str, list[int]] = field(default_factory=dict, repr=False)
+    _indices: dict[str, list[int]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        for place in range(len(self.triples)):
-            for end in self._ends(place):
-                self._places.setdefault(end, []).append(place)
+        for index in range(len(self.triples)):
+            for end in self._ends(index):
+                self._indices.setdefault(end, []).append(index)
 
     @property
     def record(self) -> dict[str, object]:
@@ -56,15 +55,15 @@ class Knowledge:
         entities = {name for text in texts for name in self._names_in(text)}
         triple_numbers: set[int] = set()
         for name in entities:
-            places = self._places[name]
-            if len(places) <= HUB_SIZE:
-                triple_numbers.update(places)
+            indices = self._indices[name]
+            if len(indices) <= HUB_SIZE:
+                triple_numbers.update(indices)
             else:
-                triple_numbers.update(n for n in places if self._ends(n) <= entities)
+                triple_numbers.update(n for n in indices if self._ends(n) <= entities)
         return tuple(self.triples[n] for n in sorted(triple_numbers))
 
-    def _ends(self, place: int) -> set[str]:
-        triple = self.triples[place]
+    def _ends(self, index: int) -> set[str]:
+        triple = self.triples[index]
         return {normal_name(triple.head), normal_name(triple.tail)}
 
     def _names_in(self, text: str) -> Iterator[str]:
@@ -74,21 +73,23 @@ class Knowledge:
         while start < len(words):
             ends = range(min(len(words), start + LONGEST_NAME), start, -1)
             spans = ((end, " ".join(words[start:end])) for end in ends)
-            end, name = next(((e, n) for e, n in spans if n in self._places), (start + 1, ""))
+            end, name = next(((e, n) for e, n in spans if n in self._indices), (start + 1, ""))
             if name:
                 yield name
             start = end
 
 
 def read_knowledge(file: Path) -> Knowledge:
-    """Read the graph of a file, names stripped of blanks; raises the errors of `read_triples`."""
+    """Read a file with a triple ``head|relation|tail`` on each line (MetaQA's form), perhaps ``.gz``.
+
+    Raise the errors of `read_triples`.
+    """
     triples = dict.fromkeys(Triple(head.strip(), r.strip(), t.strip()) for head, r, t in read_triples(file))
     return Knowledge(file.name, sha256_of(file), [*triples])
 
 
-AT_ONCE = 25
-"""The number of questions in a job."""
-_BEST = {"faithful": 0, "unjudgeable": 1, "unfaithful": 2}
+QUESTIONS_PER_JOB = 25
+_VERDICT_RANKS = {"faithful": 0, "unjudgeable": 1, "unfaithful": 2}
 
 Judge = Callable[["Job"], list[list[Verdicts]]]
 Spread = Callable[[Judge, Iterable["Job"]], Iterable[tuple["Job", list[list[Verdicts]]]]]
@@ -114,15 +115,13 @@ def one_by_one(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[li
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The rules and the graph to judge chains by, and how the work is spread.
-
-    ``retrieval`` (by its name) and ``sigma`` are the paper's rule's.
-    """
+    """The rules and the graph to judge chains by, and how the work is spread over processes."""
 
     rules: tuple[Rule, ...] = RULES
     retrieval: str = "words"
+    """How the paper's rule finds evidence for a step: a name in `RETRIEVALS`."""
     sigma: float | None = None
-    """None: the paper's threshold."""
+    """The similarity at which the paper's rule accepts evidence; None for the paper's own threshold."""
     knowledge: Knowledge | None = None
     spread: Spread = one_by_one
 
@@ -130,38 +129,38 @@ class Options:
 DEFAULT = Options()
 
 
-def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[Line]:
-    """Judge all outcomes; returns lines ordered by system, benchmark and question."""
+def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[JudgedOutcome]:
+    """Judge the chains of all outcomes; return the judged outcomes by system, vote, benchmark and question."""
     responses = [response_of(outcome) for outcome, _ in pairs]
     pieces = _pieces(pairs, responses, options.knowledge)
     keys = [*pieces]
-    starts = range(0, len(keys), AT_ONCE)
-    jobs = [tuple(pieces[key] for key in keys[start : start + AT_ONCE]) for start in starts]
+    starts = range(0, len(keys), QUESTIONS_PER_JOB)
+    jobs = [tuple(pieces[key] for key in keys[start : start + QUESTIONS_PER_JOB]) for start in starts]
     total, done_count = sum(len(piece.chains) for piece in pieces.values()), 0
-    judged: list[list[Verdicts]] = []
+    verdicts_by_piece: list[list[Verdicts]] = []
     progress = lambda: counts(done_count, 0, total - done_count)  # noqa: E731
     settings = options.retrieval, options.sigma
     with show_progress("faithfulness", "chain", total, lambda: done_count, progress):
         for job, chain_verdicts in options.spread(partial(judge_all, rules=options.rules, settings=settings), jobs):
-            judged += chain_verdicts
+            verdicts_by_piece += chain_verdicts
             done_count += sum(len(piece.chains) for piece in job)
     by_chain = {
         (key, chain): verdicts
-        for key, chain_verdicts in zip(keys, judged, strict=True)
+        for key, chain_verdicts in zip(keys, verdicts_by_piece, strict=True)
         for chain, verdicts in zip(pieces[key].chains, chain_verdicts, strict=True)
     }
-    lines = [
-        line
+    all_judged = [
+        judged
         for (outcome, question), response in zip(pairs, responses, strict=True)
-        for line in _lines(outcome, question, response, by_chain)
+        for judged in _judged_outcomes(outcome, question, response, by_chain)
     ]
-    take_order = {"only": 0, "majority": 0, "best_of_n": 1}
-    places = {system: n for n, system in enumerate(in_order({line.system for line in lines}))}
+    vote_order: dict[Vote, int] = {"only": 0, "majority": 0, "best_of_n": 1}
+    ranks = {system: n for n, system in enumerate(in_order({judged.system for judged in all_judged}))}
     return sorted(
-        lines,
-        key=lambda line: (
-            places[line.system], take_order[line.vote], line.benchmark, line.outcome.question_id,
-            canonical_json([line.outcome, line.question]),
+        all_judged,
+        key=lambda judged: (
+            ranks[judged.system], vote_order[judged.vote], judged.benchmark, judged.outcome.question_id,
+            canonical_json([judged.outcome, judged.question]),
         ),
     )  # fmt: skip
 
@@ -202,34 +201,36 @@ def _key(question: Question) -> str:
     return canonical_json([question.benchmark, question.id, question])
 
 
-def _lines(
-    outcome: Outcome, question: Question, response: Response, judged: Mapping[tuple[str, Chain], Verdicts]
-) -> Iterator[Line]:
+def _judged_outcomes(
+    outcome: Outcome, question: Question, response: Response, by_chain: Mapping[tuple[str, Chain], Verdicts]
+) -> Iterator[JudgedOutcome]:
     system, key = system_of(outcome), _key(question)
-    verdicts = [judged.get((key, chain), {}) for chain in response.chains]
-    for take in takes(response):
-        line = Line(outcome, question, system, take, response.kind)
-        if take == "best_of_n":
-            yield _best(line, response, verdicts)
+    verdicts = [by_chain.get((key, chain), {}) for chain in response.chains]
+    for vote in votes_of(response):
+        judged = JudgedOutcome(outcome, question, system, vote, response.kind)
+        if vote == "best_of_n":
+            yield _best(judged, response, verdicts)
         elif response.chains:
             chain = response.chains[response.chosen]
             numbers = chain.numbers or range(1, len(chain.steps) + 1)
             sample = response.samples[response.chosen] if response.samples else None
             yield replace(
-                line,
+                judged,
                 steps=tuple(zip(numbers, chain.steps, strict=True)),
                 verdicts=verdicts[response.chosen],
                 samples={} if sample is None else dict.fromkeys(verdicts[response.chosen], sample),
             )
         else:
-            yield line
+            yield judged
 
 
-def _best(line: Line, response: Response, verdicts: Sequence[Verdicts]) -> Line:
-    """Return the line with each rule's best sample, the first of equals; the answer stays the vote's."""
-    places = {rule: min(range(len(verdicts)), key=lambda n: _BEST[verdicts[n][rule].path]) for rule in verdicts[0]}
+def _best(judged: JudgedOutcome, response: Response, verdicts: Sequence[Verdicts]) -> JudgedOutcome:
+    """Add each rule's verdict on its best sample, the first of equals; the answer remains the vote's."""
+    best = {
+        rule: min(range(len(verdicts)), key=lambda n: _VERDICT_RANKS[verdicts[n][rule].path]) for rule in verdicts[0]
+    }
     return replace(
-        line,
-        verdicts={rule: verdicts[place][rule] for rule, place in places.items()},
-        samples={rule: response.samples[place] for rule, place in places.items()},
+        judged,
+        verdicts={rule: verdicts[index][rule] for rule, index in best.items()},
+        samples={rule: response.samples[index] for rule, index in best.items()},
     )

@@ -1,6 +1,6 @@
-"""The chain of a trajectory's steps, or why it has none.
+"""Read the chain of steps in a trajectory, or why it has none.
 
-The chain is what the trajectory keeps of a method's reasoning:
+The chain is the reasoning of a method, as far as the trajectory keeps it:
 
 ==============================  ====================================================================
 SAFE's loop, its baselines      the accepted steps, without the Final Answer
@@ -30,11 +30,13 @@ from safe_stepwise.methods.sg_fsm_safe import step_of
 from safe_stepwise.records import FAILED, Attempt, Trajectory
 from safe_stepwise.store.replies import read_reply
 
-Kind = Literal["chain", "abstained", "unstructured", "failed"]
+ResponseKind = Literal["chain", "abstained", "unstructured", "failed"]
+Vote = Literal["only", "majority", "best_of_n"]
+"""How a response counts: a vote by its majority's chain and by its best chain, every other response as ``only``."""
 UNREASONED = ("direct",)
 """Methods whose prompts request no reasoning."""
 LONGEST = 20_000
-"""The characters of an explanation that are split into sentences."""
+"""The maximum of characters of an explanation; the rest is not split into sentences."""
 
 _UNKNOWN = re.compile(
     r"(?:i )?(?:do not|dont|don t) know|(?:it is |its |it s )?(?:unknown|unanswerable|not known"
@@ -53,16 +55,14 @@ _CONCLUDES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The chains to judge: one, or one for each readable sample.
+    """The chains to judge: one, or for a vote one of each readable sample."""
 
-    ``samples``: the attempts of the chains, from 1, where there is a vote; ``chosen``: the place of
-    the vote's choice.
-    """
-
-    kind: Kind
+    kind: ResponseKind
     chains: tuple[Chain, ...] = ()
     samples: tuple[int, ...] = ()
+    """The number of each chain's attempt, from 1; empty without a vote."""
     chosen: int = 0
+    """The index of the chain whose answer won the vote."""
 
 
 def response_of(outcome: Outcome) -> Response:
@@ -130,7 +130,7 @@ def _field(attempt: Attempt, name: str) -> str:
 
 
 def _explanation(attempt: Attempt) -> str:
-    """Return the whole explanation with its lines; the attempt keeps only its beginning, as one line."""
+    """Return the explanation with its line breaks; the attempt keeps only its beginning, on one line."""
     excerpt = _field(attempt, "explain")
     try:
         texts = [str(text["explain"]) for text in read_reply(attempt.text).answers("explain")]
@@ -154,6 +154,6 @@ def sentences(text: str) -> Iterator[str]:
                 yield sentence
 
 
-def takes(response: Response) -> Sequence[str]:
-    """Return the ways to count a response: a vote counts as its majority and as its best of n."""
+def votes_of(response: Response) -> Sequence[Vote]:
+    """Return the ways in which a response counts."""
     return ("majority", "best_of_n") if response.samples else ("only",)

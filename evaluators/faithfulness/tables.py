@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from evaluators.faithfulness.lines import COLUMNS
+from evaluators.faithfulness.judged_outcomes import COLUMNS
 from safe_stepwise.checking.faithfulness.grounds import FAULTS, Verdict
 from safe_stepwise.store.figures import panels, svg
 from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, format_cell, mark, p_value, percent, text_table

@@ -1,11 +1,11 @@
-"""Measures of one question's trajectory beside EM and F1, by the question's annotations.
+"""Measure a prompting method's trajectory beside EM and F1, by the annotations of the question.
 
 - **Salvaged**: EM and F1 with replies that only salvaging could read. Plain EM and F1 are strict.
 - **Facts, evidence, joint**: by the official definitions (`safe_stepwise.metric.evidence`), where
   the prompt asks for them and the benchmark has them: HotpotQA has no triples, MuSiQue gold passages.
-- **Sub-answers**: how many of the gold ones (MuSiQue's decomposition, the ends of 2Wiki's triples)
-  the method gave, and how many of their passages it read. R4C's derivations (HotpotQA) count as far as
-  sub-answers or triples state theirs, best of three annotators (`derivations`).
+- **Sub-answers**: how many gold sub-answers (MuSiQue's decomposition, the ends of 2Wiki's triples) the method
+  gave, and how many of their passages it read. For HotpotQA, the share of R4C's derivation that its
+  sub-answers or triples state, for the best of three annotators (`derivations`).
 - **Failure**: SG-FSM's four reasons (section 2), by a rule each; see `failure`.
 """
 
@@ -27,23 +27,23 @@ from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 FORMS = ("first", "revised", "salvaged", "never")
-"""Forms of a reply: read at first try, read after revision, read by salvaging alone, never read."""
+"""How a reply could be read: at first try, after revision, only by salvaging, never."""
 OVERLAPS = ("supporting_facts", "supporting_passages", "evidence", "joint")
 REASONS = (*FAILURES, FAILED)
-"""Reasons for a wrong answer, or a right one on wrong grounds; the last: no reply came."""
+"""Reasons of failure, as `failure` explains them; ``failed``: a request got no reply."""
 _SCORES = ("exact_match", "f1", "precision", "recall")
 _COUNTS = ("gold", "found", "right", "gold_passages", "located")
-_BY_PASSAGE = ("musique", CUSTOM)
-"""Benchmarks whose gold support is passages, not sentences."""
+_PASSAGE_BENCHMARKS = ("musique", CUSTOM)
+"""Benchmarks that annotate supporting passages, not sentences."""
 
 
-def measures(
+def measure_trajectory(
     question: Question, trajectory: Trajectory, options: Any, scoring: str, derivations: Sequence[Derivation] = ()
 ) -> dict[str, Any]:
-    """Compute all measures of a trajectory, as a JSON object without those that method or benchmark lacks.
+    """Compute all measures of a trajectory, as a JSON object; leave out those that method or benchmark lacks.
 
-    ``options`` are the method's; a method that does not prompt has no measures. ``scoring`` names
-    the benchmark whose scoring rule counts.
+    ``options`` are the method's; a method that does not prompt gets {}. ``scoring`` names the benchmark whose scoring
+    rule counts. ``derivations`` are R4C's for the question.
     """
     if not isinstance(options, Prompting):
         return {}
@@ -65,7 +65,7 @@ def measures(
 
 def _support(support: Support, scoring: str) -> dict[str, dict[str, float]]:
     question, overlaps = support.question, dict[str, evidence.Overlap]()
-    if scoring in _BY_PASSAGE:
+    if scoring in _PASSAGE_BENCHMARKS:
         gold = [number for number, _ in question.gold]
         if support.passages is not None and gold:
             # A withdrawn answer cites no passage.
@@ -125,11 +125,14 @@ def _texts_by_title(support: Support) -> dict[str, str] | None:
 def failure(support: Support) -> Failure | Literal[""]:
     """Return why an answer failed: SG-FSM's four reasons (section 2) as rules, and two of ours.
 
-    ``hallucination``: the answer is right, and a gold passage was not cited. For wrong answers:
-    ``format``, if salvaging makes the answer right, or nothing could be read at all; ``propagation``, if a sub-answer
-    is no gold one, or, where none are annotated (HotpotQA), a cited passage is not gold; ``unanswered``, if there is
-    no answer; ``lost``, if all that was cited is right, and the answer is wrong; ``untold``, if nothing was cited, so
-    that nobody can say where it went wrong. "" for any other right answer, and for a question whose request failed.
+    A right answer is a ``hallucination`` if a gold passage was not cited. The first rule that fits names a wrong one:
+
+    - ``format``: salvaging makes the answer right, or nothing could be read at all.
+    - ``propagation``: a sub-answer is not gold, or, without annotated sub-answers (HotpotQA), a cited passage.
+    - ``unanswered``: there is no answer.
+    - ``lost``: all that was cited is right. ``untold``: nothing was cited, so the reason is unknown.
+
+    Return "" for any other right answer, and for a question whose request failed.
     """
     accepted = support.question.accepted
     if support.trajectory.stop_reason == FAILED:
@@ -162,12 +165,11 @@ def _went_wrong(support: Support) -> bool:
     return bool((support.passages or frozenset()) - {number for number, _ in support.question.gold})
 
 
-def summary(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
-    """Sum up the measures of one system's outcomes as one object; None where none has any.
+def summarize(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
+    """Sum up the measures of one system's outcomes as a JSON object; return None if no outcome has measures.
 
-    Shares and scores are 0-1, means over the questions that have them. ``failures`` are shares of
-    all questions; a question has one at most, or its requests ``failed``. Every wrong answer has a
-    reason; only hallucinations are right answers.
+    Shares and scores are 0-1, means over the questions that have them. ``failures`` counts questions by reason, and
+    its rates are shares of all questions: every wrong answer has one reason, and a right answer at most hallucination.
     """
     measured = [outcome for outcome in outcomes if outcome.measures]
     if not measured:

@@ -34,7 +34,7 @@ from evaluators.outcomes import (
     statistics_of,
 )
 from evaluators.prompting import predictions
-from evaluators.prompting.measures import measures, summary
+from evaluators.prompting.measures import measure_trajectory, summarize
 from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
@@ -214,7 +214,7 @@ def _outcomes(
                 verdict=verdict.outcome if verdict else None,
                 trajectory=trajectory,
                 judge=verdict.explanation if verdict else "",
-                measures=measures(question, trajectory, setting.options, scoring, derivations),
+                measures=measure_trajectory(question, trajectory, setting.options, scoring, derivations),
                 **common,
             )
         )
@@ -351,7 +351,7 @@ def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, 
     of ``accuracy``, which is None without any verdict. Prompting methods add `summary`.
     """
     size, verdicts = len(outcomes), Counter(outcome.verdict for outcome in outcomes)
-    prompting = summary(outcomes)
+    prompting = summarize(outcomes)
     judged = verdicts["correct"] + verdicts["incorrect"]
     return {
         "exact_match": sum(outcome.exact_match for outcome in outcomes) / size,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 from builders.steps.earlier_build import find_steps
-from builders.verified.lookup import annotated
+from builders.verified.lookup import add_annotations
 from cards.models import License, license_of_base, model_card, proposer_card
 from evaluators.verifier.command import QUALITY as QUALITY_FILE
 from evaluators.verifier.command import Options, run_verifiers
@@ -167,7 +167,7 @@ class Adapter(Training[Manifest]):
                 incomplete_evidence=self.recipe.incomplete_evidence,
                 drop_category=self.recipe.filters.dropped_category,
             )
-            print(run_verifiers(options, find_steps, annotated))
+            print(run_verifiers(options, find_steps, add_annotations))
             verifiers = read_json(options.output / QUALITY_FILE)["verifiers"]
             self.refuse_failed(sum(verifier["failed"] for verifier in verifiers))
         self.write_card()

@@ -111,7 +111,7 @@ def opened(recipe: VerifierRecipe, tuning: str) -> tuple[Any, Any]:
     model = load_base(find_base(BASE)[0], recipe, torch.float32, None)
     model.config.use_cache = False
     if tuning == "lora":
-        model = get_peft_model(model, models.lora_config(recipe))
+        model = get_peft_model(model, models.make_lora_config(recipe))
     learnt = [one for one in model.parameters() if one.requires_grad]
     return model.train(), torch.optim.AdamW(learnt, lr=1e-6)
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from evaluators.outcomes import Outcome
-from evaluators.prompting.measures import measures
+from evaluators.prompting.measures import measure_trajectory
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS
@@ -60,5 +60,5 @@ def outcome_of(
         None,
         found,
         simulated,
-        measures=measures(asked, found, chosen, asked.benchmark),
+        measures=measure_trajectory(asked, found, chosen, asked.benchmark),
     )

@@ -172,7 +172,7 @@ def _trainer(recipe: PathRecipe) -> Any:
     dtype = models.compute_dtype(recipe.dtype, gpu=False)
     model = models.load_adapter(load_base(weights, recipe, dtype, None), start)
     arguments = objectives.trainer_arguments(recipe, recipe.output / "unused", 1, False, torch.float32)
-    trainer = objectives.kto_trainer(recipe, model, weights, read_data(recipe, weights), arguments)
+    trainer = objectives.make_kto_trainer(recipe, model, weights, read_data(recipe, weights), arguments)
     models.restore_adapter(trainer.model, start)
     return trainer
 

@@ -21,7 +21,7 @@ from safe_stepwise.records import identity
 from safe_stepwise.steps import ANSWER_MARKER
 from safe_stepwise.store.names import STEPS, STEPS_RECORD, VERIFIER_STEPS
 from trainers.config import Recipe, RowFilters
-from trainers.rows.base import BadRow, Kind, Row, Source, find, kind_of, load
+from trainers.rows.base import BadRow, RowKind, Row, DatasetSource, find, kind_of, load
 
 PROMPT = "Answer the question."
 
@@ -36,8 +36,8 @@ class AnswerRecipe(Recipe):
     filters: AnswerFilters = field(default_factory=AnswerFilters)
 
 
-class AnswerRows(Kind):
-    def rows(self, dataset: str, split: str, filters: AnswerFilters) -> tuple[Source, list[Row]]:
+class AnswerRows(RowKind):
+    def rows(self, dataset: str, split: str, filters: AnswerFilters) -> tuple[DatasetSource, list[Row]]:
         source, steps = _steps(dataset, split)
         return source, [made for step in steps if len((made := _row(step))["answer"]) <= filters.longest]
 
@@ -53,11 +53,11 @@ class AnswerRows(Kind):
 
 
 @kind_of.register
-def _(recipe: AnswerRecipe) -> Kind:
+def _(recipe: AnswerRecipe) -> RowKind:
     return AnswerRows()
 
 
-def _steps(dataset: str, split: str) -> tuple[Source, list[Row]]:
+def _steps(dataset: str, split: str) -> tuple[DatasetSource, list[Row]]:
     source, place = find(dataset, VERIFIER_STEPS, STEPS_RECORD)
     steps = load(dataset, place, source.revision, STEPS, split)
     return source, [step for step in steps if ANSWER_MARKER in step["current_step"]]
@@ -77,10 +77,10 @@ COMMAND = '''\
 """Train a model to give answers alone, by a recipe."""
 
 from scripts.cli import run
-from scripts.training import Training
+from scripts.training import TrainingCommand
 from trainers.rows.answers import AnswerRecipe
 
-main = Training("train_answers", __doc__, AnswerRecipe)
+main = TrainingCommand("train_answers", __doc__, AnswerRecipe)
 
 if __name__ == "__main__":
     run(main)

@@ -26,7 +26,7 @@ from tests.models.killing import ROOT, begun, killed, options_of
 from trainers.checkpoints import last_complete
 from trainers.config import Filters, VerifierRecipe
 from trainers.data import check_masks, read_data, train_rows
-from trainers.interruption import REPEAT_S, STOPPED, STOPPING
+from trainers.interruption import REPEAT_SECONDS, STOPPED, STOPPING
 from trainers.models import find_base, merge
 from trainers.run import train
 
@@ -145,7 +145,7 @@ def test_asked_again_it_ends_within_a_step(recipe: VerifierRecipe, tmp_path: Pat
     assert "0/2" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     assert process.stderr.readline() == f"{STOPPING}\n"
-    time.sleep(2 * REPEAT_S)
+    time.sleep(2 * REPEAT_SECONDS)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, f"{STOPPED}\n")

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.steps import earlier_build
-from builders.verified.lookup import annotated
+from builders.verified.lookup import add_annotations
 from evaluators.verifier import command
 from evaluators.verifier.quality import MEASURES
 from evaluators.verifier.step_set import read_cases, requests
@@ -106,7 +106,7 @@ def test_what_is_sent_is_what_a_verifier_is_trained_on(built: Path) -> None:
     (file,) = (built / "safe-verifier-steps" / "data" / "prompt_completion").glob("test-*")
     published = {row["id"]: row["prompt"] for row in pq.read_table(file).to_pylist()}
     assert set(published) == {case.id for case in cases}
-    questions = annotated([case.question for case in cases], built)
+    questions = add_annotations([case.question for case in cases], built)
     whole = [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
     for known in (cases, whole):
         asked = requests(known)

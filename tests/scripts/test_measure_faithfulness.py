@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evaluators.faithfulness.command import ACCEPTED, OWNED
-from evaluators.faithfulness.lines import COLUMNS
+from evaluators.faithfulness.judged_outcomes import COLUMNS
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS
 from scripts import build_verified, evaluate_stepwise, join_results, measure_faithfulness

@@ -12,7 +12,7 @@ from builders.paths.negatives import KINDS, POSITIVE
 from safe_stepwise.errors import UserError
 from scripts import train_generator, train_paths, train_verifier
 from scripts.cli import HELP
-from scripts.training import RECIPES, recipes_of
+from scripts.training import RECIPES, find_recipes
 from trainers.config import GeneratorRecipe, PathRecipe, VerifierRecipe, keys, read_recipe
 
 COMMANDS: dict[str, tuple[Any, Any]] = {
@@ -53,12 +53,12 @@ def test_every_choice_is_listed(name: str, said: str) -> None:
 
 
 def test_each_recipe_is_shown_by_one_command() -> None:
-    shown = [file for name in COMMANDS for file in recipes_of(name)]
+    shown = [file for name in COMMANDS for file in find_recipes(name)]
     assert sorted(shown) == sorted(RECIPES.glob("*.yaml"))
 
 
 def test_the_recipes_are_told_and_can_be_read(name: str, said: str) -> None:
-    for file in recipes_of(name):
+    for file in find_recipes(name):
         assert f"  trainers/recipes/{file.name}\n      " in said
     assert "base_model:" not in said
 

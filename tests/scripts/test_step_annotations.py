@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from builders.verified.features import config_features
-from builders.verified.lookup import annotated
+from builders.verified.lookup import add_annotations
 from builders.verified.questions import VerifiedQuestion
 from builders.work.parquet import SplitWriter
 from evaluators.verifier.step_set import StepCase
@@ -47,7 +47,7 @@ def test_it_is_the_question_that_the_steps_were_made_of(tmp_path: Path) -> None:
     made, case = shown()
     places = [hop.passage for hop in made.decomposition]
     assert places != [hop.passage for hop in HOPS]  # else the test would show nothing
-    assert annotated([case.question], written(tmp_path, QUESTION)) == [made]
+    assert add_annotations([case.question], written(tmp_path, QUESTION)) == [made]
 
 
 def test_of_a_question_in_both_splits_it_is_that_of_train(tmp_path: Path) -> None:
@@ -55,11 +55,11 @@ def test_of_a_question_in_both_splits_it_is_that_of_train(tmp_path: Path) -> Non
     other = Question("q1", "musique", "", "Where?", "elsewhere", passages=PASSAGES)
     written(tmp_path, QUESTION)
     written(tmp_path, other, "validation")
-    assert annotated([case.question], tmp_path) == [made]
+    assert add_annotations([case.question], tmp_path) == [made]
 
 
 def test_another_question_of_that_id_is_refused(tmp_path: Path) -> None:
     _, case = shown()
     other = Question("q1", "musique", "", "Where?", "Oru", passages=PASSAGES[:5])
     with pytest.raises(UserError, match="other text or passages"):
-        annotated([case.question], written(tmp_path, other))
+        add_annotations([case.question], written(tmp_path, other))

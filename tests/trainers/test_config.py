@@ -105,7 +105,7 @@ def test_an_option_takes_the_place_of_what_the_file_says(config: Path) -> None:
 def test_both_spellings_and_bare_switches(config: Path) -> None:
     said = "--lora-rank 8 --lora_alpha=16 --drop-long --gradient-checkpointing false --resume"
     line = train_verifier.main.make_context("train_verifier", [f"--config={config}", *said.split()])
-    file, options, resume = train_verifier.main.read(line)
+    file, options, resume = train_verifier.main.parsed_values(line)
     recipe = read_recipe(file, options, VerifierRecipe)
     assert (recipe.lora_rank, recipe.lora_alpha, resume) == (8, 16, True)
     assert (recipe.drop_long, recipe.gradient_checkpointing) == (True, False)

@@ -11,15 +11,15 @@ import pytest
 from safe_stepwise.errors import UserError
 from trainers.config import Filters, VerifierRecipe
 from trainers.data import train_rows
-from trainers.rows.base import Kind, Row, Source, fingerprint
+from trainers.rows.base import DatasetSource, Row, RowKind, fingerprint
 
 SETS = {"songs": range(4), "more": range(4, 6), "leaked": range(3, 5)}
 """Invented sets of rows, each row of a question of its own."""
 
 
-class Songs(Kind):
-    def rows(self, dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
-        return Source(dataset, None, {}), [
+class Songs(RowKind):
+    def rows(self, dataset: str, split: str, filters: Filters) -> tuple[DatasetSource, list[Row]]:
+        return DatasetSource(dataset, None, {}), [
             {"id": f"{dataset}/{n}", "prompt": [], "completion": []} for n in SETS[dataset]
         ]
 

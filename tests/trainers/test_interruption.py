@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from trainers.interruption import REPEAT_S, STOPPED, STOPPING, Interruption
+from trainers.interruption import REPEAT_SECONDS, STOPPED, STOPPING, Interruption
 
 ROOT = Path(__file__).resolve().parents[2]
 BUSY = """
@@ -56,7 +56,7 @@ def test_it_is_answered_at_once_and_the_second_ends_all(number: signal.Signals) 
     assert process.stderr is not None
     process.send_signal(number)
     assert process.stderr.readline() == f"{STOPPING}\n"
-    time.sleep(2 * REPEAT_S)
+    time.sleep(2 * REPEAT_SECONDS)
     process.send_signal(number)
     output, errors = process.communicate(timeout=120)
     assert (output, errors) == ("", f"{STOPPED}\n")

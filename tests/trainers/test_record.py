@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from trainers.config import Filters, VerifierRecipe
-from trainers.record import Training
+from trainers.record import TrainingRun
 from trainers.rows.verifier import VERIFIER
 
 RECIPE = VerifierRecipe("base", "steps", Path("out"))
@@ -17,7 +17,7 @@ DATA: Any = SimpleNamespace(sha256="d" * 64)
 
 
 def identity_of(recipe: VerifierRecipe, weights: Any, data: Any, start: Any = None) -> dict[str, Any]:
-    return Training(recipe, weights, "a folder", start, data, VERIFIER).identity
+    return TrainingRun(recipe, weights, "a folder", start, data, VERIFIER).identity
 
 
 def test_whatever_decides_on_what_is_learnt_is_known() -> None:

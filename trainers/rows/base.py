@@ -14,7 +14,7 @@ from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.parquet import parquet_files
 from trainers.config import Recipe
 
-MOST_LISTED = 10
+MAX_IDS_LISTED = 10
 ANEW = "make or pull it anew"
 Row = Mapping[str, Any]
 
@@ -24,10 +24,10 @@ class BadRow(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DatasetSource:
     """The dataset of a run; ``revision`` is a commit, or None for a folder.
 
-    ``about`` is the build's own statistics, empty if it has none.
+    ``about`` has the statistics that the builder wrote, empty if it wrote none.
     """
 
     name: str
@@ -35,18 +35,18 @@ class Source:
     about: Mapping[str, Any]
 
 
-class Kind(ABC):
-    """A kind of row: everything that training has to know about it."""
+class RowKind(ABC):
+    """A kind of training row: how to load and check the rows, and which prompts the trained model will get."""
 
     rendered_by = "prompt_sha256"
-    """The key in a set's statistics of the digest of the prompts that its rows were rendered by."""
+    """The key under which a set's statistics keep the digest of its rows' prompts."""
     recorded_prompts: Mapping[str, str] = {}
-    """The prompts as a run's record states them; empty for the paper's."""
+    """The prompts as a run's record states them; empty for the paper's prompts."""
     labelled = False
-    """Whether rows have a label: then KTO learns from them, else SFT does."""
+    """Whether each row has a label, good or bad; KTO learns from such rows, SFT from rows without one."""
 
-    def open(self, dataset: str, split: str, filters: Any) -> tuple[Source, list[Row]]:
-        """Load the `rows` that pass the filters; raise ``UserError`` if there are none."""
+    def open(self, dataset: str, split: str, filters: Any) -> tuple[DatasetSource, list[Row]]:
+        """Load the rows of a split that pass the filters, at most ``filters.rows``; raise ``UserError`` for none."""
         source, rows = self.rows(dataset, split, filters)
         selected = rows[: filters.rows]
         if not selected:
@@ -54,7 +54,7 @@ class Kind(ABC):
         return source, selected
 
     @abstractmethod
-    def rows(self, dataset: str, split: str, filters: Any) -> tuple[Source, list[Row]]:
+    def rows(self, dataset: str, split: str, filters: Any) -> tuple[DatasetSource, list[Row]]:
         """Load the rows ``{id, prompt, completion}`` of a dataset's split that pass the filters, in order.
 
         Rows that are good or bad examples also have a ``label``. Raises ``UserError`` for a dataset that is missing,
@@ -79,15 +79,16 @@ class Kind(ABC):
 
 
 @singledispatch
-def kind_of(recipe: Recipe) -> Kind:
+def kind_of(recipe: Recipe) -> RowKind:
     """Return the kind of row that a recipe trains on; the file of each kind registers it for its recipe."""
     raise TypeError(f"{type(recipe).__name__}: say what kind its rows are of")
 
 
-def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
-    """Find the source that a recipe's ``dataset`` names, and the path that `datasets` loads it by.
+def find(dataset: str, name: str, statistics: str) -> tuple[DatasetSource, str]:
+    """Find the data set that a recipe names; return it with the path or Hub id that `datasets` loads it by.
 
-    ``name`` is its folder in the builder's output, ``statistics`` a file in that folder. Raises ``UserError`` for a
+    ``dataset`` is a folder or NAMESPACE/NAME@REVISION. ``name`` is the set's folder in the builder's output,
+    ``statistics`` a file in that folder. Raises ``UserError`` for a
     dataset that is missing or not pinned.
     """
     folder = Path(dataset).expanduser()
@@ -96,7 +97,7 @@ def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
     if folder.is_dir():
         file = folder / statistics
         about = read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else {}
-        return Source(folder.resolve().name, None, about), str(folder)
+        return DatasetSource(folder.resolve().name, None, about), str(folder)
     repo, separator, revision = dataset.partition("@")
     if repo.count("/") != 1 or repo.startswith((".", "/", "~")):
         raise UserError(f"{dataset}: no such folder, and no NAMESPACE/NAME@REVISION of the Hub")
@@ -106,7 +107,10 @@ def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
 
 
 def load(dataset: str, place: str, revision: str | None, config: str, split: str) -> Any:
-    """Load a config's split as a `datasets.Dataset`; raise ``UserError`` if it has no rows."""
+    """Load one split of a config as a `datasets.Dataset`; raise ``UserError`` if it has no rows.
+
+    ``place`` is the path or Hub id that `find` returned, ``revision`` None for a folder.
+    """
     from datasets import load_dataset
     from datasets.utils.logging import disable_progress_bar
 
@@ -118,20 +122,20 @@ def load(dataset: str, place: str, revision: str | None, config: str, split: str
 
 
 def fingerprint(rows: Iterable[Row]) -> str:
-    """Return the SHA-256 (64 hex digits) of rows in their order, wherever they came from."""
+    """Return the SHA-256 (64 hex digits) of ids, prompts, completions and labels of rows, in their order."""
     keys = ("id", "prompt", "completion", "label")
     return identity([[row[key] for key in keys if key in row] for row in rows])
 
 
 def refuse(bad: Mapping[str, str], dataset: str, mend: str) -> None:
-    """Raise ``UserError`` with up to ten ids if there are bad rows."""
+    """Raise ``UserError`` if there are bad rows (reasons by id); it names up to ten ids and how to ``mend`` them."""
     if bad:
-        reasons = "; ".join(f"{id_}: {reason}" for id_, reason in sorted(bad.items())[:MOST_LISTED])
-        suffix = f"; and {len(bad) - MOST_LISTED} more" if len(bad) > MOST_LISTED else ""
+        reasons = "; ".join(f"{id_}: {reason}" for id_, reason in sorted(bad.items())[:MAX_IDS_LISTED])
+        suffix = f"; and {len(bad) - MAX_IDS_LISTED} more" if len(bad) > MAX_IDS_LISTED else ""
         raise UserError(f"{dataset}: {len(bad)} rows can't be trained on ({reasons}{suffix}); {mend}")
 
 
-def _on_hub(name: str, revision: str, statistics: str) -> Source:
+def _on_hub(name: str, revision: str, statistics: str) -> DatasetSource:
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -140,8 +144,8 @@ def _on_hub(name: str, revision: str, statistics: str) -> Source:
         try:
             file = hf_hub_download(name, statistics, repo_type="dataset", revision=commit)
         except EntryNotFoundError:
-            return Source(name, commit, {})
-    return Source(name, commit, read_file(dict[str, Any], Path(file), "the record", ANEW))
+            return DatasetSource(name, commit, {})
+    return DatasetSource(name, commit, read_file(dict[str, Any], Path(file), "the record", ANEW))
 
 
 def _from_folder(folder: Path, config: str, split: str) -> Any:

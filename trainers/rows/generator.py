@@ -2,7 +2,7 @@
 
 There are two tasks, rendered by the function that builds the loop's requests to a generator. ``next`` asks for the
 next step of an ideal trajectory, half of the time with the guidance on the step before. ``rewrite`` asks to rewrite a
-rejected step by its verdict. Either completion is the step of the ideal trajectory at that place.
+rejected step by its verdict. The completion of both is the ideal trajectory's step with that number.
 
 Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 
@@ -25,24 +25,24 @@ from safe_stepwise.steps import StepError, parse_step, successions
 from safe_stepwise.store.names import STEPS, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.taxonomy import CORRECT
 from trainers.config import GeneratorFilters, GeneratorRecipe
-from trainers.rows.base import BadRow, Kind, Row, Source, find, kind_of, load
+from trainers.rows.base import BadRow, DatasetSource, Row, RowKind, find, kind_of, load
 from trainers.rows.verifier import read_prompts
 
 
 @dataclass(frozen=True)
 class _QuestionSteps:
-    """A question with its passages and the ideal steps that the set has of it."""
+    """A question with its passages, and the ideal steps that the set has for it."""
 
     question: str
     passages: tuple[Passage, ...]
     next_steps: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """The right step after each sequence of accepted ones."""
+    """The right step after each sequence of accepted steps."""
     feedback: dict[tuple[str, ...], Feedback] = field(default_factory=dict)
-    """The verdict on the last step of each sequence of accepted ones."""
+    """The verdict on the last step of each sequence of accepted steps."""
 
 
 @dataclass(frozen=True)
-class GeneratorRows(Kind):
+class GeneratorRows(RowKind):
     """The generator's rows in a shuffled order, rendered by the functions that the loop calls."""
 
     prompt_set: PromptSet = PAPER
@@ -52,7 +52,7 @@ class GeneratorRows(Kind):
     def recorded_prompts(self) -> dict[str, str]:  # type: ignore[override]
         return {"role": "generator", **self.prompt_set.plain}
 
-    def rows(self, dataset: str, split: str, filters: GeneratorFilters) -> tuple[Source, list[Row]]:
+    def rows(self, dataset: str, split: str, filters: GeneratorFilters) -> tuple[DatasetSource, list[Row]]:
         source, steps = _steps(dataset, split)
         rows = {row["id"]: row for row, _ in self._render(steps, filters)}
         return source, sorted(rows.values(), key=lambda row: sha256(row["id"].encode()).digest())
@@ -88,12 +88,12 @@ class GeneratorRows(Kind):
 
 
 @kind_of.register
-def _(recipe: GeneratorRecipe) -> Kind:
+def _(recipe: GeneratorRecipe) -> RowKind:
     prompts = read_prompts(recipe.dataset)
     return GeneratorRows(PromptSet(recipe.prompts or prompts.name, recipe.verdict_order or prompts.verdict_order))
 
 
-def _steps(dataset: str, split: str) -> tuple[Source, list[Row]]:
+def _steps(dataset: str, split: str) -> tuple[DatasetSource, list[Row]]:
     """Load the set's steps, with their labels as text."""
     source, place = find(dataset, VERIFIER_STEPS, STEPS_RECORD)
     rows = load(dataset, place, source.revision, STEPS, split)
@@ -121,7 +121,7 @@ def _key(row: Row) -> tuple[str, ...]:
 
 
 def _feedback(row: Row, question: _QuestionSteps, prompt_set: PromptSet) -> Feedback:
-    """Read the set's verdict on a step, in the form of these prompts."""
+    """Return the set's verdict on a step, in the form that the prompts request."""
     verdict = Feedback(row["error_type"], row["diagnosis"], row["guidance"])
     if prompt_set.verdict_order != EVIDENCE_FIRST:
         return verdict
@@ -137,7 +137,7 @@ def _row(
     row: Row | None = None,
     verdict: Feedback | None = None,
 ) -> dict[str, Any]:
-    """Render a row as the loop would send it; ``row`` is the rejected step, ``verdict`` the verdict on it."""
+    """Render a training row as the loop would send it; ``row`` is a rejected step, ``verdict`` the verdict on it."""
     rejected = [(row["current_step"], verdict)] if row is not None and verdict is not None else []
     id_ = identity([question.question, [page.text for page in question.passages], *previous, step, *rejected])[:32]
     # Half of the rows have guidance, as a loop without a verifier gives none.

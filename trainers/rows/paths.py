@@ -1,4 +1,4 @@
-"""The training rows of a proposer of relation paths: from a dp-BENCHMARK-paths set.
+"""The training rows of a proposer of relation paths, from a dp-BENCHMARK-paths set.
 
 SFT learns ``prompt_completion``, weakly labelled paths; KTO learns ``kto``, right and wrong ones (Deliberation on
 Priors, section 3.1). ``splits`` chooses whether train and test may not share a question, or not even a question's
@@ -25,14 +25,14 @@ from safe_stepwise.methods.path_proposing import prompt_digest, read_path
 from safe_stepwise.store.names import BY_TEMPLATE, PATHS_RECORD, PATHS_SETS, PROMPT_COMPLETION
 from safe_stepwise.store.names import KTO as KTO_ROWS
 from trainers.config import PathFilters, PathRecipe
-from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, kind_of, load
+from trainers.rows.base import ANEW, BadRow, DatasetSource, Row, RowKind, find, kind_of, load
 
 
 @dataclass(frozen=True)
-class PathRows(Kind):
+class PathRows(RowKind):
     """The rows that a method (``sft`` or ``kto``) learns, split by ``question`` or by ``template``.
 
-    They are in the order of their ids' hashes, so that the first N are a random sample. A set itself has the order of
+    The hashes of the ids give the order, so that the first N rows are a random sample. The set itself has the order of
     its source, which may have one file per number of hops.
     """
 
@@ -48,7 +48,7 @@ class PathRows(Kind):
         config = KTO_ROWS if self.labelled else PROMPT_COMPLETION
         return config + (BY_TEMPLATE if self.splits == "template" else "")
 
-    def rows(self, dataset: str, split: str, filters: PathFilters) -> tuple[Source, list[Row]]:
+    def rows(self, dataset: str, split: str, filters: PathFilters) -> tuple[DatasetSource, list[Row]]:
         source, loaded = self._load(dataset, split)
         kind = loaded.features.get("kind")
         to_name = getattr(kind, "int2str", None)  # other features hold text
@@ -77,8 +77,8 @@ class PathRows(Kind):
     def prompt_digest(self) -> str:
         return prompt_digest()
 
-    def _load(self, dataset: str, split: str) -> tuple[Source, Any]:
-        """Load a split's rows, whatever the set's benchmark."""
+    def _load(self, dataset: str, split: str) -> tuple[DatasetSource, Any]:
+        """Load the rows of a split; the folder may hold the set of any benchmark."""
         folder = Path(dataset).expanduser()
         inner = sorted(folder.glob(f"{PATHS_SETS}/data")) if not (folder / "data").is_dir() else []
         if len(inner) > 1:
@@ -89,7 +89,7 @@ class PathRows(Kind):
 
 
 @kind_of.register
-def _(recipe: PathRecipe) -> Kind:
+def _(recipe: PathRecipe) -> RowKind:
     return PathRows(recipe.method, recipe.splits)
 
 

@@ -1,7 +1,7 @@
 """The training rows of a verifier: ``prompt_completion`` of a safe-verifier-steps set.
 
-For incomplete evidence they are those of ``missing_evidence_prompt_completion``: the same rows and rows that lack a
-passage, under the prompt that allows the twelfth label (SAFE v2, finding 5).
+For incomplete evidence they come from ``missing_evidence_prompt_completion``: the same rows, and rows that lack a
+passage, with the prompt that allows the twelfth label (SAFE v2, finding 5).
 
 Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 
@@ -9,7 +9,7 @@ Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. O
      "completion": [{"role": "assistant", "content": "{\"error_type\": \"Redundancy\", ...}"}]}
 
 An ablation filters by columns of the steps' configs (error type, origin), which have the same ids.
-A category that is also dropped from the prompt (SAFE v2, Table 4) is in none of its instructions.
+The instructions do not mention a category that is dropped from the prompt, too (SAFE v2, Table 4).
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, Verdict
 from safe_stepwise.store import names
 from safe_stepwise.taxonomy import CORRECT, Category, category
 from trainers.config import Filters, VerifierRecipe
-from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, kind_of, load
+from trainers.rows.base import ANEW, BadRow, DatasetSource, Row, RowKind, find, kind_of, load
 
 PLAIN_GUIDANCE = "Write this step again, without the error."
 """The guidance of a diagnosis-only verifier, as an error's guidance can't be empty."""
@@ -36,11 +36,12 @@ _LABEL_COLUMNS = ("error_type", "origin", *_OPTIONAL_COLUMNS)
 
 
 @dataclass(frozen=True)
-class VerifierRows(Kind):
-    """The rows with eleven labels, or with twelve; ``dropped`` is the category that the prompt leaves out."""
+class VerifierRows(RowKind):
+    """The rows of a verifier that knows eleven labels, or twelve (``incomplete_evidence``)."""
 
     incomplete_evidence: bool = False
     dropped: Category | None = None
+    """The category that the prompt leaves out."""
     prompt_set: PromptSet = PAPER
     """The prompts that the set's rows were rendered by."""
 
@@ -52,7 +53,7 @@ class VerifierRows(Kind):
     def recorded_prompts(self) -> Mapping[str, str]:  # type: ignore[override]
         return self.prompt_set.plain
 
-    def open(self, dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
+    def open(self, dataset: str, split: str, filters: Filters) -> tuple[DatasetSource, list[Row]]:
         source, rows = super().open(dataset, split, filters)
         order = self.prompt_set.verdict_order
         if filters.dropped_category is not None:
@@ -71,7 +72,7 @@ class VerifierRows(Kind):
             )
         return source, [with_feedback(row, filters.feedback, order) for row in rows]
 
-    def rows(self, dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
+    def rows(self, dataset: str, split: str, filters: Filters) -> tuple[DatasetSource, list[Row]]:
         source, place = find(dataset, *_DATASET)
         config = names.MISSING_PROMPT_COMPLETION if self.incomplete_evidence else names.PROMPT_COMPLETION
         if config not in source.about.get("files", (config,)):
@@ -101,7 +102,7 @@ class VerifierRows(Kind):
     def set_digest(self) -> str:
         return prompt_digest(self.incomplete_evidence, prompt_set=self.prompt_set)
 
-    def _labels(self, dataset: str, source: Source, place: str, split: str) -> Iterator[Row]:
+    def _labels(self, dataset: str, source: DatasetSource, place: str, split: str) -> Iterator[Row]:
         """Yield `_COLUMNS` of every row of a split, with labels as text."""
         files = source.about.get("files")  # only the first config is sure to have rows
         first, *optional = names.STEP_CONFIGS[self.incomplete_evidence]
@@ -119,9 +120,9 @@ VERIFIER = VerifierRows()
 
 
 def read_prompts(dataset: str, expected: PromptSet | None = None) -> PromptSet:
-    """Read which prompts a set's rows were rendered by.
+    """Return the prompts that a set's rows were rendered by.
 
-    Raises ``UserError`` as `find` does, and where they differ from the ``expected`` ones.
+    Raises ``UserError`` as `find` does, and if they differ from the ``expected`` ones.
     """
     source, _ = find(dataset, *_DATASET)
     recorded = source.about.get("prompts") or {}
@@ -139,7 +140,7 @@ def read_prompts(dataset: str, expected: PromptSet | None = None) -> PromptSet:
 
 
 @kind_of.register
-def _(recipe: VerifierRecipe) -> Kind:
+def _(recipe: VerifierRecipe) -> RowKind:
     requested = (recipe.prompts, recipe.verdict_order)
     prompts = read_prompts(recipe.dataset, PromptSet.from_choices(*requested) if any(requested) else None)
     return VerifierRows(recipe.incomplete_evidence, recipe.filters.dropped_category, prompts)
@@ -157,9 +158,9 @@ def _instructions_of(row: Row) -> str:
 
 
 def with_feedback(row: Row, fields: str, order: VerdictOrder = LABEL_FIRST) -> Row:
-    """Return the row with one field of its verdict blanked, in the wire format that the loop reads.
+    """Blank a field of the verdict in a row's completion, and return the row.
 
-    ``fields`` names what stays: full, diagnosis or guidance.
+    ``fields`` names what remains: full, diagnosis or guidance. The completion has the form that SAFE's loop reads.
     """
     if fields == "full":
         return row

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders.synthetic import to_row
 from builders.verified import lookup
-from builders.verified.lookup import annotated, labelled
+from builders.verified.lookup import add_annotations, labelled
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage, Question
 from safe_stepwise.store.codec import passage_of
@@ -47,7 +47,7 @@ def test_a_value_that_a_passage_was_given_is_the_annotations_too(verified: Path,
     numbers = [n for n, p in enumerate(question.passages) if p.is_gold and value in p.text]
     page = question.passages[numbers[0]]
     text = tuple(sentence.replace(value, "Another One") for sentence in page.sentences)
-    (found,) = annotated([shown(question, numbers[0], replace(page, sentences=text))], verified)
+    (found,) = add_annotations([shown(question, numbers[0], replace(page, sentences=text))], verified)
     assert found.evidence[-1].tail == "Another One"
     assert found.passages[numbers[0]].is_gold
     assert found.evidence[0] == question.evidence[0]
@@ -64,18 +64,18 @@ def test_a_passage_whose_last_sentence_is_empty_is_the_same_in_a_row(tmp_path: P
     )
     told = tuple(passage_of({"title": p.title, "text": p.text}) for p in pages)
     asked = replace(question, passages=told, evidence=(), answer="")
-    (found,) = annotated([asked], tmp_path / "out")
+    (found,) = add_annotations([asked], tmp_path / "out")
     assert found.passages == pages
     assert found.answer == question.answer
     value = question.evidence[-1].tail
     number = next(n for n, p in enumerate(pages) if p.is_gold and value in p.text)
     changed = Passage(pages[number].title, (pages[number].text.replace(value, "Another One"),))
-    (other,) = annotated([shown(asked, number, changed)], tmp_path / "out")
+    (other,) = add_annotations([shown(asked, number, changed)], tmp_path / "out")
     assert other.evidence[-1].tail == "Another One"
 
 
 def test_a_passage_of_another_question_stands_where_it_is_shown(verified: Path, question: Question) -> None:
-    (found,) = annotated([shown(question, 0, Passage("Of another", ("It is so.",)))], verified)
+    (found,) = add_annotations([shown(question, 0, Passage("Of another", ("It is so.",)))], verified)
     assert found.passages[0].title == "Of another"
     assert found.passages[1:] == question.passages[1:]
     assert found.evidence == question.evidence
@@ -86,7 +86,7 @@ def test_another_folders_question_is_refused(verified: Path, question: Question)
     twice = replace(question, passages=(other, other, *question.passages[2:]))
     for asked in (twice, replace(question, question="Who else?")):
         with pytest.raises(UserError, match="has other text or passages than the steps"):
-            annotated([asked], verified)
+            add_annotations([asked], verified)
 
 
 @given(before=WORDS, other=st.sampled_from(["Kel", "New Vel", "Orus", "O"]))

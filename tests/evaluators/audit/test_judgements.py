@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.audit.score import FORM, SOUND, STRATUM_FIELDS, Judgement, parse, questions_for, read
+from evaluators.audit.score import FORM, SOUND, STRATUM_FIELDS, Judgement, parse_judgement, questions_for, read
 from safe_stepwise.errors import UserError
 from tests.evaluators.audit.made import SOUND as SOUND_ROW
 from tests.evaluators.audit.made import exported, said
@@ -39,7 +39,7 @@ def lines(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(lines())
 def test_every_line_of_the_page_is_read_as_it_was_written(line: dict[str, Any]) -> None:
-    found = parse(json.dumps(line))
+    found = parse_judgement(json.dumps(line))
     given = {asked.name: line[asked.name] for asked in FORM[found.of] if line[asked.name]}
     assert found.answers == given
     assert [*found.stratum] == line["stratum"]
@@ -53,7 +53,7 @@ def test_a_damaged_line_is_read_or_refused(line: dict[str, Any], data: st.DataOb
     for name in data.draw(st.lists(st.sampled_from(sorted(line)) | TEXT, max_size=3)):
         damaged[name] = data.draw(JSON)
     try:
-        found = parse(json.dumps(damaged))
+        found = parse_judgement(json.dumps(damaged))
     except ValueError:
         return
     assert isinstance(found, Judgement)
@@ -64,7 +64,7 @@ def test_a_damaged_line_is_read_or_refused(line: dict[str, Any], data: st.DataOb
 @given(st.binary(max_size=60) | TEXT)
 def test_what_is_no_line_raises_a_value_error_alone(line: str | bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        parse(line)
+        parse_judgement(line)
 
 
 @pytest.mark.parametrize(

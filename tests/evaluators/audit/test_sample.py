@@ -11,7 +11,7 @@ import pytest
 
 from evaluators.audit.report import check_rows
 from evaluators.audit.rows import balanced, draw, rows, strata
-from evaluators.audit.score import parse, score
+from evaluators.audit.score import parse_judgement, score
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import AUDITED
 from scripts import build_verified, build_verifier_steps
@@ -149,5 +149,5 @@ def test_what_is_said_of_a_sample_can_be_scored(built: Path) -> None:
     lines = [
         said(row.key[1], of="steps", benchmark=row.key[0], stratum=[*row.stratum], label="right") for row in made.rows
     ]
-    found = score([parse(json.dumps(line)) for line in lines])
+    found = score([parse_judgement(json.dumps(line)) for line in lines])
     assert (found.rows, len(found.strata)) == (6, 6)

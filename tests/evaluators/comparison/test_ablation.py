@@ -99,7 +99,7 @@ def test_generators_are_columns_of_averages_with_their_total() -> None:
     assert table[0] == ("method", "a", "b", "Total average")
     assert table[3] == ["SAFE, + noise", *["50.0 (-25.0)"] * 3]
     total = found.comparison.totals[2].system
-    assert found.comparison.against(total)["accuracy"] == found.comparison.totals[1].system
+    assert found.comparison.references_of(total)["accuracy"] == found.comparison.totals[1].system
 
 
 def test_the_files_say_the_same(tmp_path: Path) -> None:

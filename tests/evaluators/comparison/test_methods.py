@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evaluators.comparison.methods import Cost, costs
+from evaluators.comparison.methods import Cost, measure_costs
 from evaluators.comparison.report import Report, report
 from evaluators.comparison.systems import System, pairs
 from evaluators.outcomes import Outcome
@@ -202,16 +202,16 @@ def test_how_many_samples_a_machine_costs() -> None:
         priced(once, first),
         priced(machine, *[Usage(300, 100, 50)] * len(machine.trajectory.attempts)),
     ]
-    voting, single, stepwise = costs(found)
+    voting, single, stepwise = measure_costs(found)
     assert (voting.total, voting.first, voting.further) == (600 + 2 * 120, 600, 120)
     assert (single.total, single.further) == (600, 100)
     assert stepwise.total == 250 * 5
     assert (voting.samples, single.samples, stepwise.samples) == (3, 1, 0)
     # 600 + 5 · 120 = 1,200 ≤ 1,250; of the one that drew once 600 + 6 · 100.
-    assert voting.as_many_as(1250) == 6
-    assert single.as_many_as(1250) == 7
-    assert (single.as_many_as(600), single.as_many_as(599)) == (1, 0)
-    assert Cost(voting.system, 0, 0, 0).as_many_as(9) == 1
+    assert voting.samples_within(1250) == 6
+    assert single.samples_within(1250) == 7
+    assert (single.samples_within(600), single.samples_within(599)) == (1, 0)
+    assert Cost(voting.system, 0, 0, 0).samples_within(9) == 1
     header, *rows = part(report(found), "Comparison at equal cost")
     assert header[-1] == "p, unadjusted"
     # The single reply has no row of its own beside a vote that tells what samples cost.
@@ -232,10 +232,10 @@ def test_questions_that_failed_make_nothing_cheaper() -> None:
         machine = outcome_of("sg_fsm1", Script(), asked)
         machine = priced(machine, *[Usage(300, 100, 50)] * len(machine.trajectory.attempts))
         found += [broken(vote), broken(machine)] if n == 3 else [vote, machine]
-    voting, stepwise = costs(found)
+    voting, stepwise = measure_costs(found)
     assert (voting.total, voting.first, voting.further, stepwise.total) == (840, 600, 120, 1250)
     assert part(report(found), "Comparison at equal cost")[1][6] == "6"
-    assert costs(found[6:]) == []
+    assert measure_costs(found[6:]) == []
 
 
 def broken(found: Outcome) -> Outcome:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.faithfulness.lines import systems
+from evaluators.faithfulness.judged_outcomes import summarize_systems
 from evaluators.faithfulness.responses import LONGEST, abstains, response_of, sentences
 from tests.makers.chains import BESIDE, FIRST, SECOND, measure, told
 from tests.makers.prompting import outcome_of, question
@@ -93,7 +93,7 @@ def test_a_vote_is_told_as_the_majority_and_as_the_best() -> None:
         assert best.verdicts[rule].path == "faithful"
         assert (majority.samples[rule], best.samples[rule]) == (2, 1)
     assert not best.steps
-    names = [one["name"] for one in systems([majority, best], ("house",))]
+    names = [one["name"] for one in summarize_systems([majority, best], ("house",))]
     assert [name.partition("(")[2] for name in names] == ["majority)", "best of n)"]
 
 

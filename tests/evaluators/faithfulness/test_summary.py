@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.comparison.significance import mcnemar
-from evaluators.faithfulness.lines import COLUMNS, RULES, Line, compare_pairs, gap, places, row_of, spurious, systems
+from evaluators.faithfulness.judged_outcomes import (
+    COLUMNS,
+    RULES,
+    JudgedOutcome,
+    compare_pairs,
+    index_systems,
+    measure_gap,
+    measure_spurious,
+    row_of,
+    summarize_systems,
+)
 from evaluators.faithfulness.measuring import Options
 from safe_stepwise.records import canonical_json
 from tests.makers.chains import BESIDE, FIRST, SECOND, Asked, measure, six, told
@@ -23,7 +33,7 @@ def counts(**known: int) -> dict[str, int]:
 
 
 def summed(asked: list[Asked]) -> list[dict[str, Any]]:
-    return systems(measure(asked), RULES)
+    return summarize_systems(measure(asked), RULES)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -80,13 +90,13 @@ def test_without_evidence_a_chain_is_unjudgeable() -> None:
 @given(st.lists(st.integers(0, 30), min_size=3, max_size=3), st.integers(0, 30))
 def test_bounds_hold_the_share_and_the_gap(right: list[int], wrong: int) -> None:
     known = dict(zip(("faithful", "unfaithful", "unjudgeable"), right, strict=True))
-    share = spurious(known)
+    share = measure_spurious(known)
     if share["value"] is not None:
         assert share["least"] - 1e-4 <= share["value"] <= share["most"] + 1e-4
         assert share["low"] <= share["value"] <= share["high"]
     else:
         assert known["faithful"] + known["unfaithful"] == 0
-    found = gap(known, sum(right) + wrong)
+    found = measure_gap(known, sum(right) + wrong)
     if found["high"] is not None:
         assert found["low"] <= found["high"]
         assert found["answer"] - found["reasoning"] == pytest.approx(found["high"], abs=1e-5)
@@ -121,7 +131,7 @@ def test_pairs_are_tested_by_mcnemar(rule: str) -> None:
     lines = measure(two(9, 5))
     found = [one for one in compare_pairs(lines, RULES) if one["rule"] == rule]
     assert [one["what"] for one in found if one["answer"] == "exact_match"] == ["spurious", "unearned"]
-    names = [one["method"] for one in systems(lines, RULES)]
+    names = [one["method"] for one in summarize_systems(lines, RULES)]
     for one in found:
         assert [names[one["first"]], names[one["second"]]] == ["safe", "no_verification"]
         assert (one["first_only"], one["second_only"], one["pairs"]) == (0, 9, 14)
@@ -153,10 +163,10 @@ def test_unearned_pairs_what_both_answered_rightly() -> None:
 # ----------------------------------------------------------------------------------------- order
 
 
-def written(lines: list[Line]) -> str:
-    at = places(lines)
+def written(lines: list[JudgedOutcome]) -> str:
+    at = index_systems(lines)
     rows = [row_of(line, at[line.system, line.vote]) for line in lines]
-    return canonical_json([systems(lines, RULES), compare_pairs(lines, RULES), rows])
+    return canonical_json([summarize_systems(lines, RULES), compare_pairs(lines, RULES), rows])
 
 
 @pytest.mark.parametrize("seed", range(3))

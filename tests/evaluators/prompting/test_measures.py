@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evaluators.prompting.answers import Support, sub_answers
-from evaluators.prompting.measures import FAILURES, measures, summary
+from evaluators.prompting.measures import FAILURES, measure_trajectory, summarize
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.methods.prompting import Prompting
 from tests.makers.prompting import outcome_of, question
@@ -55,7 +55,7 @@ def test_form_is_counted_by_what_was_asked_for_not_by_reply() -> None:
     assert one.measures["format"] == {"first": 1, "revised": 1, "salvaged": 0, "never": 1}
     assert one.trajectory.stop_reason == "withdrawn"
     assert one.measures["failure"] == "format"
-    whole = summary([one, outcome_of("sg_fsm1", Script())])
+    whole = summarize([one, outcome_of("sg_fsm1", Script())])
     assert whole
     assert whole["format"]["replies"] == 3 + 5
     assert whole["format"]["shares"]["first"] == (1 + 5) / 8
@@ -72,8 +72,8 @@ def test_a_vote_salvages_all_samples() -> None:
 
 def test_other_methods_have_none() -> None:
     one = outcome_of("direct", Script(direct=[json.dumps(RIGHT)]))
-    assert measures(question(), one.trajectory, object(), "musique") == {}
-    assert summary([]) is None
+    assert measure_trajectory(question(), one.trajectory, object(), "musique") == {}
+    assert summarize([]) is None
 
 
 # ------------------------------------------------------------------------ facts, triples, joint
@@ -156,7 +156,7 @@ def test_sub_answers_count_against_the_benchmarks_own(benchmark: str) -> None:
     assert half.measures["sub_answers"] == {
         "gold": 2, "found": 2, "right": 1, "gold_passages": 2, "located": 1,
     }  # fmt: skip
-    found = summary([outcome_of("sg_fsm1", Script(), asked), half])
+    found = summarize([outcome_of("sg_fsm1", Script(), asked), half])
     assert found
     assert found["sub_answers"]["recall"] == 3 / 4
 
@@ -198,7 +198,7 @@ def test_derivations_count_as_far_as_finds_speak_of_them() -> None:
     half = outcome_of("sg_fsm1", Script(decompose=[SIMPLE], search=[find()]), asked)
 
     def covered(trajectory: Any) -> Any:
-        found = measures(asked, trajectory, Prompting(), "hotpotqa", [both])
+        found = measure_trajectory(asked, trajectory, Prompting(), "hotpotqa", [both])
         return found.get("derivations")
 
     whole = outcome_of("sg_fsm1", Script(), asked)
@@ -234,7 +234,7 @@ def test_the_kinds_of_failure(script: dict[str, Any], kind: str | None) -> None:
     for benchmark in ("2wikimultihopqa", "musique", "hotpotqa"):
         one = outcome_of("sg_fsm1", Script(**script), question(benchmark))
         assert one.measures.get("failure") == kind, benchmark
-        whole = summary([one])
+        whole = summarize([one])
         assert whole
         counted = {name: whole["failures"][name]["questions"] for name in FAILURES}
         assert counted == {name: int(name == kind) for name in FAILURES}
@@ -254,7 +254,7 @@ def test_a_request_that_failed_is_no_kind_of_failure_and_all_shares_add_up() -> 
     assert "failure" not in one.measures
     endless = Script(decompose=[compound()], terminate=[go_on()])
     guessed = Script(search=[find(), find(3, "Oru")])
-    found = summary([one, *(outcome_of("sg_fsm1", s) for s in (endless, guessed, Script()))])
+    found = summarize([one, *(outcome_of("sg_fsm1", s) for s in (endless, guessed, Script()))])
     assert found
     shares = {name: part["rate"] for name, part in found["failures"].items() if part["rate"]}
     assert shares == {"failed": 0.25, "unanswered": 0.25, "hallucination": 0.25}

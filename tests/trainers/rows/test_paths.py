@@ -13,7 +13,7 @@ from safe_stepwise.methods.path_proposing import completion_of
 from tests.trainers.paths_sets import NAME, write_set
 from trainers.config import PathFilters, PathRecipe
 from trainers.data import train_rows
-from trainers.rows.base import BadRow, Kind, fingerprint, kind_of
+from trainers.rows.base import BadRow, RowKind, fingerprint, kind_of
 from trainers.rows.paths import PathRows
 
 SFT, KTO = PathRows("sft", "question"), PathRows("kto", "question")
@@ -49,7 +49,7 @@ def test_an_ablation_leaves_the_good_and_a_kind_of_bad(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [SFT, KTO])
-def test_some_rows_are_a_draw(folder: Path, kind: Kind) -> None:
+def test_some_rows_are_a_draw(folder: Path, kind: RowKind) -> None:
     """Not the first of the set: a source may have a file a number of hops."""
     _, every = kind.open(str(folder), "train", PathFilters())
     asked = [int(row["question_id"][1:]) for row in every]

@@ -1,0 +1,358 @@
+"""Summarize judged outcomes: the answer of one system to one question, with the verdicts on its chain of steps.
+
+A chain is *faithful* if the evidence supports each of its steps. A right answer by an unfaithful chain is *spurious*.
+Our rule (``house``) and that of arXiv 2402.11199 (``paper``) judge chains. This module renders the rows of
+``faithfulness.jsonl``, lists the unfaithful steps that a verifier accepted, and computes the numbers of
+``faithfulness.json`` for each system and for pairs of systems; evaluators/README.md defines them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import product
+from typing import Any, Literal, get_args
+
+from evaluators.comparison.significance import holm, mcnemar, round_p, wilson
+from evaluators.comparison.systems import System, in_order, names, pairs
+from evaluators.faithfulness.responses import ResponseKind, Vote
+from evaluators.outcomes import Outcome, grouped, numbered
+from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, Rule, Verdict, verdict_row
+from safe_stepwise.methods.loop import read_reply, tries_at_steps
+from safe_stepwise.records import Question, Step, Trajectory, as_object
+from safe_stepwise.steps import StepError
+from safe_stepwise.store.codec import passages_digest
+from safe_stepwise.store.names import marked
+from safe_stepwise.taxonomy import CORRECT
+
+RULES: tuple[Rule, ...] = ("house", "paper")
+Verdicts = Mapping[Rule, ChainVerdict]
+Pair = tuple[Outcome, Question]
+"""An outcome with its question, annotations included."""
+AnswerBy = Literal["exact_match", "judge", "rule"]
+ANSWERS: tuple[AnswerBy, ...] = get_args(AnswerBy)
+COLUMNS = (*get_args(Verdict), *(kind for kind in get_args(ResponseKind) if kind != "chain"))
+"""Results of a question under a rule: a verdict on its chain, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedOutcome:
+    """One outcome, as one `Vote` counts it, with each rule's verdict on its chain."""
+
+    outcome: Outcome
+    question: Question
+    system: System
+    vote: Vote
+    response: ResponseKind
+    steps: tuple[tuple[int, str], ...] = ()
+    """Number and text of each step of the chain; empty for the best of n, whose chain may differ by rule."""
+    verdicts: Verdicts = field(default_factory=dict)
+    """By rule; empty if there is no chain, or no evidence to judge it by."""
+    samples: Mapping[Rule, int] = field(default_factory=dict)
+    """The number of the attempt that each verdict judges, from 1; empty without a vote."""
+
+    @property
+    def benchmark(self) -> str:
+        return self.outcome.benchmark
+
+    @property
+    def is_exact(self) -> bool:
+        return self.outcome.exact_match == 1
+
+
+def column_of(judged: JudgedOutcome, rule: Rule) -> str:
+    """Return the result of a question, one of `COLUMNS`; a chain without evidence is unjudgeable."""
+    if judged.response != "chain":
+        return judged.response
+    verdict = judged.verdicts.get(rule)
+    return verdict.path if verdict else "unjudgeable"
+
+
+def is_right(judged: JudgedOutcome, rule: Rule, measure: AnswerBy) -> bool | None:
+    """Return whether an answer is right by a measure; None if the judge gave no verdict."""
+    if measure == "exact_match":
+        return judged.is_exact
+    if measure == "judge":
+        return {"correct": True, "incorrect": False}.get(judged.outcome.verdict or "")
+    verdict = judged.verdicts.get(rule)
+    # A rule needs a chain to compare an answer; without one, exact match decides.
+    return verdict.is_right if verdict else judged.is_exact
+
+
+def is_grounded(question: Question) -> bool:
+    """Return whether a question has evidence to judge chains by."""
+    return bool(question.evidence or question.decomposition)
+
+
+def index_systems(outcomes: Sequence[JudgedOutcome]) -> dict[tuple[System, Vote], int]:
+    """Return the index of each system and vote in the list of `summarize_systems`, from 0."""
+    keys = dict.fromkeys((judged.system, judged.vote) for judged in outcomes)
+    return {key: index for index, key in enumerate(keys)}
+
+
+def row_of(judged: JudgedOutcome, system_index: int) -> dict[str, Any]:
+    """Return a row of ``faithfulness.jsonl``; `index_systems` returns the system's index."""
+    return {
+        "system": system_index,
+        "benchmark": judged.benchmark,
+        "question_id": judged.outcome.question_id,
+        "answer": judged.outcome.trajectory.answer,
+        "exact_match": judged.is_exact,
+        "judge": judged.outcome.verdict,
+        "response": judged.response,
+        "steps": [{"number": number, "text": text} for number, text in judged.steps],
+        "rules": {
+            rule: verdict_row(verdict) | ({"sample": judged.samples[rule]} if rule in judged.samples else {})
+            for rule, verdict in judged.verdicts.items()
+        },
+    }
+
+
+def accepted_unfaithful(outcomes: Sequence[JudgedOutcome]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each unfaithful step that a verifier accepted, in the order of the outcomes.
+
+    ``scripts.refine_verifier_steps --accepted`` mines these rows of ``accepted_unfaithful.jsonl``. Steps cite
+    passages by number, and ``passages_sha256`` is the digest of the passages' titles and texts::
+
+        {"benchmark": "musique", "question_id": "q1", "rule": "house", "fault": "factual",
+         "number": 2, "kind": "Attribution", "text": "According to Passage 3, ...",
+         "previous": [{"number": 1, "text": "...", "kind": "Attribution"}], "passages_sha256": "...",
+         "method": "safe", "players": {"generator": "g", "verifier": "v"}, "simulated": true}
+
+    Faults follow our own rule if it was applied, otherwise the paper's. Only SAFE's loop gives each step a verdict of
+    its own, so only its steps are listed.
+    """
+    for judged in outcomes:
+        rule = next((rule for rule in RULES if rule in judged.verdicts), None)
+        if rule is None or judged.response != "chain":
+            continue
+        accepted_by_number = {step.number: step for step in accepted_steps(judged.outcome.trajectory)}
+        for (number, _), verdict in zip(judged.steps, judged.verdicts[rule].steps, strict=False):
+            if verdict.fault and verdict.fault != "unread" and number in accepted_by_number:
+                yield _row(judged, accepted_by_number[number], rule, verdict.fault)
+
+
+def accepted_steps(trajectory: Trajectory) -> Iterator[Step]:
+    """Yield the steps that a verifier called Correct."""
+    steps = {step.number: step for step in trajectory.steps}
+    for attempt in tries_at_steps(trajectory):
+        feedback = attempt.feedback
+        if not attempt.accepted or feedback is None or feedback.error_type != CORRECT:
+            continue
+        try:
+            step = read_reply(attempt.text, attempt.number)
+        except StepError:
+            continue
+        if steps.get(step.number) == step:
+            yield step
+
+
+def _row(judged: JudgedOutcome, step: Step, rule: str, fault: str) -> dict[str, Any]:
+    previous = [s for s in judged.outcome.trajectory.steps if s.number < step.number]
+    return {
+        "benchmark": judged.benchmark,
+        "question_id": judged.outcome.question_id,
+        "rule": rule,
+        "fault": fault,
+        **as_object(step),
+        "previous": [as_object(previous_step) for previous_step in previous],
+        "passages_sha256": passages_digest(judged.question.passages),
+        "method": judged.outcome.method,
+        "players": dict(judged.outcome.players),
+        "simulated": judged.outcome.simulated,
+    }
+
+
+VOTE_TITLES = {"only": "", "majority": " (majority)", "best_of_n": " (best of n)"}
+_DIGITS = 6
+
+
+def summarize_systems(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> list[dict[str, Any]]:
+    """Return the numbers of each system and vote by rule, in the order of the outcomes."""
+    groups = grouped(outcomes, lambda judged: (judged.system, judged.vote))
+    system_titles = names(list(dict.fromkeys(system for system, _ in groups)))
+    records = []
+    for (system, vote), group in groups.items():
+        by_benchmark = grouped(group, lambda judged: judged.benchmark)
+        simulated = any(judged.outcome.simulated for judged in group)
+        records.append(
+            {
+                "name": marked(f"{system_titles[system]}{VOTE_TITLES[vote]}", simulated),
+                **system.as_json(),
+                "simulated": simulated,
+                "taken": vote,
+                "benchmarks": {name: summarize(members, rules) for name, members in by_benchmark.items()},
+                "all": summarize(group, rules),
+            }
+        )
+    return records
+
+
+def summarize(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> dict[str, Any]:
+    """Count the responses in outcomes of one system, and sum up their verdicts by rule."""
+    responses = Counter(judged.response for judged in outcomes)
+    has_judge = any(judged.outcome.verdict is not None for judged in outcomes)
+    measures = [measure for measure in ANSWERS if measure != "judge" or has_judge]
+    return {
+        "questions": len(outcomes),
+        "chains": responses["chain"],
+        **{kind: responses[kind] for kind in get_args(ResponseKind) if kind != "chain"},
+        "rules": {
+            rule: {
+                "answers": {measure: _table(outcomes, rule, measure) for measure in measures},
+                "edits": _edits(outcomes, rule),
+                "breaks": _breaks(outcomes, rule),
+            }
+            for rule in rules
+        },
+    }
+
+
+def _table(outcomes: Sequence[JudgedOutcome], rule: Rule, measure: AnswerBy) -> dict[str, Any]:
+    cells = [(is_right(judged, rule, measure), column_of(judged, rule)) for judged in outcomes]
+    counts = Counter(cells)
+    right, wrong = ({column: counts[is_correct, column] for column in COLUMNS} for is_correct in (True, False))
+    unscored = sum(is_correct is None for is_correct, _ in cells)
+    return {
+        "right": right,
+        "wrong": wrong,
+        "unscored": unscored,
+        "spurious": measure_spurious(right),
+        "gap": measure_gap(right, len(cells) - unscored),
+    }
+
+
+def measure_spurious(right: Mapping[str, int]) -> dict[str, Any]:
+    """Compute the share of unfaithful chains among right answers; ``right`` counts right answers by verdict.
+
+    ``value`` leaves unjudgeable chains out; ``low`` and ``high`` bound its 95% interval. The share would be ``least``
+    if all unjudgeable chains were faithful, ``most`` if all were unfaithful. Shares of nothing are None.
+
+    >>> share = measure_spurious({"faithful": 8, "unfaithful": 2, "unjudgeable": 10})
+    >>> share["value"], share["low"], share["high"], share["least"], share["most"]
+    (0.2, 0.0567, 0.5098, 0.1, 0.6)
+    """
+    faithful, unfaithful, unjudgeable = (right[name] for name in get_args(Verdict))
+    decided, chains = faithful + unfaithful, faithful + unfaithful + unjudgeable
+    share = asdict(wilson(unfaithful, decided)) if decided else dict.fromkeys(("value", "low", "high"))
+    return {
+        "of": decided,
+        **share,
+        "least": round(unfaithful / chains, _DIGITS) if chains else None,
+        "most": round((unfaithful + unjudgeable) / chains, _DIGITS) if chains else None,
+    }
+
+
+def measure_gap(right: Mapping[str, int], questions: int) -> dict[str, float | None]:
+    """Compute the gap of arXiv 2402.11199: the share of right answers minus that of right answers by faithful chains.
+
+    ``right`` counts right answers by result. All numbers are shares of ``questions`` (None if it is 0). The gap lies
+    between ``low``, which counts only unfaithful chains, and ``high``, which also counts chains that can't be judged
+    and answers without a chain.
+
+    >>> measure_gap({"faithful": 6, "unfaithful": 1, "unjudgeable": 1}, 10)
+    {'answer': 0.8, 'reasoning': 0.6, 'low': 0.1, 'high': 0.2}
+    """
+    if not questions:
+        return dict.fromkeys(("answer", "reasoning", "low", "high"))
+    answer, reasoning = sum(right.values()), right["faithful"]
+    shares = {"answer": answer, "reasoning": reasoning, "low": right["unfaithful"], "high": answer - reasoning}
+    return {name: round(count / questions, _DIGITS) for name, count in shares.items()}
+
+
+def _edits(outcomes: Sequence[JudgedOutcome], rule: Rule) -> dict[str, Any] | None:
+    verdicts = [judged.verdicts[rule] for judged in outcomes if rule in judged.verdicts]
+    edited = [(v.edits, v.distance) for v in verdicts if v.edits is not None and v.distance is not None]
+    if not edited:
+        return None
+    edits, distance = (sum(column) / len(edited) for column in zip(*edited, strict=True))
+    return {"chains": len(edited), "count": round(edits, _DIGITS), "normalised": round(100 * distance, _DIGITS)}
+
+
+def _breaks(outcomes: Sequence[JudgedOutcome], rule: Rule) -> list[dict[str, Any]]:
+    chains: Counter[tuple[int | None, str]] = Counter()
+    right: Counter[tuple[int | None, str]] = Counter()
+    for judged in outcomes:
+        verdict = judged.verdicts.get(rule)
+        if judged.response == "chain" and verdict and verdict.path == "unfaithful":
+            chains[verdict.first, verdict.fault] += 1
+            right[verdict.first, verdict.fault] += judged.is_exact
+    order = sorted(chains, key=lambda key: (key[0] is None, key[0] or 0, key[1]))
+    return [{"position": key[0], "fault": key[1], "chains": chains[key], "right": right[key]} for key in order]
+
+
+QuestionKey = tuple[tuple[str, str], int]
+"""Benchmark and id of a question, and its number among those that share them, from 0."""
+
+
+def compare_pairs(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> list[dict[str, Any]]:
+    """Test whether one system reasons more spuriously than another, on the questions that both have.
+
+    Test all pairs of `evaluators.comparison.systems.pairs` for each combination of rule, measure, answer and
+    benchmark; a vote is represented by its majority. Holm's correction covers the pairs of one combination. The
+    measures are *spurious* (a right answer by an unfaithful chain), *unfaithful* (any unfaithful chain) and
+    *unearned* (an unfaithful chain among the questions that both answered rightly, as a system with more right answers
+    has more that can be spurious). McNemar's exact test counts the questions on which only one system is so.
+
+    A question that is undecided in either system is counted and left out: its chain is unjudgeable, or its answer,
+    right or wrong, has no chain. Keeping only the wrong ones of these would bias the test. An abstention is
+    not spurious.
+    """
+    compared = [judged for judged in outcomes if judged.vote != "best_of_n"]
+    by_system = {
+        system: dict(numbered(group, lambda judged: (judged.benchmark, judged.outcome.question_id)))
+        for system, group in grouped(compared, lambda judged: judged.system).items()
+    }
+    indices = {system: n for (system, vote), n in index_systems(outcomes).items() if vote != "best_of_n"}
+    system_pairs = pairs(in_order(by_system))
+    benchmarks = sorted({judged.benchmark for judged in compared})
+    scopes = [None, *(benchmarks if len(benchmarks) > 1 else [])]
+    rows: list[dict[str, Any]] = []
+    has_judge = any(judged.outcome.verdict is not None for judged in compared)
+    answers: tuple[AnswerBy, ...] = ("exact_match", "judge") if has_judge else ("exact_match",)
+    tests = [*((name, answer) for answer in answers for name in ("spurious", "unearned")), ("unfaithful", None)]
+    for rule, (measure, answer), benchmark in product(rules, tests, scopes):
+        key = {"rule": rule, "what": measure, "answer": answer, "benchmark": benchmark}
+        flag = partial(_flag, rule=rule, measure=measure, answer=answer)
+        family = [
+            {"first": indices[candidate], "second": indices[baseline], **key, **test}
+            for candidate, baseline in system_pairs
+            if (test := _test_pair(by_system[candidate], by_system[baseline], flag, benchmark))
+        ]
+        adjusted = holm([row["p"] for row in family])
+        for row, p in zip(family, adjusted, strict=True):
+            rows.append({**row, "p": round_p(row["p"]), "p_holm": round_p(p)})
+    return rows
+
+
+def _flag(judged: JudgedOutcome, rule: Rule, measure: str, answer: AnswerBy | None) -> bool | None:
+    """Return whether a test counts an outcome; None if that is undecided."""
+    column, right = column_of(judged, rule), is_right(judged, rule, answer) if answer else True
+    if measure == "spurious":
+        is_undecided = right is None or column in ("unjudgeable", "unstructured")
+        return None if is_undecided else right and column == "unfaithful"
+    return {"faithful": False, "unfaithful": True}.get(column) if right else None
+
+
+def _test_pair(
+    candidate: Mapping[QuestionKey, JudgedOutcome],
+    baseline: Mapping[QuestionKey, JudgedOutcome],
+    flag: Callable[[JudgedOutcome], bool | None],
+    benchmark: str | None,
+) -> dict[str, Any]:
+    """Test one pair of systems; return {} if no question is decided in both."""
+    shared = [key for key in candidate if key in baseline and benchmark in (None, key[0][0])]
+    flags = [(flag(candidate[key]), flag(baseline[key])) for key in shared]
+    decided = [(a, b) for a, b in flags if a is not None and b is not None]
+    if not decided:
+        return {}
+    candidate_only = sum(a and not b for a, b in decided)
+    baseline_only = sum(b and not a for a, b in decided)
+    return {
+        "pairs": len(decided),
+        "left_out": len(shared) - len(decided),
+        "first_only": candidate_only,
+        "second_only": baseline_only,
+        "difference": round((candidate_only - baseline_only) / len(decided), 6),
+        "p": mcnemar(candidate_only, baseline_only),
+    }
