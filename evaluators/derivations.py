@@ -34,11 +34,11 @@ class Coverage:
         return self.triples == 1.0
 
 
-def coverage(texts: Mapping[str, str], derivations: Sequence[Derivation]) -> Coverage:
+def measure_coverage(texts: Mapping[str, str], derivations: Sequence[Derivation]) -> Coverage:
     """Return how much texts by title cover of the derivation that they agree with most.
 
     >>> town, river = ("Oru", "lies on", "the Vel"), ("Vel", "is", "a river")
-    >>> coverage({"Oru": "Oru lies on the Vel."}, [[("Oru", 0, town), ("Vel", 1, river)]])
+    >>> measure_coverage({"Oru": "Oru lies on the Vel."}, [[("Oru", 0, town), ("Vel", 1, river)]])
     Coverage(passages=0.5, triples=0.5)
     """
     coverages = []

@@ -206,7 +206,7 @@ def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> Loo
 
 
 @contextmanager
-def reading(place: str) -> Iterator[None]:
+def explain_errors(place: str) -> Iterator[None]:
     """Turn errors of reading a line into ``UserError`` with its place."""
     try:
         yield
@@ -219,6 +219,6 @@ def reading(place: str) -> Iterator[None]:
 
 def _read_records(file: Path, kind: type[T], label: str) -> Iterator[T]:
     for place, line in read_lines(file, bytes, label, GIVE):
-        with reading(place):
+        with explain_errors(place):
             record = boundary.read(kind, parse_json(line), label)
         yield record

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluators.verifier import command as verifier
-from evaluators.verifier.command import margins
+from evaluators.verifier.command import render_margins
 from safe_stepwise.engines.base import Allowance, require_modules
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
@@ -64,7 +64,7 @@ def main(options: Options) -> None:
     )
     print(evaluate(evaluation))
     quality = read_json(evaluation.output / verifier.QUALITY)
-    print("\n" + "\n".join(margins(quality)))
+    print("\n" + "\n".join(render_margins(quality)))
 
 
 if __name__ == "__main__":

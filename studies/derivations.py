@@ -5,7 +5,7 @@ from pathlib import Path
 
 from builders.steps.making import AnnotationsMaker
 from builders.verified.lookup import SPLITS, verified_rows
-from evaluators.derivations import Coverage, coverage, read_derivations
+from evaluators.derivations import Coverage, measure_coverage, read_derivations
 from safe_stepwise.checking.plans import MAX_GOLD
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.records import Label, Question
@@ -25,9 +25,9 @@ def table_rows(folder: Path) -> list[tuple[object, ...]]:
             if label.noise_type != "none":
                 continue
             triples = ((t.passage or 1, f"{t.head} {t.relation} {t.tail}") for t in label.knowledge_graph)
-            graphs.append(coverage(_by_title(question, triples), derivations[question.id]))
+            graphs.append(measure_coverage(_by_title(question, triples), derivations[question.id]))
             if texts := _by_title(question, _cited_sentences(question, label)):
-                trajectories.append(coverage(texts, derivations[question.id]))
+                trajectories.append(measure_coverage(texts, derivations[question.id]))
     return [("all", questions, "", "", ""), _row("graph", graphs), _row("ideal trajectory", trajectories)]
 
 

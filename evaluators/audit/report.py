@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluators.audit.rows import Sample, rows
+from evaluators.audit.rows import Sample, select_rows
 from evaluators.audit.score import FORM, INSTEAD, LABEL, RIGHT, Group, Scores, Share, questions_for
-from evaluators.pages.offline import page, write_file, write_page
+from evaluators.pages.offline import render_page, write_file, write_page
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.files import json_bytes
@@ -81,7 +81,7 @@ def read_scores(file: Path, audited: str) -> dict[str, Any]:
 def check_rows(scores: Mapping[str, Any], file: Path, folder: Path) -> None:
     """Raise ``UserError`` unless the folder holds every row of the scores as it was judged."""
     judged = {(benchmark, id_): sha256 for benchmark, id_, sha256 in scores["judged"]}
-    present = rows(folder, scores["of"], judged)
+    present = select_rows(folder, scores["of"], judged)
     changed = [k for k, digest in judged.items() if k not in present or present[k].sha256 != digest]
     if changed:
         example = printable(" ".join(changed[0]))
@@ -102,12 +102,12 @@ def write_sample(sample: Sample, meanings: Mapping[str, str], output: Path) -> N
     ``meanings`` says what each label means. Same sample, same bytes. Raises ``UserError`` for a file that can't be
     written.
     """
-    write_page(output, html(sample, meanings))
+    write_page(output, render_sample(sample, meanings))
 
 
-def html(sample: Sample, meanings: Mapping[str, str]) -> str:
+def render_sample(sample: Sample, meanings: Mapping[str, str]) -> str:
     """Return the page on a sample as HTML."""
-    return page(_TEMPLATES, f"{sample.audited} {sample.sha256[:12]}", _SCRIPTS, page_data(sample, meanings))
+    return render_page(_TEMPLATES, f"{sample.audited} {sample.sha256[:12]}", _SCRIPTS, page_data(sample, meanings))
 
 
 def page_data(sample: Sample, meanings: Mapping[str, str]) -> dict[str, Any]:

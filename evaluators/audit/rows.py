@@ -1,4 +1,4 @@
-"""The rows of a published set as a reviewer sees them, their strata, and balanced samples of them."""
+"""Read the rows of a published set as a reviewer sees them, and draw samples that are balanced over strata."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -33,7 +33,7 @@ _STEP = (*_PLACE, *_TEXTS, "passages", "previous_steps", "query")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row, with all that the page shows of it (for JSON)."""
+    """One row, with all that the page shows of it as JSON (``content``)."""
 
     key: Key
     stratum: Stratum
@@ -41,12 +41,12 @@ class Row:
 
     @property
     def sha256(self) -> str:
-        """The digest of all that a judgement of the row is about."""
+        """The digest of all that a reviewer judges."""
         return identity([self.key, self.stratum, self.content])
 
 
-def strata(folder: Path, audited: Audited) -> dict[Key, Stratum]:
-    """Return the rows that can be judged, each with its stratum.
+def read_strata(folder: Path, audited: Audited) -> dict[Key, Stratum]:
+    """Read the key and stratum of each row that can be judged.
 
     An id in several splits counts once, as its first row. A row that its teacher did not judge has no
     label to audit. Raises ``UserError`` for a folder that holds no such set.
@@ -61,8 +61,8 @@ def strata(folder: Path, audited: Audited) -> dict[Key, Stratum]:
     return {key: stratum for key, stratum in by_key.items() if stratum[1] != _UNJUDGED}
 
 
-def rows(folder: Path, audited: Audited, keys: Collection[Key]) -> dict[Key, Row]:
-    """Return the rows that have one of these keys; raises the errors of `strata`."""
+def select_rows(folder: Path, audited: Audited, keys: Collection[Key]) -> dict[Key, Row]:
+    """Read the rows that have one of these keys; raises the errors of `read_strata`."""
     keys = frozenset(keys)
     ids = pa.array([id_ for _, id_ in keys], pa.string())
     has_id = lambda batch: pc.is_in(batch.column("id"), value_set=ids)  # noqa: E731
@@ -189,21 +189,21 @@ def draw(folder: Path, audited: Audited, size: int, seed: int) -> Sample:
     A hash of seed and id makes every choice, so the order of the files changes nothing.
     Raises ``UserError`` for a folder that holds no such set, or one without rows.
     """
-    by_key = strata(folder, audited)
+    by_key = read_strata(folder, audited)
     if not by_key:
         raise UserError(f"{folder}: holds no row to judge; build with more rows")
     groups = grouped(by_key, by_key.__getitem__)
-    chosen = balanced(groups, size, seed)
-    selected = rows(folder, audited, chosen)
+    chosen = balance_keys(groups, size, seed)
+    selected = select_rows(folder, audited, chosen)
     sizes = {stratum: len(group) for stratum, group in sorted(groups.items())}
     return Sample(audited, tuple(selected[key] for key in chosen), sizes)
 
 
-def balanced(groups: Mapping[Stratum, list[Key]], size: int, seed: int) -> list[Key]:
-    """Return keys in rounds, one of each remaining group a round, so that every first part holds all strata.
+def balance_keys(groups: Mapping[Stratum, list[Key]], size: int, seed: int) -> list[Key]:
+    """Order keys in rounds, each with one key of every group that has more, and return the first ``size``.
 
     >>> groups = {("b", "rare"): [("b", "1")], ("b", "often"): [("b", "2"), ("b", "3")]}
-    >>> ("b", "1") in balanced(groups, 2, seed=0), len(balanced(groups, 9, seed=0))
+    >>> ("b", "1") in balance_keys(groups, 2, seed=0), len(balance_keys(groups, 9, seed=0))
     (True, 3)
     """
     order = sorted(groups, key=lambda stratum: _rank(seed, stratum))

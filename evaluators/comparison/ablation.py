@@ -15,7 +15,7 @@ from evaluators.comparison import score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.score_tables import published_lines
 from evaluators.comparison.scores import Comparison, Row, render_results
-from evaluators.comparison.systems import EVERY, System, distance, names, system_of
+from evaluators.comparison.systems import EVERY, System, count_differences, name_systems, system_of
 from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
 from safe_stepwise.errors import check_choice
 from safe_stepwise.store.files import json_bytes, write_files
@@ -50,7 +50,7 @@ class Reference:
 
     def counterparts(self, systems: Sequence[System]) -> dict[System, System]:
         """Return the reference of each system that has one."""
-        labels = names(systems)
+        labels = name_systems(systems)
         references = {
             system: self._counterpart(system, [s for s in systems if s.answering == system.answering], labels)
             for system in systems
@@ -65,7 +65,7 @@ class Reference:
         same_method = [s for s in fit if s.method == system.method]
         if not exact and (same_method or not self.name):
             return min(same_method, key=self._place)
-        return min(same_method or fit, key=lambda s: (distance(system, s), self._place(s)), default=None)
+        return min(same_method or fit, key=lambda s: (count_differences(system, s), self._place(s)), default=None)
 
     def _place(self, system: System) -> int:
         """Return the place in the order of the runs; a total stands at its first member."""
@@ -74,7 +74,7 @@ class Reference:
 
 def reference_names(systems: Sequence[System]) -> list[str]:
     """Return all names that a reference may have."""
-    labels = names(systems)
+    labels = name_systems(systems)
     candidates = (name for s in systems for name in (s.variant, labels[s], s.method, s.title))
     return list(dict.fromkeys(filter(None, candidates)))
 
@@ -87,7 +87,7 @@ class Ablation:
     comparison: Comparison
 
 
-def ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int = 0) -> list[Ablation]:
+def make_ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int = 0) -> list[Ablation]:
     """Compare with each reference, or with each method's first system if none is named.
 
     Raises ``UserError`` for an unknown name.
@@ -145,7 +145,7 @@ def average_table(comparison: Comparison) -> Table:
     for row in rows:
         key = row.system.answered_by(EVERY), row.simulated
         variants.setdefault(key, {})[row.system.answering] = row
-    labels = names([system for system, _ in variants])
+    labels = name_systems([system for system, _ in variants])
     table: Table = [("method", *answering)]
     for (system, simulated), by_answerer in variants.items():
         by_name = {name: _average(comparison, row, metric) for name, row in by_answerer.items()}

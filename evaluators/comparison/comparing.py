@@ -24,7 +24,7 @@ import numpy as np
 from evaluators.comparison import significance as stats
 from evaluators.comparison.scores import Cell, Comparison, Difference, Estimates, Row, Test
 from evaluators.comparison.significance import Estimate, Matrix
-from evaluators.comparison.systems import System, in_order, pairs, shared_by_all, system_of
+from evaluators.comparison.systems import System, group_totals, pair_systems, sort_systems, system_of
 from evaluators.outcomes import METRICS, Metric, Outcome, grouped, numbered, statistics_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import MALFORMED
@@ -123,7 +123,7 @@ def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> Plan:
     systems = [*simulated]
     totals = {
         total: members
-        for total, members in shared_by_all(systems).items()
+        for total, members in group_totals(systems).items()
         if len({simulated[system] for system in members}) == 1
     }
     return Plan(systems, totals, paired(systems), paired([*totals]))
@@ -195,8 +195,8 @@ def compare(
     outcomes: Iterable[Outcome],
     seed: int = 0,
     resamples: int = RESAMPLES,
-    paired: Pairing = pairs,
-    ordered: Callable[[Iterable[System]], Sequence[System]] = in_order,
+    paired: Pairing = pair_systems,
+    ordered: Callable[[Iterable[System]], Sequence[System]] = sort_systems,
 ) -> Comparison:
     """Compare all systems that ``outcomes`` are of.
 

@@ -14,7 +14,7 @@ from unicodedata import east_asian_width
 from xml.sax.saxutils import escape
 
 from evaluators.comparison.scores import CSV_ONLY, EARLY, Comparison, Failures, Row, bounds, categories, error_types
-from evaluators.comparison.systems import EVERY, System, edge_text, machine_of, names, title_of
+from evaluators.comparison.systems import EVERY, System, edge_text, machine_of, name_systems, title_of
 from evaluators.outcomes import METRICS, grouped
 from safe_stepwise.methods.loop import OUT_OF_STEPS
 from safe_stepwise.methods.searching import NO_EVIDENCE
@@ -151,11 +151,11 @@ def sweep_csv(comparison: Comparison) -> Table:
     return table
 
 
-def failures(comparison: Comparison) -> list[Failures]:
+def count_failures(comparison: Comparison) -> list[Failures]:
     """Count the errors that verifiers found for each method; simulated and real players are never mixed."""
     verified = (row for row in comparison.rows if row.verified)
     groups = grouped(verified, lambda row: (row.system.answered_by(EVERY), row.simulated))
-    titles = names([system for system, _ in groups])
+    titles = name_systems([system for system, _ in groups])
     return [
         Failures(
             marked(titles[system], simulated),
@@ -229,7 +229,7 @@ class MachineCounts:
         return self.edges[edge] / max(1, total)
 
 
-def machines(comparison: Comparison) -> list[MachineCounts]:
+def count_moves(comparison: Comparison) -> list[MachineCounts]:
     """Count the moves of each system that took two or more edges."""
     names, counts = comparison.names, []
     for row in comparison.rows:
@@ -292,7 +292,7 @@ def taken_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
     ]
 
 
-def machines_svg(machines: Sequence[MachineCounts]) -> bytes:
+def draw_machines(machines: Sequence[MachineCounts]) -> bytes:
     """Draw the machines one below the other, as SVG without scripts, styles or links.
 
     The states of a machine form a row; forward edges go above it and backward edges below, each with its count. The

@@ -1,4 +1,4 @@
-"""The report's figures as PNG, scores with their margins; equal numbers give equal bytes."""
+"""Draw the figures of a report as PNG, scores with their 95% intervals; equal numbers give equal bytes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from textwrap import fill
 from typing import Any
 
 from evaluators.comparison.scores import AVERAGE, EARLY, Comparison, Failures, Row, categories, error_types
-from evaluators.comparison.systems import LETTERS, System, name_options, names, swept
+from evaluators.comparison.systems import LETTERS, System, find_swept_options, name_options, name_systems
 from evaluators.outcomes import METRIC_NAMES, Metric, grouped
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store.figures import COLORS, panels, text_on
@@ -21,10 +21,10 @@ _MARKERS = "osD^vP*X"
 _HATCHES = ("", "///", "...", "xx", "\\\\\\")
 """Hatches of systems of one method, which share its colour."""
 _SPREAD = 0.6
-"""The share of a value's room over which lines spread, so that no point hides another."""
+"""The share of the distance between two values over which points of lines spread, so that none hides another."""
 
 
-def scores_figure(comparison: Comparison, rows: Sequence[Row], metric: Metric) -> bytes:
+def draw_scores(comparison: Comparison, rows: Sequence[Row], metric: Metric) -> bytes:
     """Draw ``metric`` of each system by benchmark, with its 95% intervals.
 
     Each answerer has a panel, all on the same axes.
@@ -59,13 +59,13 @@ def scores_figure(comparison: Comparison, rows: Sequence[Row], metric: Metric) -
     return panels(panel, [[group] for group in rows_by_answering], (9.0, 3.0), sharey="col")
 
 
-def sweep_figure(rows: Sequence[Row], metric: Metric) -> bytes:
+def draw_sweep(rows: Sequence[Row], metric: Metric) -> bytes:
     """Draw the average ``metric`` with its interval, and beside it the calls, along the swept option.
 
-    A line is a method with its players; one option changes along it (`swept`), other options give
+    A line is a method with its players; one option changes along it (`find_swept_options`), other options give
     lines other markers. A method without the option is a level.
     """
-    along = swept([row.system for row in rows])
+    along = find_swept_options([row.system for row in rows])
 
     def line_of(row: Row) -> System:
         options = tuple(o for o in row.system.options if o[0] != along.get(row.system.method))
@@ -97,9 +97,9 @@ def sweep_figure(rows: Sequence[Row], metric: Metric) -> bytes:
 def _lines(
     axes: Any, lines: dict[System, list[Row]], option: str, points: Callable[[Row], tuple[float, float, float]]
 ) -> None:
-    """Draw each line's points over the values of an option; ``points`` gives heights with margins."""
+    """Draw each line over the values of an option; ``points`` returns height, and margin below and above."""
     values = _values(lines, option)
-    line_names, shown_names = names([*lines]), name_options(lines)
+    line_names, shown_names = name_systems([*lines]), name_options(lines)
     forms = list(dict.fromkeys(line.describe(shown_names) for line in lines))
     for number, (line, rows) in enumerate(lines.items()):
         color = _color(line.method)
@@ -137,7 +137,7 @@ def _color(method: str) -> str:
 
 
 def _looks(rows: Sequence[Row], comparison: Comparison) -> dict[str, tuple[str, str]]:
-    """Return, by a system's name, its method's colour, and a hatch among systems of that colour."""
+    """Return, by a system's name, the colour of its method, and a hatch that tells systems of one colour apart."""
     looks: dict[str, tuple[str, str]] = {}
     for row in rows:
         color = _color(row.system.method)
@@ -147,7 +147,7 @@ def _looks(rows: Sequence[Row], comparison: Comparison) -> dict[str, tuple[str, 
 
 
 def _interval_at(row: Row, place: str | None, metric: Metric) -> tuple[float, float, float] | None:
-    """Return a score, and its interval below and above it, in percent; the average for no place."""
+    """Return a score and its margins below and above, in percent; the average if ``place`` is None."""
     cell = row.cells.get(place) if place else None
     estimates = row.average if place is None else cell.estimates if cell else {}
     score = estimates.get(metric)
@@ -163,8 +163,8 @@ def _legend(axes: Any) -> None:
     axes.legend(lines, wrapped, frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def error_types_figure(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
-    """Draw the share of each error type among the steps at fault, one panel a system."""
+def draw_error_types(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
+    """Draw the share of each error type among the attempts with an error, one panel for each system."""
     types = error_types(name for row in rows for name in row.loop.error_types)
 
     def panel(axes: Any, row: Row) -> None:
@@ -181,8 +181,8 @@ def error_types_figure(rows: Sequence[Row], names: Mapping[System, str]) -> byte
     return panels(panel, [[row] for row in rows], (9.0, 2.9), sharex=True, sharey=True)
 
 
-def error_positions_figure(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
-    """Draw the steps at fault by their number, one panel a system."""
+def draw_error_positions(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
+    """Draw the attempts with an error by the number of their step, one panel for each system."""
     last_step = max((step for row in rows for step in row.loop.error_positions), default=1)
 
     def panel(axes: Any, row: Row) -> None:
@@ -205,8 +205,8 @@ def _title(axes: Any, row: Row, names: Mapping[System, str], detail: str) -> Non
     axes.tick_params(labelbottom=True)  # a reader sees one panel at a time
 
 
-def failures_figure(methods: Sequence[Failures]) -> bytes:
-    """Draw the share of each category, one bar a method."""
+def draw_failures(methods: Sequence[Failures]) -> bytes:
+    """Draw the share of each category of errors, one bar for each method."""
     names = categories(methods)
 
     def panel(axes: Any, methods: Sequence[Failures]) -> None:

@@ -26,7 +26,7 @@ from evaluators.comparison import costs, figures, methods, score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.score_tables import published_lines
 from evaluators.comparison.scores import Comparison, Row, render_results
-from evaluators.comparison.systems import EVERY, common_options, swept, values_by_name
+from evaluators.comparison.systems import EVERY, common_options, find_swept_options, values_by_name
 from evaluators.outcomes import METRICS, Metric, Outcome
 from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
@@ -68,12 +68,12 @@ def write(
     and tests; ``published`` rows stand beside ours. Raises ``UserError`` for outcomes that cannot
     be compared or a folder that cannot be written.
     """
-    written_report = report(outcomes, seed, published)
+    written_report = render_report(outcomes, seed, published)
     write_files(folder, FILES, written_report.files)
     return written_report
 
 
-def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()) -> Report:
+def render_report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()) -> Report:
     """Make the report on ``outcomes``, without writing it."""
     outcomes = list(outcomes)
     comparison = compare(outcomes, seed)
@@ -85,7 +85,7 @@ def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[Publi
     metric: Metric = "accuracy" if judged else "exact_match"
     files = {
         COMPARISON: text.encode(),
-        "comparison.png": figures.scores_figure(comparison, representatives, metric),
+        "comparison.png": figures.draw_scores(comparison, representatives, metric),
         "comparison.csv": csv_bytes(score_tables.score_csv(comparison, published)),
         "tests.csv": csv_bytes(score_tables.difference_csv(comparison)),
         "cost.md": fill(
@@ -159,7 +159,7 @@ def _shortfalls(comparison: Comparison) -> list[str]:
 
 def _split(comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]) -> list[Table]:
     """Split a sweep's wide table into tables of ``widths`` columns; leave any other whole."""
-    is_wide = len(table[0]) > _WIDEST and bool(swept([row.system for row in comparison.rows]))
+    is_wide = len(table[0]) > _WIDEST and bool(find_swept_options([row.system for row in comparison.rows]))
     return split_columns(table, fixed, widths) if is_wide else [table]
 
 
@@ -170,21 +170,21 @@ def _error_files(comparison: Comparison) -> dict[str, bytes]:
     names, representatives = comparison.names, _representatives(verified)
     return {
         "error_types.csv": csv_bytes(costs.error_type_csv(comparison, verified)),
-        "error_types.png": figures.error_types_figure(representatives, names),
+        "error_types.png": figures.draw_error_types(representatives, names),
         "error_positions.csv": csv_bytes(costs.error_position_csv(comparison, verified)),
-        "error_positions.png": figures.error_positions_figure(representatives, names),
+        "error_positions.png": figures.draw_error_positions(representatives, names),
     }
 
 
 def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, bytes]:
-    rows = costs.failures(comparison)
+    rows = costs.count_failures(comparison)
     if not any(row.types for row in rows):
         return {}
     table = costs.failure_table(rows, papers)
     return {
         "failures.md": fill(TEMPLATES, "failures.md.jinja", comparison=comparison, failures=table).encode(),
         "failures.csv": csv_bytes(costs.failure_csv(rows)),
-        "failures.png": figures.failures_figure(rows),
+        "failures.png": figures.draw_failures(rows),
     }
 
 
@@ -200,18 +200,18 @@ def _representatives(rows: Sequence[Row]) -> list[Row]:
 
 def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
     rows = comparison.rows
-    if not swept([row.system for row in rows]):
+    if not find_swept_options([row.system for row in rows]):
         return {}
     files = {"sweep.csv": csv_bytes(costs.sweep_csv(comparison))}
     averaged = [row for row in rows if row.average[metric]]
-    if swept([row.system for row in averaged]):
-        files["sweep.png"] = figures.sweep_figure(averaged, metric)
+    if find_swept_options([row.system for row in averaged]):
+        files["sweep.png"] = figures.draw_sweep(averaged, metric)
     return files
 
 
 def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
     rows = methods.measure_methods(outcomes, [row.system for row in comparison.rows])
-    sheet, counts = methods.method_sheet(comparison, rows), costs.machines(comparison)
+    sheet, counts = methods.method_sheet(comparison, rows), costs.count_moves(comparison)
     text = fill(
         TEMPLATES,
         "methods.md.jinja",
@@ -226,6 +226,6 @@ def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[s
     )
     files = {METHODS_PAGE: text.encode("utf-8", "backslashreplace"), "methods.csv": sheet.csv}
     if counts:
-        files["machines.svg"] = costs.machines_svg(counts)
+        files["machines.svg"] = costs.draw_machines(counts)
         files["transitions.csv"] = costs.transition_sheet(comparison, costs.all_transitions(counts)).csv
     return files

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from evaluators.comparison.scores import AVERAGE, Comparison, Difference, Row, bounds
 from evaluators.comparison.significance import Estimate
-from evaluators.comparison.systems import EVERY, System, name_options, names
+from evaluators.comparison.systems import EVERY, System, name_options, name_systems
 from evaluators.outcomes import METRIC_NAMES, METRICS, Metric
 from safe_stepwise.errors import check_choice
 from safe_stepwise.methods import METHODS
@@ -136,7 +136,7 @@ def baseline_text(comparison: Comparison, system: System) -> str:
 def _baseline_name(baseline: System, system: System) -> str:
     """Name a system's baseline: by its name among the two, or by its title and differing options."""
     if baseline.method == system.method:
-        return names([baseline, system])[baseline]
+        return name_systems([baseline, system])[baseline]
     words = baseline.describe(name_options([baseline, system]))
     return ", ".join(filter(None, (baseline.title, words)))
 

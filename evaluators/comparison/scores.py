@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from evaluators.comparison.significance import CONFIDENCE, Estimate
-from evaluators.comparison.systems import System, conditions_of, names, notable
+from evaluators.comparison.systems import System, conditions_of, list_notable, name_systems
 from evaluators.outcomes import METRICS, Metric
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.records import as_object
@@ -104,8 +104,8 @@ class Comparison:
     @property
     def names(self) -> dict[System, str]:
         """The name of each system, without its answerer; simulated systems are marked."""
-        labels = names([row.system for row in self.rows])
-        labels |= names([row.system for row in self.totals])
+        labels = name_systems([row.system for row in self.rows])
+        labels |= name_systems([row.system for row in self.totals])
         rows = (*self.rows, *self.totals)
         return {row.system: marked(labels[row.system], row.simulated) for row in rows}
 
@@ -134,7 +134,7 @@ class Comparison:
     @property
     def _options(self) -> list[str]:
         systems = [row.system for row in self.rows]
-        notable_options = notable(systems)
+        notable_options = list_notable(systems)
         options = dict.fromkeys(n for s in systems for n, _ in s.options if n in notable_options)
         return [*options, *sorted(conditions_of(systems) - options.keys())]
 

@@ -1,17 +1,14 @@
-"""The systems that are compared: what each is, what it is called, and which are paired.
+"""Describe the systems of a comparison: what each consists of, what it is called, and which are paired.
 
-A system is a method with its players, its options and the conditions that it ran under: evidence
-taken away, a corpus to search, the name that a joined run was given. Its name is the method's
-title, with what differs among the systems shown, and its conditions, of which most have none. A
-method that the registry does not know (somebody else's, or of a later version) goes by its name,
-and the first of its roles by the alphabet answers.
+A system is a method with its players (a model for each role), its options and its conditions: removed evidence, a
+corpus to search, the name of a joined run. Its name is the method's title, followed by the options and players that
+differ among the systems and by its conditions. A method that the registry does not know (somebody else's, or of a
+later version) has its own name as title, and the first of its roles in alphabetical order answers.
 
-Only systems with the same engine in the role that answers are paired. Of each other method, and of
-its own with other options, players or conditions, a system meets the ones that come closest: those
-that differ from it in the fewest conditions, and options and players that both have. So a sweep
-over K and N pairs methods at equal K and N and neighbours that differ in one of them, and methods
-that never ran alike are paired whatever their options. All pairs would be many more, each of which
-costs the others power (Holm).
+Only systems with the same answerer (the engine in the role that answers) are paired. For each method, its own
+included, a system is paired with the closest systems: those that differ in the fewest conditions, options and players.
+So a sweep over K and N pairs methods at equal K and N, and neighbours that differ in one of them. All pairs would be
+many more, and each further test costs power (Holm).
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ EVERY = "Total average"
 LETTERS = {"max_steps": "K", "max_retries": "N"}
 """The papers' letters for options; names show both or neither."""
 VARIANT = "variant"
-"""The condition that holds a run's name, which stands for all that differs."""
+"""The condition that holds the name of a joined run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ class System:
     options: tuple[tuple[str, Any], ...]
     """Names and values, in the order of the method's own."""
     conditions: tuple[tuple[str, Any], ...] = ()
-    """Names and values by the alphabet; a missing condition is as in all other systems."""
+    """Names and values in alphabetical order; a missing condition has its usual value."""
 
     @classmethod
     def make(
@@ -61,8 +58,8 @@ class System:
         >>> System.make("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
         (('generator', 'g'), ('verifier', 'v'))
         """
-        roles = known_order(players, METHODS[method].roles if method in METHODS else ())
-        names = known_order(options, _defaults(method))
+        roles = sort_by(players, METHODS[method].roles if method in METHODS else ())
+        names = sort_by(options, _defaults(method))
         return cls(
             str(method),
             tuple((str(role), str(players[role])) for role in roles),
@@ -84,7 +81,7 @@ class System:
         return dict(self.players[1:])
 
     def players_in(self, roles: Iterable[str]) -> dict[str, str]:
-        """Return the player of each role; roles without a player of their own fall to the answerer."""
+        """Return the player of each role; the answerer plays the roles without a player of their own."""
         players = dict(self.players)
         return players | dict.fromkeys(sorted(set(roles) - players.keys()), self.answering)
 
@@ -103,12 +100,12 @@ class System:
 
     @property
     def departures(self) -> set[str]:
-        """The options at another value than the method's default."""
+        """The names of options that differ from the method's default."""
         defaults = _defaults(self.method)
         return {name for name, value in self.options if name not in defaults or defaults[name] != value}
 
     def describe(self, names: Iterable[str]) -> str:
-        """Return the options and conditions of these names in words.
+        """Render the options and conditions with these names as text.
 
         >>> System("safe", (), (("max_steps", 5), ("feedback", "full"))).describe(["max_steps"])
         'K=5'
@@ -121,7 +118,7 @@ class System:
         return ", ".join(condition_text(name, value) for name, value in pairs)
 
     def as_json(self) -> dict[str, Any]:
-        """The system for a record."""
+        """Return the system as a record has it."""
         return {
             "method": self.method,
             "players": dict(self.players),
@@ -136,7 +133,7 @@ def system_of(outcome: Outcome) -> System:
 
 
 def condition_text(name: str, value: Any) -> str:
-    """Return a condition or an option in words.
+    """Render a condition or an option as text.
 
     >>> condition_text("corpus", "pages.jsonl@0123"), condition_text("drop_gold", True)
     ('corpus=pages.jsonl@0123', 'drop_gold')
@@ -154,7 +151,7 @@ def values_by_name(items: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
     return {name: list(values) for name, values in by_name.items()}
 
 
-def differing(systems: Iterable[System]) -> set[str]:
+def find_differing(systems: Iterable[System]) -> set[str]:
     """Return the names of options and conditions in which systems differ."""
     systems = list(systems)
     conditions = [dict(system.conditions) for system in systems]
@@ -173,14 +170,16 @@ def _different_options(systems: Sequence[System]) -> set[str]:
 
 
 def name_options(systems: Iterable[System]) -> set[str]:
-    """Return the options that systems' names show: those that differ; K and N go together."""
-    options = differing(systems)
+    """Return the options that systems' names show: those that differ, and K and N if either does."""
+    options = find_differing(systems)
     return options | (set(LETTERS) if options & set(LETTERS) else set())
 
 
-def notable(systems: Sequence[System]) -> set[str]:
+def list_notable(systems: Sequence[System]) -> set[str]:
     """Return the options and conditions that tables show: K and N, those that differ, and non-defaults."""
-    return set(LETTERS).union(differing(systems), conditions_of(systems), *(system.departures for system in systems))
+    return set(LETTERS).union(
+        find_differing(systems), conditions_of(systems), *(system.departures for system in systems)
+    )
 
 
 def conditions_of(systems: Iterable[System]) -> set[str]:
@@ -188,15 +187,15 @@ def conditions_of(systems: Iterable[System]) -> set[str]:
     return {name for system in systems for name, _ in system.conditions}
 
 
-def swept(systems: Sequence[System]) -> dict[str, str]:
-    """Return, by method with differing options, the option along which its systems are drawn: N, else K."""
+def find_swept_options(systems: Sequence[System]) -> dict[str, str]:
+    """Return, for each method whose options differ, the option along which figures draw its systems: N, else K."""
     methods = dict.fromkeys(system.method for system in systems)
     options = {m: _different_options([s for s in systems if s.method == m]) for m in methods}
-    return {method: known_order(names, ("max_retries", "max_steps"))[0] for method, names in options.items() if names}
+    return {method: sort_by(names, ("max_retries", "max_steps"))[0] for method, names in options.items() if names}
 
 
-def names(systems: Sequence[System]) -> dict[System, str]:
-    """Name each system beside its answerer: the method, and what else sets it apart."""
+def name_systems(systems: Sequence[System]) -> dict[System, str]:
+    """Name each system, without its answerer: by its method, and the options and conditions that set it apart."""
     shown_names = name_options(systems) | conditions_of(systems)
     labels = {}
     for system in systems:
@@ -226,14 +225,14 @@ def _method_title(system: System, systems: Sequence[System]) -> str:
 
 
 def common_options(systems: Sequence[System], always: Iterable[str] = ()) -> str:
-    """Return in words the options that do not vary, and those of ``always`` even at their defaults."""
-    shown_names = notable(systems).union(always) - name_options(systems) - conditions_of(systems)
+    """Render the options that have one value in all systems; defaults are left out, unless they are in ``always``."""
+    shown_names = list_notable(systems).union(always) - name_options(systems) - conditions_of(systems)
     texts = {name: s.describe([name]) for s in systems for name, _ in s.options if name in shown_names}
     return ", ".join(texts.values())
 
 
-def in_order(systems: Iterable[System]) -> list[System]:
-    """Sort systems as tables show them: by answerer, by the options that all have, by method."""
+def sort_systems(systems: Iterable[System]) -> list[System]:
+    """Sort systems for tables: by answerer, by the options that all systems have, by method."""
     listed = list(systems)
     shared = set.intersection(*({name for name, _ in s.options} for s in listed)) if listed else set()
 
@@ -244,36 +243,33 @@ def in_order(systems: Iterable[System]) -> list[System]:
     return sorted(listed, key=key)
 
 
-def pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
-    """Return the pairs to compare: of two methods the later one with the earlier one."""
+def pair_systems(systems: Sequence[System]) -> list[tuple[System, System]]:
+    """Return the pairs to compare, the system of the method that is later in the registry first."""
     candidates = [(a, b) for a, b in combinations(systems, 2) if a.answering == b.answering]
     closest: dict[tuple[System, str], int] = {}
     for system, opponent in [*candidates, *((b, a) for a, b in candidates)]:
         key = system, opponent.method
-        closest[key] = min(closest.get(key, distance(system, opponent)), distance(system, opponent))
+        closest[key] = min(closest.get(key, count_differences(system, opponent)), count_differences(system, opponent))
     return [
         (b, a) if _rank(a) < _rank(b) else (a, b)
         for a, b in candidates
-        if distance(a, b) in (closest[a, b.method], closest[b, a.method])
+        if count_differences(a, b) in (closest[a, b.method], closest[b, a.method])
     ]
 
 
-def shared_by_all(systems: Sequence[System]) -> dict[System, list[System]]:
-    """Return the systems that ran with every answerer, by the system without its answerer.
-
-    Empty where there is only one answerer.
-    """
+def group_totals(systems: Sequence[System]) -> dict[System, list[System]]:
+    """Group the systems that ran with every answerer, by the system without its answerer; {} for a single answerer."""
     answering = {system.answering for system in systems}
     groups = grouped((system for system in systems if system.players), lambda system: system.answered_by(EVERY))
     totals = {s: members for s, members in groups.items() if len(members) == len(answering)}
     return totals if len(answering) > 1 else {}
 
 
-def distance(system: System, peer: System) -> int:
+def count_differences(system: System, peer: System) -> int:
     """Count the conditions that differ, and the options and players in which the two systems differ."""
     players = peer.other_players
     changed = sum(players.get(role, name) != name for role, name in system.other_players.items())
-    return len(differing([system, peer])) + changed
+    return len(find_differing([system, peer])) + changed
 
 
 def _rank(system: System) -> tuple[Any, ...]:
@@ -296,8 +292,8 @@ def _defaults(method: str) -> dict[str, Any]:
     return {name: _hashable(value) for name, value in defaults.items()}
 
 
-def known_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
-    """Return ``names`` in the given order, then those that it lacks by the alphabet."""
+def sort_by(names: Iterable[str], order: Iterable[str]) -> list[str]:
+    """Sort names by ``order``; those that it lacks come last, in alphabetical order."""
     present = set(names)
     leading = [name for name in order if name in present]
     return [*leading, *sorted(present.difference(leading))]
@@ -314,7 +310,7 @@ def machine_of(method: str) -> Machine[object] | None:
 
 
 def title_of(method: str, state: str) -> str:
-    """Return a state's title; "" where its name says enough, or for an unknown method.
+    """Return a state's title; "" if the machine gives it none, or for an unknown method.
 
     >>> title_of("sg_fsm1", "q2"), title_of("react", "act"), title_of("scouting", "q2")
     ('Search', '', '')
@@ -324,7 +320,7 @@ def title_of(method: str, state: str) -> str:
 
 
 def edge_text(method: str, state: str, next_state: str) -> str:
-    """Return an edge of a machine in words.
+    """Render an edge of a machine as text.
 
     >>> edge_text("sg_fsm1", "q2", "q4"), edge_text("react", "act", "end"), edge_text("", "q2", "")
     ('q2 Search → q4', 'act → end', 'q2')

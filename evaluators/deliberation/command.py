@@ -1,4 +1,4 @@
-"""An evaluation over a knowledge graph, from its options to its summary: proposers, verifiers, results.
+"""Evaluate the answers to questions over a knowledge graph: run all proposers, score them, and write the results.
 
 The written trajectories and questions have the form of `evaluators.outcomes`, which the viewer reads;
 ``exact_match`` is whether the first answer is right, by the headline rule.
@@ -12,10 +12,10 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.comparison.systems import VARIANT
-from evaluators.deliberation.measuring import RESAMPLES, ScoredCase, differences, measure, score_case
+from evaluators.deliberation.measuring import RESAMPLES, ScoredCase, compare_runs, measure, score_case
 from evaluators.deliberation.options import Options, engines_of
-from evaluators.deliberation.proposing import PROPOSER, Proposer, answer_case, contenders
-from evaluators.deliberation.questions import Case, Questions, Rows
+from evaluators.deliberation.proposing import PROPOSER, Proposer, answer_case, make_proposers
+from evaluators.deliberation.questions import PathQuestion, QuestionRows, Questions
 from evaluators.deliberation.scorers import HEADLINE, METRICS, TITLES
 from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.runner import Task, Work, run_tasks
@@ -44,7 +44,7 @@ _LEARNING = ("train", "labels")
 _METRIC_TITLES = dict(zip(METRICS, ("H", "H@1", "F1"), strict=True))
 Record = Mapping[str, Any]
 _PALETTE = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#777777")
-PlacedCase = tuple[Case, Knowledge]
+PlacedCase = tuple[PathQuestion, Knowledge]
 """A question with the knowledge of its graph."""
 
 
@@ -57,7 +57,7 @@ class Plan:
     contenders: Mapping[str, Proposer]
     """The proposers, by the name of the run."""
     players: Mapping[str, Client]
-    """The verifying model, as ``generator``; empty where no model verifies."""
+    """The verifying model, by its role ``generator``; empty if no model verifies."""
 
     @property
     def clients(self) -> list[Client]:
@@ -86,7 +86,7 @@ class Plan:
     def system(self, name: str) -> dict[str, Any]:
         """Return a run's players and the conditions that set it apart, as records have them.
 
-        A model learnt from the set of its adapter, not from the one beside it.
+        The set of ``--train`` is no condition of a model, which learnt from another set.
         """
         proposer = self.contenders[name]
         clients = [c for c in (proposer.client, *self.players.values()) if c is not None]
@@ -117,8 +117,8 @@ class Plan:
         return Task(key, items, answer, finish)
 
 
-def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows]) -> str:
-    """Evaluate, and return the summary; raises ``UserError`` for what the user can mend.
+def run_deliberation(options: Options, rows_of: Callable[[Options, Path], QuestionRows]) -> str:
+    """Evaluate all proposers, write the files, and return the summary; raise ``UserError`` for bad options or files.
 
     ``rows_of`` reads the questions, and may put a large graph into a folder.
     """
@@ -127,21 +127,21 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows])
     rows = rows_of(options, options.output / GRAPH)
     opener = Opener(options.timeout)
     with lock_folder(options.output, "evaluation", (*FILES, GRAPH)), options.replies() as replies:
-        questions = Questions.chosen(options, rows)
+        questions = Questions.choose(options, rows)
         if questions.note:
             note(questions.note)
         # Faults of the files show before an engine lacks its extra.
         players = {"generator": options.client(opener(options.generator), replies)} if options.generator else {}
         clients = {spec: options.client(opener(spec), replies) for spec in engines_of(options.paths)}
         questions = questions.with_gold()
-        proposing = contenders(options, questions.cases, questions.train, clients)
+        proposing = make_proposers(options, questions.cases, questions.train, clients)
         text = _run_plan(Plan(options, questions, proposing, players))
         remove_folder(options.output / GRAPH)
         return text
 
 
 def _run_plan(plan: Plan) -> str:
-    """Run everything, write the files, ``results.json`` last, and return the summary."""
+    """Run all tasks, write the files, ``results.json`` last, and return the summary."""
     options, output = plan.options, plan.options.output
     work = Work(
         *("deliberation", "question", "questions"),
@@ -161,14 +161,14 @@ def _run_plan(plan: Plan) -> str:
     records = (QuestionRecord(q.benchmark, q.id, q.question, tuple(sorted(q.answers)), ()) for q in questions)
     write_lines(output / QUESTIONS, map(QuestionRecord.to_json, records))
     results = _results(plan, runs)
-    write_atomically(output / FIGURE, figure(results["runs"]))
-    write_atomically(output / PAGE, page(results).encode("utf-8", "backslashreplace"))
+    write_atomically(output / FIGURE, draw_figure(results["runs"]))
+    write_atomically(output / PAGE, render_page(results).encode("utf-8", "backslashreplace"))
     write_atomically(output / RESULTS, json_bytes(results))
     return _summary_text(plan, results)
 
 
 def _summary_text(plan: Plan, results: Mapping[str, Any]) -> str:
-    lines = [summary(results)]
+    lines = [render_summary(results)]
     if failed := sum(run["failed"] for run in results["runs"]):
         lines.append(
             f"questions that failed: {failed:,}; they count as wrong. Run the same command again: only they are asked"
@@ -204,7 +204,7 @@ def _results(plan: Plan, runs: Mapping[str, Sequence[ScoredCase]]) -> dict[str, 
             "code_sha256": plan.code,
         },
         "runs": records,
-        "differences": differences(runs, options.seed) if len(runs) > 1 else [],
+        "differences": compare_runs(runs, options.seed) if len(runs) > 1 else [],
     }
 
 
@@ -226,8 +226,8 @@ def _outcomes(plan: Plan, name: str, run: Sequence[ScoredCase]) -> Iterator[Outc
         )
 
 
-def page(results: Record) -> str:
-    """Return the results as Markdown."""
+def render_page(results: Record) -> str:
+    """Render the results as a Markdown page."""
     settings = results["settings"]
     return fill(
         Path(__file__).parent / "templates",
@@ -241,8 +241,8 @@ def page(results: Record) -> str:
     )
 
 
-def summary(results: Record) -> str:
-    """Return the results in short."""
+def render_summary(results: Record) -> str:
+    """Render a summary of the results."""
     runs = results["runs"]
     hops = [*runs[0]["by_hop"]]
     header = ("paths", *_METRIC_TITLES.values(), *(f"H@1 {hop}-hop" for hop in hops), "exec.", "gold", "failed")
@@ -261,8 +261,8 @@ def summary(results: Record) -> str:
     return f"{text_table([header, *rows])}\n\n{runs[0]['questions']:,} questions; {verification}"
 
 
-def figure(runs: Sequence[Record]) -> bytes:
-    """Draw Hits@1 by the number of hops as PNG, a bar a run, with its interval; all questions stand last."""
+def draw_figure(runs: Sequence[Record]) -> bytes:
+    """Draw Hits@1 with its interval as PNG, a bar for each run, by number of hops and for all questions."""
     hops = [*runs[0]["by_hop"]]
     labels = [*(f"{hop} hop{'s' if hop != '1' else ''}" for hop in hops), "all"]
     width = 0.8 / len(runs)

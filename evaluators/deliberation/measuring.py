@@ -16,7 +16,7 @@ from evaluators.comparison import significance
 from evaluators.comparison.significance import Matrix, holm, interval
 from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.proposing import FAILED_CALL, NOWHERE, PROPOSER, UNREADABLE
-from evaluators.deliberation.questions import Case
+from evaluators.deliberation.questions import PathQuestion
 from evaluators.deliberation.scorers import HEADLINE, METRICS, SCORERS, Score
 from evaluators.outcomes import grouped
 from safe_stepwise.methods import deliberation
@@ -30,7 +30,7 @@ RESAMPLES = 2_000
 class ScoredCase:
     """A question with its trajectory, its answers, and their scores by rule."""
 
-    case: Case
+    case: PathQuestion
     trajectory: Trajectory
     answers: tuple[str, ...]
     scores: Mapping[str, Score]
@@ -50,7 +50,7 @@ class ScoredCase:
 Answered = Sequence[ScoredCase]
 
 
-def score_case(case: Case, trajectory: Trajectory) -> ScoredCase:
+def score_case(case: PathQuestion, trajectory: Trajectory) -> ScoredCase:
     """Score a question's answers by every rule; a failed question gets 0."""
     answers, gold = answers_of(trajectory), case.question.answers
     scores = {name: rule(answers, gold) for name, rule in SCORERS.items()}
@@ -169,7 +169,7 @@ def _per_question(usages: Sequence[Usage], questions: int) -> dict[str, float]:
     return {name: value / questions for name, value in sums.items()}
 
 
-def differences(runs: Mapping[str, Answered], seed: int, resamples: int = RESAMPLES) -> list[dict[str, Any]]:
+def compare_runs(runs: Mapping[str, Answered], seed: int, resamples: int = RESAMPLES) -> list[dict[str, Any]]:
     """Compare the first run with each other one: differences of means, the other minus the first."""
     (first_name, baseline), *rivals = runs.items()
     rows: list[dict[str, Any]] = []

@@ -19,7 +19,7 @@ from typing import Any
 
 from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.options import BASELINES, Options, check_names, split_name
-from evaluators.deliberation.questions import Case, Example, PathsSet
+from evaluators.deliberation.questions import Example, PathQuestion, PathsSet
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import CountingClient
@@ -50,7 +50,7 @@ class Proposal:
     usage: Usage | None = None
 
 
-Ranking = Callable[[Case, str], Iterable[RelationPath]]
+Ranking = Callable[[PathQuestion, str], Iterable[RelationPath]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Baseline:
     """Whether it proposes only paths that the graph has, like a constrained engine."""
     client: Client | None = None
 
-    async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
+    async def propose(self, case: PathQuestion, knowledge: Knowledge) -> list[Proposal]:
         """Return the proposals, topic by topic, the best first."""
         proposals = []
         for topic in case.question.topics:
@@ -80,26 +80,26 @@ class Baseline:
         return proposals
 
 
-def oracle() -> Baseline:
+def make_oracle() -> Baseline:
     """Return the proposer of the gold paths, however many."""
     return Baseline("oracle", ["oracle"], lambda case, topic: case.gold.get(topic, ()), None)
 
 
-def majority(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
+def make_majority(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
     """Return the proposer of the most frequent paths of questions with as many hops."""
     counts: dict[int, Counter[RelationPath]] = defaultdict(Counter)
     for example in examples:
         counts[example.hops].update(example.paths)
     by_question = {example.question: example for example in examples}
 
-    def rank(case: Case, topic: str) -> list[RelationPath]:
+    def rank(case: PathQuestion, topic: str) -> list[RelationPath]:
         del topic
         return _frequent(counts[case.question.hops], by_question.get(case.question.question))
 
     return Baseline("majority", ["majority", identity(examples), limit, constrained], rank, limit, constrained)
 
 
-def nearest(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
+def make_nearest(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
     """Return the proposer of the paths of the questions whose masked words are nearest."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -118,7 +118,7 @@ def nearest(examples: Sequence[Example], limit: int, constrained: bool = False) 
         places = sorted(range(len(templates)), key=lambda n: (-similarity[n], -sizes[templates[n]], n))
         return [templates[n] for n in places]
 
-    def rank(case: Case, topic: str) -> Iterator[RelationPath]:
+    def rank(case: PathQuestion, topic: str) -> Iterator[RelationPath]:
         del topic
         example = by_question.get(case.question.question)
         for template in order(case.template):
@@ -150,7 +150,7 @@ class Engine:
         settings = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
         return [dict(self.client.engine.identity), self.client.allowance.plain, *settings]
 
-    async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
+    async def propose(self, case: PathQuestion, knowledge: Knowledge) -> list[Proposal]:
         """Return the proposals, topic by topic, the greedy one first."""
         client: Client = CountingClient(self.client) if self.client.engine.simulated else self.client
         proposals = []
@@ -183,8 +183,8 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
     return Proposal(topic, outcome, path, reply.transcript, reason, reply.usage)
 
 
-def contenders(
-    options: Options, cases: Sequence[Case], train: PathsSet | None, clients: Mapping[str, Client]
+def make_proposers(
+    options: Options, cases: Sequence[PathQuestion], train: PathsSet | None, clients: Mapping[str, Client]
 ) -> dict[str, Proposer]:
     """Make the proposers of ``--paths``, by the run's name; ``clients`` has the engines by spec.
 
@@ -197,7 +197,7 @@ def contenders(
 
 
 def _proposer(
-    spec: str, options: Options, cases: Sequence[Case], train: PathsSet | None, clients: Mapping[str, Client]
+    spec: str, options: Options, cases: Sequence[PathQuestion], train: PathsSet | None, clients: Mapping[str, Client]
 ) -> Proposer:
     limit, constrained = options.candidates_per_topic, not options.free
     if spec not in BASELINES:
@@ -206,14 +206,14 @@ def _proposer(
     if spec == "oracle":
         if not any(case.gold for case in cases):
             raise UserError("--paths oracle: no gold path of any question is known")
-        return oracle()
+        return make_oracle()
     examples = train.examples(options.labels) if train else _as_examples(cases)
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {options.labels} path")
-    return (majority if spec == "majority" else nearest)(examples, limit, constrained)
+    return (make_majority if spec == "majority" else make_nearest)(examples, limit, constrained)
 
 
-def _as_examples(cases: Sequence[Case]) -> list[Example]:
+def _as_examples(cases: Sequence[PathQuestion]) -> list[Example]:
     by_words: dict[str, Example] = {}
     for case in cases:
         words, paths = case.question.question, [path for topic_paths in case.gold.values() for path in topic_paths]
@@ -225,7 +225,7 @@ def _as_examples(cases: Sequence[Case]) -> list[Example]:
 
 
 async def answer_case(
-    case: Case, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: Deliberating
+    case: PathQuestion, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: Deliberating
 ) -> Trajectory:
     """Answer one question, by the loop or, without ``clients``, by the first path that leads somewhere.
 

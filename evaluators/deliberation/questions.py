@@ -1,4 +1,4 @@
-"""The questions of an evaluation, with their graphs and gold paths, and the set to learn from."""
+"""Choose the questions of an evaluation, with their graphs and gold paths, and read the set to learn from."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,18 +20,18 @@ from safe_stepwise.store.names import BY_TEMPLATE, PATHS, TEST, TRAIN, paths_set
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
 Gold = Mapping[str, tuple[RelationPath, ...]]
-"""The right paths by topic entity; a topic without any is not in it."""
+"""The right paths by topic entity, without topics that have none."""
 CONFIGS: Mapping[SplitRule, str] = {"question": PATHS, "template": PATHS + BY_TEMPLATE}
 _COLUMNS = ("question", "template", "hops", "path", "best", "gold")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A question, with its gold paths as far as they are known."""
+class PathQuestion:
+    """A question, with its gold paths if they are known."""
 
     question: KGQuestion
     template: str
-    """Its words around the topics (`methods.path_proposing.masked`)."""
+    """The question with its topics masked (`methods.path_proposing.masked`)."""
     gold: Gold
 
 
@@ -62,7 +62,7 @@ class PathsSet:
         return {"name": self.folder.name, "splits": self.unit, "sha256": digests}
 
     def examples(self, labels: Labels) -> list[Example]:
-        """Return the examples of the train split; questions without such a label give none."""
+        """Return the examples of the train split, without questions that have no path with such a label."""
         column = "gold" if labels == "gold" else "best"
         by_question: dict[str, Example] = {}
         for row in self.rows[TRAIN]:
@@ -73,8 +73,8 @@ class PathsSet:
                 by_question[row["question"]] = Example(row["question"], row["template"], row["hops"], unique)
         return [*by_question.values()]
 
-    def split_of(self, case: Case) -> str:
-        """Return the split that holds a question's words or template; "" for neither."""
+    def split_of(self, case: PathQuestion) -> str:
+        """Return the split with a question's words or template; "" if no split has it."""
         return self._splits.get(case.question.question if self.unit == "question" else case.template, "")
 
     @cached_property
@@ -90,7 +90,7 @@ class PathsSet:
 
 
 def read_set(folder: Path, benchmark: str, unit: SplitRule) -> PathsSet:
-    """Read the set in a folder; raises ``UserError`` where there is none, or one of other rows."""
+    """Read the set in a folder; raise ``UserError`` if there is none for this benchmark."""
     name = paths_set(benchmark)
     dataset = dataset_folder(folder, name)
     if dataset is None or not parquet_files(dataset, CONFIGS[unit], TRAIN):
@@ -105,7 +105,7 @@ def read_set(folder: Path, benchmark: str, unit: SplitRule) -> PathsSet:
     return PathsSet(dataset, unit, rows)
 
 
-class Rows(Protocol):
+class QuestionRows(Protocol):
     """Questions with their graphs, as a builder reads them; all methods raise ``UserError``."""
 
     @property
@@ -126,22 +126,21 @@ class Rows(Protocol):
         self,
         questions: Sequence[KGQuestion],
         by_template: Mapping[str, tuple[RelationPath, ...]],
-        places: Collection[int],
+        indices: Collection[int],
     ) -> tuple[Sequence[Gold], str]:
-        """Return the gold paths of each question, and their origin; ``by_template`` holds known ones."""
+        """Return the gold paths of each question, and their origin; ``by_template`` holds those of the train set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """All questions of the files, and the places of those that the evaluation uses.
+    """All questions of the files, and the indices of those that the evaluation uses.
 
-    It is made in two steps, so that faults of the files show before anything takes long: `chosen`, without gold paths,
-    and `with_gold`.
+    `choose` makes it without gold paths and `with_gold` adds them, so that bad files raise errors before slow work.
     """
 
-    rows: Rows
-    all_cases: tuple[Case, ...]
-    places: tuple[int, ...]
+    rows: QuestionRows
+    all_cases: tuple[PathQuestion, ...]
+    indices: tuple[int, ...]
     train: PathsSet | None
     description: Mapping[str, Any]
     """The sources and choices, for the record."""
@@ -150,13 +149,15 @@ class Questions:
     """A warning for the user, if any."""
 
     @classmethod
-    def chosen(cls, options: Options, rows: Rows) -> "Questions":
+    def choose(cls, options: Options, rows: QuestionRows) -> "Questions":
         """Choose questions by the options; raises ``UserError`` for faults of the files."""
         description = rows.description
         train = read_set(options.train, options.benchmark, options.splits) if options.train else None
-        cases = tuple(Case(question, masked(question.question, question.topics), {}) for question in rows.read())
-        places, splits, note = held_out(cases, train, options.held_out)
-        selected_places = tuple(_limit_per_hop(cases, places, options.per_hop))[: options.limit]
+        cases = tuple(
+            PathQuestion(question, masked(question.question, question.topics), {}) for question in rows.read()
+        )
+        indices, splits, note = select_held_out(cases, train, options.held_out)
+        selected = tuple(_limit_per_hop(cases, indices, options.per_hop))[: options.limit]
         description = {
             **description,
             "train": train.description if train else None,
@@ -166,25 +167,25 @@ class Questions:
             "limit": options.limit,
             "per_hop": options.per_hop,
         }
-        return cls(rows, cases, selected_places, train, description, options.convention, note)
+        return cls(rows, cases, selected, train, description, options.convention, note)
 
     def with_gold(self) -> "Questions":
         """Return these questions with gold paths, which may take long."""
         template_paths = self.train.gold if self.train else {}
-        gold, origin = self.rows.gold([case.question for case in self.all_cases], template_paths, self.places)
+        gold, origin = self.rows.gold([case.question for case in self.all_cases], template_paths, self.indices)
         cases = tuple(replace(case, gold=paths) for case, paths in zip(self.all_cases, gold, strict=True))
         return replace(
             self, all_cases=cases, description={**self.description, "gold": origin, "convention": self.convention}
         )
 
     @property
-    def cases(self) -> tuple[Case, ...]:
+    def cases(self) -> tuple[PathQuestion, ...]:
         """The chosen questions."""
-        return tuple(self.all_cases[place] for place in self.places)
+        return tuple(self.all_cases[index] for index in self.indices)
 
     @property
     def graph(self) -> str:
-        """The identity of the graph and of how paths are walked."""
+        """A text that identifies the graph and the rules by which paths are followed."""
         graph = self.description["graph"] or self.description["sources"]
         return f"{graph} {self.description['max_hops']} {self.convention}"
 
@@ -197,16 +198,18 @@ class Questions:
 
     def knowledge(self) -> Iterator[GraphKnowledge]:
         """Yield the knowledge of each chosen question's graph, one at a time, as graphs are large."""
-        chosen_places, hops = frozenset(self.places), self.rows.hops
-        for place, (case, graph) in enumerate(zip(self.all_cases, self.rows.graphs(), strict=False)):
-            if place in chosen_places:
+        chosen, hops = frozenset(self.indices), self.rows.hops
+        for index, (case, graph) in enumerate(zip(self.all_cases, self.rows.graphs(), strict=False)):
+            if index in chosen:
                 yield GraphKnowledge(graph, self.convention, max(hops, case.question.hops))
 
 
-def held_out(cases: Sequence[Case], train: PathsSet | None, only: bool) -> tuple[list[int], dict[str, int], str]:
-    """Return the places of the questions to use, the number of questions by split, and a warning.
+def select_held_out(
+    cases: Sequence[PathQuestion], train: PathsSet | None, only: bool
+) -> tuple[list[int], dict[str, int], str]:
+    """Return the indices of the questions to use, the number of questions by split, and a warning or "".
 
-    With ``only`` these are the questions of the set's test split; raises ``UserError`` where there are none.
+    With ``only`` use the questions of the set's test split; raise ``UserError`` if there are none.
     """
     if train is None:
         return [*range(len(cases))], {}, ""
@@ -219,19 +222,19 @@ def held_out(cases: Sequence[Case], train: PathsSet | None, only: bool) -> tuple
             "--held-out puts only those of its test split"
         )
         return [*range(len(cases))], counts, note if train_count else ""
-    places = [place for place, split in enumerate(splits) if split == TEST]
-    if not places:
+    indices = [index for index, split in enumerate(splits) if split == TEST]
+    if not indices:
         raise UserError(
             f"--held-out: none of the {len(cases):,} questions is in the test split of "
             f"{train.folder} (by {train.unit}); give the file that it was built of"
         )
-    return places, counts, ""
+    return indices, counts, ""
 
 
-def _limit_per_hop(cases: Sequence[Case], places: Iterable[int], limit: int | None) -> Iterator[int]:
+def _limit_per_hop(cases: Sequence[PathQuestion], indices: Iterable[int], limit: int | None) -> Iterator[int]:
     counts = Counter[int]()
-    for place in places:
-        hops = cases[place].question.hops
+    for index in indices:
+        hops = cases[index].question.hops
         counts[hops] += 1
         if limit is None or counts[hops] <= limit:
-            yield place
+            yield index

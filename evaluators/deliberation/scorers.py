@@ -42,10 +42,10 @@ class Score:
 Scorer = Callable[[Sequence[str], Collection[str]], Score]
 
 
-def dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
+def score_dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
     """Score by the rule of Deliberation on Priors (see the module).
 
-    >>> dp(["Oru", "ana", "ana"], ["Ana"])  # precision 2/3, recall 1
+    >>> score_dp(["Oru", "ana", "ana"], ["Ana"])  # precision 2/3, recall 1
     Score(hit=1.0, hits_at_1=0.0, f1=0.8)
     """
     predicted_names, gold_names = [name.lower() for name in predicted], [name.lower() for name in gold]
@@ -57,10 +57,10 @@ def dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
     return Score(float(any(matches)), float(any(matches[:1])), mean_of(precision, recall))
 
 
-def rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
+def score_rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
     """Score by the rule of Reasoning on Graphs (see the module): frequent answers go first; each counts once.
 
-    >>> rog(["Ana Brell and Edo Marn"], ["Ana Brell", "Edo Marn"])  # precision 2, recall 1
+    >>> score_rog(["Ana Brell and Edo Marn"], ["Ana Brell", "Edo Marn"])  # precision 2, recall 1
     Score(hit=1.0, hits_at_1=1.0, f1=1.3333333333333333)
     """
     answers = _by_frequency(predicted)
@@ -69,10 +69,10 @@ def rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
     return Score(float(match_count > 0), float(_count_stated(answers[:1], gold) > 0), f1)
 
 
-def gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
+def score_gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
     """Score by the rule of Graph-constrained Reasoning (see the module).
 
-    >>> gcr(["Ana Brell and Edo Marn", "Oru"], ["Ana Brell", "Edo Marn"])  # precision 1/2
+    >>> score_gcr(["Ana Brell and Edo Marn", "Oru"], ["Ana Brell", "Edo Marn"])  # precision 1/2
     Score(hit=1.0, hits_at_1=1.0, f1=0.6666666666666666)
     """
     answers, gold_answers = _by_frequency([name for name in predicted if name.strip()]), set(gold)
@@ -82,10 +82,10 @@ def gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
     return Score(float(match_count > 0), float(_count_stated(answers[:1], gold_answers) > 0), f1)
 
 
-def tog(predicted: Sequence[str], gold: Collection[str]) -> Score:
+def score_tog(predicted: Sequence[str], gold: Collection[str]) -> Score:
     """Score by the rule of Think on Graph (see the module), which looks at one reply: any answer may be it.
 
-    >>> tog(["the Ana Brell", "Oru"], ["Ana Brell"]), tog(["Ana"], ["Ana Brell"]).hits_at_1
+    >>> score_tog(["the Ana Brell", "Oru"], ["Ana Brell"]), score_tog(["Ana"], ["Ana Brell"]).hits_at_1
     (Score(hit=1.0, hits_at_1=1.0, f1=None), 1.0)
     """
     replies, names = map(_bare, predicted), [*map(_bare, gold)]
@@ -93,7 +93,7 @@ def tog(predicted: Sequence[str], gold: Collection[str]) -> Score:
     return Score(float(any(right)), float(any(right[:1])), None)
 
 
-SCORERS: Mapping[str, Scorer] = {"dp": dp, "rog": rog, "gcr": gcr, "tog": tog}
+SCORERS: Mapping[str, Scorer] = {"dp": score_dp, "rog": score_rog, "gcr": score_gcr, "tog": score_tog}
 TITLES: Mapping[str, str] = {
     "dp": "Deliberation on Priors",
     "rog": "Reasoning on Graphs",
@@ -105,10 +105,10 @@ HEADLINE = "dp"
 """The rule of the scores that stand for a run."""
 
 
-def normalized(text: str) -> str:
+def normalize(text: str) -> str:
     """Normalise text as RoG and GCR do: lower case, no punctuation, no articles, single blanks.
 
-    >>> normalized("The  Man's a Fool!")
+    >>> normalize("The  Man's a Fool!")
     'mans fool'
     """
     bare = text.lower().translate(_PUNCTUATION)
@@ -121,8 +121,8 @@ def _by_frequency(names: Sequence[str]) -> list[str]:
 
 def _count_stated(answers: Sequence[str], gold: Collection[str]) -> int:
     """Count the gold answers within the text of all answers; one of articles alone always counts."""
-    text = normalized(" ".join(answers))
-    return sum(normalized(name) in text for name in gold) if answers else 0
+    text = normalize(" ".join(answers))
+    return sum(normalize(name) in text for name in gold) if answers else 0
 
 
 def _bare(text: str) -> str:

@@ -42,7 +42,7 @@ def measure_evaluation(pairs: Sequence[Pair], folder: Path, report: Path) -> tup
     record = write_measures(pairs, folder, report)
     if record is None:
         return {}, ""
-    return {KEY: record}, f"were right answers earned?\n{tables.console_text(record)}"
+    return {KEY: record}, f"were right answers earned?\n{tables.render_text(record)}"
 
 
 def write_measures(
@@ -70,8 +70,8 @@ def write_measures(
     indices = records.index_systems(all_judged)
     rows = (records.row_of(judged, indices[judged.system, judged.vote]) for judged in all_judged)
     write_lines(folder / CHAINS, map(canonical_json, rows))
-    write_lines(folder / ACCEPTED, map(canonical_json, records.accepted_unfaithful(all_judged)))
-    write_files(report, tables.FILES, tables.files(record))
+    write_lines(folder / ACCEPTED, map(canonical_json, records.list_accepted_unfaithful(all_judged)))
+    write_files(report, tables.FILES, tables.render_files(record))
     before_last(record)
     write_atomically(folder / FAITHFULNESS, json_bytes(record))
     return record
@@ -122,7 +122,7 @@ def measure_folder(
     assert measured is not None
     paths = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
                report / tables.PAGE)  # fmt: skip
-    lines = [tables.console_text(measured, with_tests=True)]
+    lines = [tables.render_text(measured, with_tests=True)]
     if measured["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
     return "\n".join([*lines, "", *map(str, paths)])

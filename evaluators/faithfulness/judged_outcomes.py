@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any, Literal, get_args
 
 from evaluators.comparison.significance import holm, mcnemar, round_p, wilson
-from evaluators.comparison.systems import System, in_order, names, pairs
+from evaluators.comparison.systems import System, name_systems, pair_systems, sort_systems
 from evaluators.faithfulness.responses import ResponseKind, Vote
 from evaluators.outcomes import Outcome, grouped, numbered
 from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, Rule, Verdict, verdict_row
@@ -108,7 +108,7 @@ def row_of(judged: JudgedOutcome, system_index: int) -> dict[str, Any]:
     }
 
 
-def accepted_unfaithful(outcomes: Sequence[JudgedOutcome]) -> Iterator[dict[str, Any]]:
+def list_accepted_unfaithful(outcomes: Sequence[JudgedOutcome]) -> Iterator[dict[str, Any]]:
     """Yield a row for each unfaithful step that a verifier accepted, in the order of the outcomes.
 
     ``scripts.refine_verifier_steps --accepted`` mines these rows of ``accepted_unfaithful.jsonl``. Steps cite
@@ -170,7 +170,7 @@ _DIGITS = 6
 def summarize_systems(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """Return the numbers of each system and vote by rule, in the order of the outcomes."""
     groups = grouped(outcomes, lambda judged: (judged.system, judged.vote))
-    system_titles = names(list(dict.fromkeys(system for system, _ in groups)))
+    system_titles = name_systems(list(dict.fromkeys(system for system, _ in groups)))
     records = []
     for (system, vote), group in groups.items():
         by_benchmark = grouped(group, lambda judged: judged.benchmark)
@@ -288,7 +288,7 @@ QuestionKey = tuple[tuple[str, str], int]
 def compare_pairs(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """Test whether one system reasons more spuriously than another, on the questions that both have.
 
-    Test all pairs of `evaluators.comparison.systems.pairs` for each combination of rule, measure, answer and
+    Test all pairs of `evaluators.comparison.systems.pair_systems` for each combination of rule, measure, answer and
     benchmark; a vote is represented by its majority. Holm's correction covers the pairs of one combination. The
     measures are *spurious* (a right answer by an unfaithful chain), *unfaithful* (any unfaithful chain) and
     *unearned* (an unfaithful chain among the questions that both answered rightly, as a system with more right answers
@@ -304,7 +304,7 @@ def compare_pairs(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> l
         for system, group in grouped(compared, lambda judged: judged.system).items()
     }
     indices = {system: n for (system, vote), n in index_systems(outcomes).items() if vote != "best_of_n"}
-    system_pairs = pairs(in_order(by_system))
+    system_pairs = pair_systems(sort_systems(by_system))
     benchmarks = sorted({judged.benchmark for judged in compared})
     scopes = [None, *(benchmarks if len(benchmarks) > 1 else [])]
     rows: list[dict[str, Any]] = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from evaluators.comparison.systems import in_order, system_of
+from evaluators.comparison.systems import sort_systems, system_of
 from evaluators.faithfulness.judged_outcomes import RULES, JudgedOutcome, Pair, Verdicts, is_grounded
 from evaluators.faithfulness.responses import Response, Vote, response_of, votes_of
 from evaluators.outcomes import Outcome
@@ -108,7 +108,7 @@ class Piece:
 Job = tuple[Piece, ...]
 
 
-def one_by_one(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[list[Verdicts]]]]:
+def judge_sequentially(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[list[Verdicts]]]]:
     """Judge the jobs in this process."""
     return ((job, judge(job)) for job in jobs)
 
@@ -123,7 +123,7 @@ class Options:
     sigma: float | None = None
     """The similarity at which the paper's rule accepts evidence; None for the paper's own threshold."""
     knowledge: Knowledge | None = None
-    spread: Spread = one_by_one
+    spread: Spread = judge_sequentially
 
 
 DEFAULT = Options()
@@ -155,7 +155,7 @@ def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[JudgedOut
         for judged in _judged_outcomes(outcome, question, response, by_chain)
     ]
     vote_order: dict[Vote, int] = {"only": 0, "majority": 0, "best_of_n": 1}
-    ranks = {system: n for n, system in enumerate(in_order({judged.system for judged in all_judged}))}
+    ranks = {system: n for n, system in enumerate(sort_systems({judged.system for judged in all_judged}))}
     return sorted(
         all_judged,
         key=lambda judged: (

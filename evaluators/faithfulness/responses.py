@@ -99,7 +99,7 @@ def _response(trajectory: Trajectory, method: str) -> Response:
         return Response("chain", (Chain(steps, trajectory.answer),))
     if any(attempt.state == ACT for attempt in trajectory.attempts):
         thoughts = (_field(attempt, "thought") for attempt in trajectory.attempts)
-        steps = tuple(text for thought in thoughts for text in sentences(thought))
+        steps = tuple(text for thought in thoughts for text in split_sentences(thought))
         return Response("chain", (Chain(steps, trajectory.answer),))
     return _sampled_response(trajectory)
 
@@ -115,7 +115,7 @@ def _sampled_response(trajectory: Trajectory) -> Response:
     if not replies:
         return Response("unstructured")
     answers = [_field(attempt, "answer") for _, attempt in replies]
-    steps = [tuple(sentences(_explanation(attempt))) for _, attempt in replies]
+    steps = [tuple(split_sentences(_explanation(attempt))) for _, attempt in replies]
     chains = tuple(Chain(*chain) for chain in zip(steps, answers, strict=True))
     samples = tuple(number for number, _ in replies)
     draws = sum(attempt.state == ANSWERING for attempt in trajectory.attempts)
@@ -140,10 +140,10 @@ def _explanation(attempt: Attempt) -> str:
     return next((text for text in texts if " ".join(text.split()).startswith(beginning)), excerpt)
 
 
-def sentences(text: str) -> Iterator[str]:
+def split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences of an explanation as steps, without list marks and without the conclusion.
 
-    >>> list(sentences("1. Oru lies on the Vel. It is a town.\\n2. So the answer is Oru."))
+    >>> list(split_sentences("1. Oru lies on the Vel. It is a town.\\n2. So the answer is Oru."))
     ['Oru lies on the Vel.', 'It is a town.']
     """
     for line in text[:LONGEST].splitlines():

@@ -1,7 +1,7 @@
-"""The numbers of `evaluators.faithfulness` as tables and figures: on the console, and as a report's page.
+"""Render the measures of `evaluators.faithfulness` as tables and figures, for the console and for a report's page.
 
-Figures are SVG, equal numbers give equal bytes: one panel a rule; or a row a system, a column a rule. Names and
-faults are drawn as outlines, so that no text of a run becomes part of a page.
+Figures are SVG, and equal numbers give equal bytes. They have a panel for each rule, or for each system and rule.
+Names and faults are drawn as outlines, so that no text of a run becomes part of a page.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +22,13 @@ FIGURES = {
 """Titles of the figures by file."""
 COLORS = {"faithful": "#228833", "unfaithful": "#cc3311", "unjudgeable": "#ccbb44", "no chain": "#bbbbbb"}
 _TEXT = {"faithful": "white", "unfaithful": "white", "unjudgeable": "black", "no chain": "black"}
-_LONGEST = 56
-"""The maximum of characters of a system's name."""
+_MAX_NAME_LENGTH = 56
+"""Characters of a system's name in a figure."""
 Record = Mapping[str, Any]
 
 
-def figures(measured: Record) -> dict[str, bytes]:
-    """Draw the figures of ``faithfulness.json``, by file; breaks only where there are any."""
+def draw_figures(measured: Record) -> dict[str, bytes]:
+    """Draw the figures of ``faithfulness.json``, by file; leave out that of breaks if no chain breaks."""
     systems, rules = measured["systems"], measured["settings"]["rules"]
     cells = [[(system, rule) for rule in rules] for system in systems]
     is_broken = any(_rule_record(*cell)["breaks"] for row in cells for cell in row)
@@ -44,10 +44,10 @@ def _rule_record(system: Record, rule: str) -> Record:
     return record
 
 
-def path_counts(counts: Mapping[str, int]) -> dict[str, int]:
-    """Reduce one row of answer × path to the verdicts on chains and one count without chain.
+def count_paths(counts: Mapping[str, int]) -> dict[str, int]:
+    """Sum up the counts of results without a chain, and return them after those of the verdicts.
 
-    >>> path_counts({"faithful": 3, "unfaithful": 1, "unjudgeable": 0, "abstained": 2, "failed": 1})
+    >>> count_paths({"faithful": 3, "unfaithful": 1, "unjudgeable": 0, "abstained": 2, "failed": 1})
     {'faithful': 3, 'unfaithful': 1, 'unjudgeable': 0, 'no chain': 3}
     """
     paths = get_args(Verdict)
@@ -58,7 +58,7 @@ def path_counts(counts: Mapping[str, int]) -> dict[str, int]:
 def _label(system: Record) -> str:
     texts = str(system["name"]), str(next(iter(system["players"].values()), ""))
     names = ("".join(char if char.isprintable() else " " for char in text) for text in texts)
-    lines = (name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names)
+    lines = (name if len(name) <= _MAX_NAME_LENGTH else f"{name[: _MAX_NAME_LENGTH - 1]}…" for name in names)
     return "\n".join(filter(None, lines))
 
 
@@ -66,7 +66,7 @@ def _gaps(measured: Record, systems: Sequence[Any], rules: Sequence[str]) -> byt
     def panel(axes: Any, rule: str) -> None:
         starts = [0.0] * len(systems)
         answers = [_rule_record(system, rule)["answers"]["exact_match"] for system in systems]
-        right = [path_counts(record["right"]) for record in answers]
+        right = [count_paths(record["right"]) for record in answers]
         for path, color in COLORS.items():
             pairs = zip(systems, right, strict=True)
             shares = [100 * counts[path] / max(1, system["all"]["questions"]) for system, counts in pairs]
@@ -119,7 +119,7 @@ def _draw_breaks(cells: Sequence[Sequence[tuple[Any, str]]]) -> bytes:
 
 
 def _mosaic_panel(axes: Any, cell: tuple[Any, str]) -> None:
-    for answer, left_edge, width, path, bottom, height, count in mosaic(_rule_record(*cell)):
+    for answer, left_edge, width, path, bottom, height, count in lay_out_mosaic(_rule_record(*cell)):
         axes.bar(left_edge, height, width, bottom, align="edge", color=COLORS[path], edgecolor="w")
         if width > 0.06 and height > 0.06:
             center = left_edge + width / 2, bottom + height / 2
@@ -134,13 +134,13 @@ def _mosaic_panel(axes: Any, cell: tuple[Any, str]) -> None:
     axes.set_title(_title(*cell), fontsize=8)
 
 
-def mosaic(record: Record) -> Iterator[tuple[str, float, float, str, float, float, int]]:
+def lay_out_mosaic(record: Record) -> Iterator[tuple[str, float, float, str, float, float, int]]:
     """Yield the boxes of answer × path (exact match), in a unit square.
 
     A box is answer, left edge, width, path, bottom edge, height and count.
     """
     table = record["answers"]["exact_match"]
-    columns = {answer: path_counts(table[answer]) for answer in ("right", "wrong")}
+    columns = {answer: count_paths(table[answer]) for answer in ("right", "wrong")}
     total = sum(sum(counts.values()) for counts in columns.values())
     left_edge = 0.0
     for answer, counts in columns.items():
@@ -164,8 +164,8 @@ _SPURIOUS = ("of", "value", "low", "high", "least", "most")
 _GAP = ("answer", "reasoning", "low", "high")
 
 
-def console_text(measured: Record, with_tests: bool = False) -> str:
-    """Return a command's text on measured faithfulness; ``with_tests`` adds pairs, by the first rule."""
+def render_text(measured: Record, with_tests: bool = False) -> str:
+    """Render the summary for the console; ``with_tests`` adds the tests of pairs by the first rule."""
     systems = measured["systems"]
     lines = [text_table(_summary(systems, "all"))]
     tests: Table = [("unfaithful", "alone", "against", "alone", "where", "pairs", "left out", "p")]
@@ -182,9 +182,9 @@ def console_text(measured: Record, with_tests: bool = False) -> str:
     return "\n".join(lines)
 
 
-def files(measured: Record) -> dict[str, bytes]:
-    """Return the report's files by name."""
-    systems, drawings = measured["systems"], figures(measured)
+def render_files(measured: Record) -> dict[str, bytes]:
+    """Render the page, the CSV file and the figures, and return them by name."""
+    systems, drawings = measured["systems"], draw_figures(measured)
     benchmarks = dict.fromkeys(name for system in systems for name in system["benchmarks"])
     titles = {next(iter(benchmarks)): "all"} if len(benchmarks) == 1 else {name: name for name in ("all", *benchmarks)}
     page = fill(
@@ -202,7 +202,7 @@ def files(measured: Record) -> dict[str, bytes]:
 
 
 def _rule_records(systems: Sequence[Record], benchmark: str) -> Iterator[tuple[str, str, Record, Record]]:
-    """Yield each system's name and rule, with the record of its questions, and that of the rule."""
+    """Yield name, rule, record of the questions and record of the rule, for each system and rule."""
     for system in systems:
         system_counts = system["all"] if benchmark == "all" else system["benchmarks"].get(benchmark, {})
         for rule, ruled in system_counts.get("rules", {}).items():
@@ -210,14 +210,14 @@ def _rule_records(systems: Sequence[Record], benchmark: str) -> Iterator[tuple[s
 
 
 def _name(system: Record, systems: Sequence[Record]) -> str:
-    """Return a system's name, with its answerer where there are several."""
+    """Return a system's name, with its answerer if there are several answerers."""
     answering = [next(iter(record["players"].values()), "") for record in (system, *systems)]
     has_several = len(set(answering)) > 1
     return f"{answering[0]}, {system['name']}" if has_several else str(system["name"])
 
 
 def _summary(systems: Sequence[Record], benchmark: str) -> Table:
-    """Return the summary by exact match; its counts are of right answers."""
+    """Return a row for each system and rule; answers are right by exact match."""
     table: Table = [("method", "rule", "questions", "right", "faithful", "unfaithful", "unjudgeable",
                      "no chain", "spurious, %", "gap, points", "edits")]  # fmt: skip
     for name, rule, group, ruled in _rule_records(systems, benchmark):

@@ -19,7 +19,7 @@ import safe_stepwise
 from evaluators import outcomes as reading
 from evaluators.comparison import ablation, report
 from evaluators.comparison.score_tables import choose_tables
-from evaluators.comparison.systems import VARIANT, System, names, system_of, values_by_name
+from evaluators.comparison.systems import VARIANT, System, name_systems, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import METRIC_NAMES, Outcome, QuestionRecord, grouped
 from evaluators.run.evaluation import record, roles_of
@@ -180,7 +180,7 @@ def join_runs(runs: Sequence[Run]) -> Joined:
                 if earlier is not outcome:
                     twice[variant] = None
                 if earlier != outcome:
-                    first, name = source[variant, key], f"{variant.answering}, {names([variant])[variant]}"
+                    first, name = source[variant, key], f"{variant.answering}, {name_systems([variant])[variant]}"
                     raise UserError(
                         f"{first.title} and {run.title}: both hold {name}, with other outcomes (the first on "
                         f"{key[0]} {key[1]}); leave one out, or give them names of their own: "
@@ -247,7 +247,7 @@ def join(options: Options) -> str:
     _check_places(runs, output)
     judge = _judge(runs)
     union = join_runs(runs)
-    tables = ablation.ablations(union.outcomes, options.reference, seed)
+    tables = ablation.make_ablations(union.outcomes, options.reference, seed)
     for difference in _differences(runs):
         note(difference)
     main = [row for row in rows if row.table == MAIN[row.paper]]
@@ -334,7 +334,7 @@ def _results(runs: Sequence[Run], union: Joined, judge: str | None, seed: int) -
 
 
 def _summary(runs: Sequence[Run], union: Joined, first: ablation.Ablation, output: Path, earned: str) -> str:
-    system_names = names(list(dict.fromkeys(row.system for row in first.comparison.rows)))
+    system_names = name_systems(list(dict.fromkeys(row.system for row in first.comparison.rows)))
     measure = METRIC_NAMES[ablation.headline_metric(first.comparison)]
     lines = [f"{first.title}, average {measure}:", text_table(ablation.average_table(first.comparison)), ""]
     lines += [earned, ""] if earned else []

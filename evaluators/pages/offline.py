@@ -22,7 +22,7 @@ _SHARED = Path(__file__).parent / "templates"
 _ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 
-def page(templates: Path, name: str, scripts: Sequence[str], data: object) -> str:
+def render_page(templates: Path, name: str, scripts: Sequence[str], data: object) -> str:
     """Render the page whose ``page.html.jinja``, ``style.css`` and ``scripts`` (NAME.js) lie in a folder.
 
     ``name`` is the page's subject; the scripts get ``data`` as ``dom.js`` parsed it.

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, JudgedPath, quality
-from evaluators.run.runner import Verdicts, collect_verdicts, lines_bytes, usage_lines
+from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, JudgedPath, measure_quality
+from evaluators.run.runner import Verdicts, collect_verdicts, encode_lines, render_run_usage
 from safe_stepwise import prompts
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count
@@ -68,7 +68,7 @@ def find_probe(folder: Path) -> Path:
     return dataset
 
 
-def about_probe(probe: Path, split: str) -> dict[str, Any]:
+def describe_probe(probe: Path, split: str) -> dict[str, Any]:
     """Describe a split of a probe: version, digests, whether it is simulated."""
     record = probe / PROBE_RECORD
     statistics = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
@@ -141,7 +141,7 @@ def run_paths(options: Options) -> str:
     opener(options.engine)
     probe = find_probe(options.probe)
     cases = read_cases(probe, options.split, options.limit)
-    about = {**about_probe(probe, options.split), "limit": options.limit}
+    about = {**describe_probe(probe, options.split), "limit": options.limit}
     runs, spent = list[Verdicts](), list[str]()
     with lock_folder(options.output, owned=OWNED), options.replies() as replies:
         for prompt in prompt_names:
@@ -150,15 +150,15 @@ def run_paths(options: Options) -> str:
             runs.append(
                 collect_verdicts(client, prompt, "path", requests, read_verdict, UNREADABLE, is_first=not runs)
             )
-            spent += usage_lines(client, prompt, "stand in no accuracy")
+            spent += render_run_usage(client, prompt, "stand in no accuracy")
         samples = {name: options.allowance.apply(cases[0].request(name)) for name in prompt_names}
         limits = {name: request.sampling.max_tokens for name, request in samples.items()}
-        measured = results(about, cases, runs, limits, options.seed)
-        write_files(options.output, OWNED, files(measured, cases, runs))
-    return "\n".join([summary(measured), "", str(options.output / PAGE), "", *spent])
+        measured = render_results(about, cases, runs, limits, options.seed)
+        write_files(options.output, OWNED, render_files(measured, cases, runs))
+    return "\n".join([render_summary(measured), "", str(options.output / PAGE), "", *spent])
 
 
-def results(
+def render_results(
     probe: Mapping[str, Any],
     cases: Sequence[PathCase],
     runs: Sequence[Verdicts],
@@ -177,7 +177,7 @@ def results(
                 "prompt_sha256": prompts.load(prompt_of(prompt)).digest,
                 "max_tokens": limit,
                 "simulated": run.simulated,
-                **quality(judged, seed=seed),
+                **measure_quality(judged, seed=seed),
                 "tokens": run.tokens(),
             }
         )
@@ -189,23 +189,23 @@ def results(
     }
 
 
-def files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
+def render_files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
     """Return the files of an evaluation by name."""
-    contents = {RESULTS: json_bytes(results, sort_keys=False), PAGE: page(results).encode()}
+    contents = {RESULTS: json_bytes(results, sort_keys=False), PAGE: render_page(results).encode()}
     for run in runs:
         lines = (run.line(place, **case.fields) for place, case in enumerate(cases))
-        contents[f"{VERDICTS}.{run.role}.jsonl"] = lines_bytes(lines)
+        contents[f"{VERDICTS}.{run.role}.jsonl"] = encode_lines(lines)
     return contents
 
 
-def page(results: Mapping[str, Any]) -> str:
+def render_page(results: Mapping[str, Any]) -> str:
     """Return the results as Markdown."""
     limits = sorted({run["max_tokens"] for run in results["runs"]})
     values = {"titles": MEASURES, "limits": limits, "ways": STYLES, "published": published()}
     return fill(Path(__file__).parent / "templates", "paths.md.jinja", **results, **values)
 
 
-def summary(results: Mapping[str, Any]) -> str:
+def render_summary(results: Mapping[str, Any]) -> str:
     """Return the results in short."""
     header = ("engine", "prompt", *MEASURES.values(), "unreadable", "failed")
     rows = [

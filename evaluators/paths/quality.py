@@ -58,11 +58,11 @@ class JudgedPath:
         return self.verdict == ("YES" if self.kind == "valid" else "NO")
 
 
-def quality(judged: Sequence[JudgedPath], *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Any]:
+def measure_quality(judged: Sequence[JudgedPath], *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Any]:
     """Compute all measures of one engine's verdicts by one prompt, in any order.
 
     >>> rows = [JudgedPath("b", "q", "valid", "NO"), JudgedPath("b", "q", "reversed", "NO")]
-    >>> quality(rows)["measures"]["balanced"]
+    >>> measure_quality(rows)["measures"]["balanced"]
     0.5
     """
     counts = _by_question(judged)

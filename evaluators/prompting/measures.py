@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, get_args
 
-from evaluators.derivations import Derivation, coverage
+from evaluators.derivations import Derivation, measure_coverage
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import Support, is_hop_by_hop
 from safe_stepwise.methods.prompting import UNREADABLE, Prompting, readability
@@ -56,7 +56,7 @@ def measure_trajectory(
         **_sub_answer_counts(support),
     }
     if derivations and (texts := _texts_by_title(support)) is not None:
-        covered = coverage(texts, derivations)
+        covered = measure_coverage(texts, derivations)
         values["derivations"] = {"passages": covered.passages, "triples": covered.triples}
     if kind := failure(support):
         values["failure"] = kind

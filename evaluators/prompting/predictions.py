@@ -50,17 +50,17 @@ def write(
         for name, answered in runs.items():
             for benchmark, group in grouped(answered, _benchmark).items():
                 form = scoring.get(benchmark, benchmark)
-                _write(half / name, benchmark, form, predictions(group, form))
+                _write(half / name, benchmark, form, predict(group, form))
         for benchmark, group in grouped(next(iter(runs.values())), _benchmark).items():
             form = scoring.get(benchmark, benchmark)
             questions = [question for question, _ in group]
-            _write(half / GOLD, benchmark, form, gold(questions, form))
+            _write(half / GOLD, benchmark, form, gold_rows(questions, form))
             rows = [{"Q_id": q.id, "aliases": q.aliases, "demonyms": []} for q in questions if q.aliases]
             if rows and form != _LINES:
                 write_lines(half / GOLD / f"{benchmark}_id_aliases.json", map(canonical_json, rows))
 
 
-def predictions(answered: Answered, form: str) -> Any:
+def predict(answered: Answered, form: str) -> Any:
     """Return what the official scorer reads: one object, or MuSiQue's rows."""
     answers = [
         Support.from_trajectory(question, o.trajectory, bool(o.options.get("evidence"))) for question, o in answered
@@ -76,15 +76,15 @@ def predictions(answered: Answered, form: str) -> Any:
     return content
 
 
-def gold(questions: Iterable[Question], form: str) -> list[dict[str, Any]]:
+def gold_rows(questions: Iterable[Question], form: str) -> list[dict[str, Any]]:
     """Return the questions in the shape of the official scorer's gold file."""
     return [_musique(q) if form == _LINES else _hotpotqa(q) for q in questions]
 
 
-def folders(names: Sequence[str]) -> list[str]:
+def name_folders(names: Sequence[str]) -> list[str]:
     """Return a folder's name for each system; equal names get a number.
 
-    >>> folders(["cot samples=1", "direct", "cot samples=5", "safe", "safe"])
+    >>> name_folders(["cot samples=1", "direct", "cot samples=5", "safe", "safe"])
     ['cot-samples=1', 'direct', 'cot-samples=5', 'safe-1', 'safe-2']
     """
     plain = [re.sub(r"[^\w=.]+", "-", name)[:_LONGEST].strip("-.") for name in names]

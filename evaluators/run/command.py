@@ -9,7 +9,7 @@ from typing import Any
 from evaluators.comparison import report
 from evaluators.comparison.score_tables import choose_tables
 from evaluators.comparison.scores import AVERAGE
-from evaluators.comparison.systems import LETTERS, System, condition_text, differing, values_by_name
+from evaluators.comparison.systems import LETTERS, System, condition_text, find_differing, values_by_name
 from evaluators.derivations import read_derivations
 from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.tables import FILES as PAGES
@@ -93,7 +93,7 @@ def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[st
         if goldless == len(read_set.questions):
             raise UserError(f'{message}; give passages "is_gold": true')
         note(f"{message}, and stay whole")
-    reduced = tuple(without_drawn_gold(question, options.seed) for question in read_set.questions)
+    reduced = tuple(remove_drawn_gold(question, options.seed) for question in read_set.questions)
     return replace(read_set, questions=reduced)
 
 
@@ -110,7 +110,7 @@ def _run_plan(plan: Evaluation, seed: int, published: Sequence[PublishedScore]) 
     earned, earned_text = faithfulness.measure_evaluation(pairs, plan.output, folder)
     content = {**results, "comparison": comparison.results, **earned}
     write_atomically(plan.output / names.RESULTS, json_bytes(content))
-    return summary(plan, results, earned_text)
+    return render_summary(plan, results, earned_text)
 
 
 def report_folder(plan: Evaluation) -> Path:
@@ -138,7 +138,7 @@ def _flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, "players": None, "options": None, **inner[0], **inner[1]}
 
 
-def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> str:
+def render_summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> str:
     """Return scores, costs and places in short; ``earned`` is the text on faithfulness."""
     runs = results["runs"]
     sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
@@ -172,7 +172,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     players_by_role = values_by_name(item for system in systems for item in system.other_players.items())
     roles = [role for role, players in players_by_role.items() if len(players) > 1]
     tried_values = values_by_name(item for run in runs for item in run["options"].items())
-    option_names = [name for name in tried_values if name in LETTERS or name in differing(systems)]
+    option_names = [name for name in tried_values if name in LETTERS or name in find_differing(systems)]
     answering = {system.players[0][0] for system in systems}
     head = answering.pop() if len(answering) == 1 else "player"
     header = (head, "method", *roles, *(LETTERS.get(name, name) for name in option_names))
@@ -218,7 +218,7 @@ _WARNINGS: Mapping[str, str] = {
 }
 
 
-def without_drawn_gold(question: Question, seed: int = 0) -> Question:
+def remove_drawn_gold(question: Question, seed: int = 0) -> Question:
     """Remove one of a question's gold passages, if it has any (SAFE v2, finding 5).
 
     Id and seed choose the passage: always the last would cut the end of most chains.
@@ -226,15 +226,15 @@ def without_drawn_gold(question: Question, seed: int = 0) -> Question:
     if not question.gold:
         return question
     place = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)
-    return without_passage(question, question.gold[place][0])
+    return remove_passage(question, question.gold[place][0])
 
 
-def without_passage(question: Question, number: int) -> Question:
+def remove_passage(question: Question, number: int) -> Question:
     """Remove one of a question's passages (from 1); annotations are renumbered.
 
     >>> from safe_stepwise.records import Passage
     >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
-    >>> less = without_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
+    >>> less = remove_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
     >>> [page.title for page in less.passages]
     ['Vel']
     """

@@ -20,7 +20,7 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.comparison.scores import AVERAGE
-from evaluators.comparison.systems import System, differing, values_by_name
+from evaluators.comparison.systems import System, find_differing, values_by_name
 from evaluators.derivations import Derivation
 from evaluators.outcomes import (
     CORPUS,
@@ -285,9 +285,9 @@ def _truth(plan: Evaluation, run: SystemRun) -> Iterator[dict[str, Any]]:
 def _export(plan: Evaluation, runs: Sequence[SystemRun]) -> list[str]:
     """Write the predictions; returns each run's folder, by its method and what sets it apart."""
     systems = [System.make(**run.outcomes[0].system) for run in runs]
-    differences = [differing([peer for peer in systems if peer.method == system.method]) for system in systems]
+    differences = [find_differing([peer for peer in systems if peer.method == system.method]) for system in systems]
     titles = [f"{system.method} {system.describe(names)}" for system, names in zip(systems, differences, strict=True)]
-    folders = predictions.folders(titles)
+    folders = predictions.name_folders(titles)
     answered = [tuple(zip(plan.questions, run.outcomes, strict=True)) for run in runs]
     predictions.write(
         dict(zip(folders, answered, strict=True)),
@@ -348,7 +348,7 @@ def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, 
     """Compute means over outcomes of one setting, and the statistics of its loop.
 
     A ``failed`` question counts as an empty answer; a question with verdict ``unscored`` is left out
-    of ``accuracy``, which is None without any verdict. Prompting methods add `summary`.
+    of ``accuracy``, which is None without any verdict. Prompting methods add their measures (`summarize`).
     """
     size, verdicts = len(outcomes), Counter(outcome.verdict for outcome in outcomes)
     prompting = summarize(outcomes)

@@ -306,7 +306,7 @@ def collect_verdicts(
     return Verdicts(client.name, role, client.engine.simulated, replies)
 
 
-def usage_lines(client: Client, title: str, failed: str = "count as not right") -> Iterator[str]:
+def render_run_usage(client: Client, title: str, failed: str = "count as not right") -> Iterator[str]:
     """Yield a line or two on a client's requests; ``failed`` says how failed requests count."""
     a = client.total()
     thought = f", {a.thought:,} of them thought" if a.thought else ""
@@ -329,6 +329,6 @@ def _count_ended(client: Client) -> int:
     return account.answered + account.hits + account.failed
 
 
-def lines_bytes(lines: Iterable[str]) -> bytes:
+def encode_lines(lines: Iterable[str]) -> bytes:
     """Encode lines as a file's content; half a surrogate pair of a broken reply becomes its escape."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import safe_stepwise
 from evaluators import outcomes
-from evaluators.comparison.systems import System, condition_text, edge_text, known_order, names, notable
-from evaluators.pages.offline import page, write_page
+from evaluators.comparison.systems import System, condition_text, edge_text, list_notable, name_systems, sort_by
+from evaluators.pages.offline import render_page, write_page
 from evaluators.traces import deliberation
 from safe_stepwise.engines.base import NO_USAGE
 from safe_stepwise.errors import UserError
@@ -41,7 +41,7 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
         return {}
     systems, chains = dict(_measured_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
     for place, line in read_lines(folder / CHAINS, bytes, "verdict", _AGAIN):
-        with outcomes.reading(place):
+        with outcomes.explain_errors(place):
             row = parse_json(line)
             if (system := systems.get(row["system"])) is not None:
                 key = str(row["benchmark"]), str(row["question_id"]), system
@@ -115,8 +115,8 @@ def write(folder: Path, output: Path) -> int:
     """
     if output.resolve() in {(folder / f).resolve() for f in (TRAJECTORIES, QUESTIONS, RESULTS)}:
         raise UserError(f"{output}: is a file of the evaluation itself; choose another --output")
-    data = traces(folder)
-    write_page(output, html(data))
+    data = read_traces(folder)
+    write_page(output, render_traces(data))
     return len(data["runs"])
 
 
@@ -129,9 +129,9 @@ def show(folder: Path) -> None:
         (folder / PAGE).unlink(missing_ok=True)
 
 
-def html(data: Mapping[str, Any]) -> str:
-    """Return the page on the data of `traces`."""
-    return page(_TEMPLATES, data["name"], _SCRIPTS, data)
+def render_traces(data: Mapping[str, Any]) -> str:
+    """Return the page on the data of `read_traces`."""
+    return render_page(_TEMPLATES, data["name"], _SCRIPTS, data)
 
 
 Worth = Literal["right", "wrong", "unscored", "failed"]
@@ -147,7 +147,7 @@ def worth(outcome: outcomes.Outcome) -> Worth:
     return "right" if is_right else "wrong"
 
 
-def traces(folder: Path) -> dict[str, Any]:
+def read_traces(folder: Path) -> dict[str, Any]:
     """Return the data of the page, for JSON.
 
     Without ``questions.jsonl`` there are no texts of questions and no passages, without ``results.json`` no settings.
@@ -164,7 +164,7 @@ def traces(folder: Path) -> dict[str, Any]:
     states: dict[str, str] = {}
     runs = []
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
-        with outcomes.reading(f"{folder / TRAJECTORIES}, line {number}"):
+        with outcomes.explain_errors(f"{folder / TRAJECTORIES}, line {number}"):
             run = _run(outcome)
             key = outcome.benchmark, outcome.question_id, _conditions_text(outcome.conditions)
             system = System.make(**outcome.system)
@@ -186,8 +186,8 @@ def traces(folder: Path) -> dict[str, Any]:
         "version": safe_stepwise.__version__,
         "settings": settings,
         "has_questions": locate_lines(folder, QUESTIONS).exists(),
-        "roles": known_order(set().union(*roles.values()), answering),
-        "labels": known_order(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
+        "roles": sort_by(set().union(*roles.values()), answering),
+        "labels": sort_by(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "states": [[state, states[state]] for state in sorted(states) if state],
         "systems": _systems([*systems], roles, simulated),
         "questions": [
@@ -230,8 +230,8 @@ def _plain(value: Any) -> str:
 def _systems(
     systems: Sequence[System], roles: Mapping[System, set[str]], simulated: set[System]
 ) -> list[dict[str, Any]]:
-    labels = names(systems)
-    shown_names = notable(systems)
+    labels = name_systems(systems)
+    shown_names = list_notable(systems)
     return [
         {
             "method": system.method,

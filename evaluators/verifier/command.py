@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.run.runner import Reply, Verdicts, collect_verdicts, lines_bytes, usage_lines
+from evaluators.run.runner import Reply, Verdicts, collect_verdicts, encode_lines, render_run_usage
 from evaluators.verifier import step_set
-from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep, agreement, quality
+from evaluators.verifier.quality import (
+    RESAMPLES,
+    ROW_MEASURES,
+    UNPARSED,
+    JudgedStep,
+    measure_agreement,
+    measure_quality,
+)
 from evaluators.verifier.step_set import Prefix, Setting, StepCase
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Choice, Count
@@ -85,11 +92,11 @@ class Options(ModelOptions):
 FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
 """`builders.steps.earlier_build.find_steps`."""
 AddAnnotations = Callable[[Sequence[Question], Path], list[Question]]
-"""`builders.verified.lookup.annotated`."""
+"""`builders.verified.lookup.add_annotations`."""
 
 
 def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddAnnotations) -> str:
-    """Measure, write, and return the summary; raises ``UserError`` for what the user can mend."""
+    """Measure verifiers on labelled steps, write the files, and return a summary; raise ``UserError`` for bad input."""
     opener = Opener(options.timeout)
     setting = options.setting(opener)
     incomplete = setting.incomplete_evidence
@@ -99,7 +106,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
     if options.verified is not None:
         questions = add_annotations([case.question for case in cases], options.verified)
         cases = [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
-    requests = step_set.requests(cases, setting)
+    requests = step_set.build_requests(cases, setting)
     if about.pop("rendered_by") not in (None, replace(setting, dropped=None).prompt_sha256):
         note("the set's prompts were rendered by other code; sent are this code's, as in the loop")
     examples = options.allowance.plain.get("examples")
@@ -121,17 +128,17 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
             role = f"baseline {number}" if number else "verifier"
             client = options.client(opener(spec), replies)
             runs.append(ask_verifier(client, role, requests, setting, is_first=not number))
-            usage += usage_lines(client, role)
-        majority = step_set.majority(folder, incomplete_evidence=incomplete)
-        runs += [constant(majority, "majority class of train", requests)] if majority is not None else []
-        runs += [constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
-        measured = results(steps, cases, runs, options.seed)
-        contents = files(measured, cases, runs)
+            usage += render_run_usage(client, role)
+        majority = step_set.find_majority_label(folder, incomplete_evidence=incomplete)
+        runs += [make_constant(majority, "majority class of train", requests)] if majority is not None else []
+        runs += [make_constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
+        measured = render_results(steps, cases, runs, options.seed)
+        contents = render_files(measured, cases, runs)
         earlier = (
             file.name for kind in (VERDICTS, PREFIXES) for file in options.output.glob(f"{kind}.baseline-*.jsonl")
         )
         write_files(options.output, {*earlier, *contents}, contents)
-    return "\n".join([summary(measured), "", str(options.output / PAGE), "", *usage])
+    return "\n".join([render_summary(measured), "", str(options.output / PAGE), "", *usage])
 
 
 def ask_verifier(
@@ -153,8 +160,8 @@ def ask_verifier(
     return collect_verdicts(client, role, "step", requests, read, UNPARSED, is_first=is_first)
 
 
-def constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdicts:
-    """Return the baseline with one label for every step, without requests."""
+def make_constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdicts:
+    """Make the baseline that gives every step the same label, without requests."""
     return Verdicts(f"always {label}", role, False, dict.fromkeys(requests, Reply(label)), is_constant=True)
 
 
@@ -169,13 +176,13 @@ def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:
 def quality_of(run: Verdicts, cases: Sequence[StepCase], seed: int = 0) -> dict[str, Any]:
     """Compute the measures of a run's verdicts on all rows and trajectories."""
     by_prefix = {prefix: reply.verdict for prefix, reply in run.replies.items()}
-    return quality(judge_rows(run, cases), step_set.walks(cases, by_prefix), seed=seed)
+    return measure_quality(judge_rows(run, cases), step_set.build_walks(cases, by_prefix), seed=seed)
 
 
-def results(
+def render_results(
     steps: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts], seed: int
 ) -> dict[str, Any]:
-    """Return all measures, the verifier's first; ``steps`` describes the rows."""
+    """Return all measures as a JSON object, the verifier's first; ``steps`` describes the rows."""
     labels = [judge_rows(run, cases) for run in runs]
     return {
         "simulated": bool(steps["simulated"] or runs[0].simulated),
@@ -193,19 +200,19 @@ def results(
             for run in runs
         ],
         "agreement": [
-            {"a": runs[a].role, "b": runs[b].role, **agreement(labels[a], labels[b])}
+            {"a": runs[a].role, "b": runs[b].role, **measure_agreement(labels[a], labels[b])}
             for a, b in itertools.combinations(range(len(runs)), 2)
             if not (runs[a].is_constant or runs[b].is_constant)
         ],
     }
 
 
-def files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
-    """Return the files of an evaluation by name."""
+def render_files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
+    """Render the files of an evaluation, and return them by name."""
     first, incomplete = results["verifiers"][0], results["steps"].get("incomplete_evidence", False)
     contents = {
         QUALITY: json_bytes(results, sort_keys=False),
-        PAGE: page(results).encode(),
+        PAGE: render_page(results).encode(),
         f"{CONFUSION}.csv": confusion_csv(first["confusion"], incomplete),
         f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first), incomplete),
     }
@@ -217,8 +224,8 @@ def files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[
             # Steps that only trajectories need.
             prefixes = (prefix for prefix in run.replies if prefix not in rows)
             prefix_lines = (_line(run, p, steps=[*map(format_step, p.steps)], gold=CORRECT) for p in prefixes)
-            contents[f"{VERDICTS}{suffix}.jsonl"] = lines_bytes(row_lines)
-            contents[f"{PREFIXES}{suffix}.jsonl"] = lines_bytes(prefix_lines)
+            contents[f"{VERDICTS}{suffix}.jsonl"] = encode_lines(row_lines)
+            contents[f"{PREFIXES}{suffix}.jsonl"] = encode_lines(prefix_lines)
     return contents
 
 
@@ -238,7 +245,7 @@ Confusion = Mapping[str, Mapping[str, int]]
 
 
 def confusion_csv(confusion: Confusion, incomplete_evidence: bool = False) -> bytes:
-    """Return the confusion as CSV: gold labels down, verdicts across."""
+    """Render the confusion matrix as CSV: a row for each gold label, a column for each verdict."""
     golds = labels(incomplete_evidence)
     outcomes = (*golds, UNPARSED, FAILED)
     counts = [[gold, *(confusion.get(gold, {}).get(outcome, 0) for outcome in outcomes)] for gold in golds]
@@ -246,7 +253,7 @@ def confusion_csv(confusion: Confusion, incomplete_evidence: bool = False) -> by
 
 
 def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = False) -> bytes:
-    """Draw the confusion, each row shaded by the share of its gold label's rows."""
+    """Draw the confusion matrix as PNG; each cell is shaded by its share of its row."""
     golds = labels(incomplete_evidence)
     columns = [*golds, UNPARSED, *[FAILED] * any(FAILED in c for c in confusion.values())]
     counts = [[confusion.get(gold, {}).get(outcome, 0) for outcome in columns] for gold in golds]
@@ -269,8 +276,8 @@ def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = 
     return png(lambda figure: draw(figure.add_subplot()), (8.4, 6.4))
 
 
-def page(results: Mapping[str, Any]) -> str:
-    """Return the results as Markdown."""
+def render_page(results: Mapping[str, Any]) -> str:
+    """Render the results as a Markdown page."""
     verifiers, dropped = results["verifiers"], results["steps"].get("drop_category")
     golds = verifiers[0]["confusion"].items()
     return fill(
@@ -283,12 +290,12 @@ def page(results: Mapping[str, Any]) -> str:
         dropped_rows=sum(sum(counts.values()) for gold, counts in golds if category(gold) == dropped),
         is_symbolic=any(verifier["name"].startswith("symbolic:") for verifier in verifiers),
         categories={label["name"]: category(label["name"]) for label in verifiers[0]["types"]},
-        agreement_table=agreement_rows(results),
+        agreement_table=render_agreement(results),
     )
 
 
-def summary(results: Mapping[str, Any]) -> str:
-    """Return the results in short: a table of the measures, and the agreement of each two verifiers."""
+def render_summary(results: Mapping[str, Any]) -> str:
+    """Render a summary: a table of the measures, and the agreement of each pair of verifiers."""
     header = ("", "verifier", *(name.replace("first_error_f1", "first error") for name in MEASURES))
     rows = [
         (v["role"], title_of(v), *(_number(v["measures"][name]) for name in MEASURES)) for v in results["verifiers"]
@@ -301,12 +308,12 @@ def summary(results: Mapping[str, Any]) -> str:
         f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without",
     ]
     if results["agreement"]:
-        lines += ["", text_table(agreement_rows(results))]
+        lines += ["", text_table(render_agreement(results))]
     return "\n".join(lines)
 
 
-def margins(results: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each baseline: by how much the first verifier is better (+) or worse, by measure."""
+def render_margins(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each baseline with the margins of the first verifier: better (+) or worse (-), by measure."""
     first, *baselines = results["verifiers"]
     for baseline in baselines:
         pairs = ((name, first["measures"][name], baseline["measures"][name]) for name in MEASURES)
@@ -314,8 +321,8 @@ def margins(results: Mapping[str, Any]) -> Iterator[str]:
         yield f"trained against {title_of(baseline)}: {', '.join(texts)}"
 
 
-def agreement_rows(results: Mapping[str, Any]) -> Table:
-    """Return the agreement of each two verifiers, as rows of a table with its header."""
+def render_agreement(results: Mapping[str, Any]) -> Table:
+    """Return a table with the agreement of each pair of verifiers."""
     names = {v["role"]: f"{v['role']}: {title_of(v)}" for v in results["verifiers"]}
     return [
         ("one", "other", "rows", "no verdict", "equal labels", "Cohen's kappa"),

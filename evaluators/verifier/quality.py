@@ -1,4 +1,4 @@
-"""Measures of a verifier on labelled steps: its labels, its alarms, where it sees the first error.
+"""Measure a verifier on labelled steps: its labels, the errors that it finds, and the first error of trajectories.
 
 **Rows.** Each row of ``safe-verifier-steps`` has a gold label (of eleven, or of twelve where
 evidence may be missing) and the verifier's verdict on the step: a label, `UNPARSED` for a reply
@@ -8,12 +8,12 @@ such a row is in every denominator and never right, and both are counted apart.
 - ``accuracy``: share of rows with the gold label. ``macro_f1``: mean of the labels' F1 over the
   labels that occur as gold.
 - ``error_precision``, ``error_recall``, ``error_f1``: of finding steps that are wrong in any way
-  (a gold label other than ``Correct``), whatever type the verifier names.
+  (a gold label other than ``Correct``), whatever error type the verifier names.
 - ``parse_rate``: replies with a valid verdict, of all replies.
 
 **Trajectories** (ProcessBench, Zheng et al. 2024: find the first wrong step, or that there is none). The set holds
-single rows, so trajectories are made from them (`step_set.walks`): an injected row, after the ideal steps before it,
-is a trajectory whose first error is its last step; the longest chains of ideal rows are trajectories without error.
+single rows, so `step_set.build_walks` makes trajectories: an injected row, after the ideal steps before it, is
+a trajectory whose first error is its last step; the longest chains of ideal rows are trajectories without error.
 The verifier judges every step. The first step that it finds fault with is the flagged one.
 
 - ``first_error_erroneous``: share of erroneous trajectories whose flagged step is the first error,
@@ -76,7 +76,7 @@ class JudgedStep:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """One trajectory with the verdict on each step; ``first_error`` counts from 1."""
+    """One trajectory with the verdict on each step; ``first_error`` is a step from 1, None without an error."""
 
     benchmark: str
     question: str
@@ -100,7 +100,7 @@ class Walk:
         return self.flagged == self.first_error and all(verdict in TWELVE for verdict in verdicts)
 
 
-def quality(
+def measure_quality(
     judged: Sequence[JudgedStep], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> dict[str, Any]:
     """Compute all measures of one verifier's verdicts, in any order.
@@ -111,8 +111,8 @@ def quality(
 
     >>> rows = [JudgedStep("1", "b", "q", "Correct", "Correct"),
     ...         JudgedStep("2", "b", "q", "Redundancy", "Off-topic")]
-    >>> found = quality(rows, [])
-    >>> [found["measures"][name] for name in ("accuracy", "error_f1", "macro_f1")]
+    >>> measures = measure_quality(rows, [])
+    >>> [measures["measures"][name] for name in ("accuracy", "error_f1", "macro_f1")]
     [0.5, 1.0, 0.5]
     """
     counts = _by_question(judged, walks)
@@ -144,15 +144,15 @@ def quality(
     }
 
 
-def agreement(first: Sequence[JudgedStep], other_judged: Sequence[JudgedStep]) -> dict[str, float | None]:
-    """Compute how far two verifiers give equal labels, on ``rows`` with a readable label of both.
+def measure_agreement(first: Sequence[JudgedStep], other_judged: Sequence[JudgedStep]) -> dict[str, float | None]:
+    """Compute the agreement of two verifiers, over the rows for which both gave a readable label.
 
-    ``left_out`` counts the other rows that both judged. ``kappa`` is Cohen's, None where it is not defined: without
-    rows, or where both give one and the same label throughout.
+    ``left_out`` counts the other rows that both judged. ``kappa`` is Cohen's, None if it is undefined: without
+    rows, or if both give a single label throughout.
 
     >>> one = [JudgedStep(n, "b", "q", "Correct", "Correct") for n in "1234"]
     >>> other = [*one[:3], JudgedStep("4", "b", "q", "Correct", "Redundancy")]
-    >>> agreement(one, other)
+    >>> measure_agreement(one, other)
     {'rows': 4, 'left_out': 0, 'share': 0.75, 'kappa': 0.0}
     """
     labels_b = {row.id: row.verdict for row in other_judged}

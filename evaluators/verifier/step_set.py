@@ -1,4 +1,4 @@
-"""The rows of ``safe-verifier-steps`` that measure a verifier, their requests and trajectories.
+"""Read the rows of ``safe-verifier-steps`` that measure a verifier, and build their requests and trajectories.
 
 Trajectories are made from the single rows of a question:
 
@@ -103,7 +103,7 @@ class StepCase:
 
     @property
     def is_walk(self) -> bool:
-        """Whether every step before the last is known to be right."""
+        """Whether every step before the last is right, so that the row makes a trajectory."""
         return self.origin in (names.IDEAL, names.INJECTED)
 
 
@@ -157,10 +157,10 @@ def read_cases(
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
     files = _files(folder, split, incomplete_evidence)
-    found_cases: Iterator[StepCase] = chain.from_iterable(map(_cases, files))
+    all_cases: Iterator[StepCase] = chain.from_iterable(map(_cases, files))
     if incomplete_evidence and limit is not None:
-        found_cases = iter(sorted(found_cases, key=lambda case: case.id))  # a hash
-    cases = [*islice(found_cases, limit)]
+        all_cases = iter(sorted(all_cases, key=lambda case: case.id))  # a hash
+    cases = [*islice(all_cases, limit)]
     if incomplete_evidence and not any(case.gold == MISSING_EVIDENCE for case in cases):
         raise UserError(
             f"{folder}: none of its {split} rows lacks evidence; take more rows, or leave out --incomplete-evidence"
@@ -171,16 +171,16 @@ def read_cases(
     return cases
 
 
-def majority(folder: Path, split: str = names.TRAIN, incomplete_evidence: bool = False) -> str | None:
+def find_majority_label(folder: Path, split: str = names.TRAIN, incomplete_evidence: bool = False) -> str | None:
     """Return the most frequent label of a split, the first of the taxonomy among equals; None without rows."""
     columns = ("error_type",)
     files = _files(folder, split, incomplete_evidence)
-    numbers = (read_step_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
+    numbers = (read_step_rows(file, columns, lambda row: _class_index(row["error_type"])) for file in files)
     counts = Counter(chain.from_iterable(numbers))
     return TWELVE[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
-def requests(cases: Iterable[StepCase], setting: Setting = AS_TRAINED) -> dict[Prefix, Request]:
+def build_requests(cases: Iterable[StepCase], setting: Setting = AS_TRAINED) -> dict[Prefix, Request]:
     """Return the requests for all verdicts that the measures need, each once, as the loop makes them.
 
     Requests are about the rows and about the steps before them in trajectories, many of which are
@@ -198,10 +198,10 @@ def requests(cases: Iterable[StepCase], setting: Setting = AS_TRAINED) -> dict[P
     }
 
 
-def walks(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[Walk]:
+def build_walks(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[Walk]:
     """Return the trajectories of the rows (see the module), with the verdict on each step.
 
-    ``verdicts`` has a verdict for each of `requests`.
+    ``verdicts`` has a verdict for each of `build_requests`.
     """
     ideal = [case for case in cases if case.origin == names.IDEAL]
     continued = {prefix for case in ideal for prefix in case.prefixes[:-1]}
@@ -239,12 +239,12 @@ def _case(row: Mapping[str, Any]) -> StepCase:
         passages=tuple(map(passage_of, row["passages"])),
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
-    label, origin = TWELVE[_place(row["error_type"])], names.ORIGINS[_place(row["origin"])]
-    wording = names.WORDINGS[_place(row[_WORDING])] if _WORDING in row else None
+    label, origin = TWELVE[_class_index(row["error_type"])], names.ORIGINS[_class_index(row["origin"])]
+    wording = names.WORDINGS[_class_index(row[_WORDING])] if _WORDING in row else None
     return boundary.read(StepCase, StepCase(row["id"], question, steps, label, origin, wording), "the row")
 
 
-def _place(number: int | None) -> int:
+def _class_index(number: int | None) -> int:
     if number is None or number < 0:
         raise ValueError("its label, origin or wording is missing")
     return number

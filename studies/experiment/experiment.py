@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.significance import Estimate
-from evaluators.comparison.systems import System, in_order, system_of
+from evaluators.comparison.systems import System, sort_systems, system_of
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from safe_stepwise.commands.transcript import render_attempt
 from safe_stepwise.errors import UserError
@@ -312,7 +312,7 @@ def gains(outcomes: Iterable[Outcome], systems: Sequence[System], references: Se
 
     def select_pairs(systems_run: Sequence[System]) -> list[tuple[System, System]]:
         present = [pair for pair in dict.fromkeys(pairs) if pair <= {*systems_run}]
-        return [(first, last) for first, last in map(in_order, present)]
+        return [(first, last) for first, last in map(sort_systems, present)]
 
     comparison = compare(outcomes, seed, paired=select_pairs)
     benchmark = comparison.benchmarks[0] if len(comparison.benchmarks) == 1 else None

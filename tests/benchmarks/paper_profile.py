@@ -16,7 +16,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from evaluators.run.command import without_passage
+from evaluators.run.command import remove_passage
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.open import open_engine
@@ -65,7 +65,7 @@ def _readable(file: Path, benchmark: str, number: int) -> Iterator[Question]:
 def _ten(question: Question) -> Question:
     others = [n for n, page in enumerate(question.passages, 1) if not page.is_gold]
     for number in others[::-1][: max(0, len(question.passages) - PASSAGES)]:
-        question = without_passage(question, number)
+        question = remove_passage(question, number)
     return question
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.run.runner import Reply, Verdicts
-from evaluators.verifier.command import constant, results
-from evaluators.verifier.step_set import read_cases, requests
+from evaluators.verifier.command import make_constant, render_results
+from evaluators.verifier.step_set import build_requests, read_cases
 from tests.evaluators.verifier.step_rows import row, step, write_set
 
 HUB = {"name": "Qwen/Qwen3-8B", "revision": "b968826d9c46dd6066d109eabc6255188de91218"}
@@ -151,7 +151,7 @@ def quality(folder: Path, **changes: Any) -> dict[str, Any]:
         row("e", [off.replace("2", "1")], "Off-topic", "injected", question="r9"),
     ]
     cases = read_cases(write_set(folder, test=rows), "test")
-    asked = requests(cases)
+    asked = build_requests(cases)
     gold = {case.prefix: case.gold for case in cases}
     some = {one: Reply(gold.get(one, "Correct")) for one in asked}
     worse = {one: Reply("unparsed" if n % 3 else "Correct") for n, one in enumerate(asked)}
@@ -160,7 +160,7 @@ def quality(folder: Path, **changes: Any) -> dict[str, Any]:
         Verdicts("vllm:Qwen/Qwen3-8B+adapter@0123", "verifier", False, missed),
         Verdicts("vllm:Qwen/Qwen3-8B", "baseline 1", False, worse),
         Verdicts("symbolic: checker", "baseline 2", True, some),
-        constant("Correct", "majority class of train", asked),
+        make_constant("Correct", "majority class of train", asked),
     ]
     steps = {
         "name": "safe-verifier-steps",
@@ -173,7 +173,7 @@ def quality(folder: Path, **changes: Any) -> dict[str, Any]:
         "max_tokens": 739,
         "prompt_sha256": "08" * 32,
     }
-    made: dict[str, Any] = json.loads(json.dumps(results(steps, cases, runs, 0)))
+    made: dict[str, Any] = json.loads(json.dumps(render_results(steps, cases, runs, 0)))
     return changed(made, changes)
 
 

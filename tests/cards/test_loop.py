@@ -12,7 +12,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index, model_ind
 
 from cards import scores
 from cards.models import model_card
-from evaluators.comparison.report import report
+from evaluators.comparison.report import render_report
 from safe_stepwise.records import FAILED
 from tests.cards.records import config, training
 from tests.cards.test_adapter import EVIL, shape
@@ -32,7 +32,7 @@ def evaluated(verifier: str = OWN, lost: int = 0, **changes: Any) -> dict[str, A
                 failed = replace(one.trajectory, stop_reason=FAILED)
                 made[n] = replace(one, trajectory=failed)
     settings = {"questions": {"hotpotqa": 4, "musique": 4}, "judge": "openai:j", "corpus": None}
-    found = {"settings": {**settings, "drop_gold": False}, "comparison": report(made).results}
+    found = {"settings": {**settings, "drop_gold": False}, "comparison": render_report(made).results}
     return dict(json.loads(json.dumps(found)))
 
 

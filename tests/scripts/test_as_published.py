@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cards.scores import LoopScores
-from evaluators.comparison.systems import System, names
+from evaluators.comparison.systems import System, name_systems
 from evaluators.outcomes import read_outcomes
 from safe_stepwise import prompts
 from safe_stepwise.errors import UserError
@@ -143,14 +143,14 @@ def test_runs_that_differ_in_one_choice_stay_apart_and_are_called_otherwise(
         )  # fmt: skip
     systems = [system_of(tmp_path / name) for name in VARIANTS]
     assert len(set(systems)) == len(VARIANTS)
-    assert len({*names(systems).values()}) == len(VARIANTS)
+    assert len({*name_systems(systems).values()}) == len(VARIANTS)
     tokens = {
         name: results(tmp_path / name)["runs"][0]["all"]["prompt_tokens"]["verifier"]
         for name in ("ours", "examples", "judge_examples")
     }
     assert tokens["examples"] > 1.3 * tokens["ours"] == 1.3 * tokens["judge_examples"]
     for other in systems[1:]:
-        one, two = names([systems[0], other]).values()
+        one, two = name_systems([systems[0], other]).values()
         assert (one, two) == ("SAFE", two)
         assert two.startswith("SAFE, ")
     capsys.readouterr()

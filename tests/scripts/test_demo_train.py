@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.verifier.command import MEASURES, margins
+from evaluators.verifier.command import MEASURES, render_margins
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from scripts.demo_train import RECIPE, main
@@ -29,7 +29,7 @@ def test_margins_are_of_what_both_measured() -> None:
     def verifier(role: str, value: float | None) -> dict[str, Any]:
         return {"name": role, "simulated": False, "measures": {**dict.fromkeys(MEASURES), MEASURES[0]: value}}
 
-    better, unknown = margins({"verifiers": [verifier("a", 0.5), verifier("b", 0.75), verifier("c", None)]})
+    better, unknown = render_margins({"verifiers": [verifier("a", 0.5), verifier("b", 0.75), verifier("c", None)]})
     assert better.endswith(f"b: {MEASURES[0]} -0.250")
     assert unknown.endswith("c: ")
 

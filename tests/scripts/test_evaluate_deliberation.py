@@ -19,7 +19,7 @@ from builders.paths import relation_inputs
 from evaluators.deliberation.command import FILES
 from evaluators.outcomes import read_outcomes, read_questions
 from evaluators.traces.deliberation import fields_of
-from evaluators.traces.page import traces
+from evaluators.traces.page import read_traces
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.sqlite_store import build_sqlite
 from safe_stepwise.graphs.store import CONVENTIONS
@@ -216,7 +216,7 @@ def test_files_are_read_before_an_engine_is_opened(
 
 def test_the_viewer_shows_what_was_proposed_and_followed(made: Path, tmp_path: Path) -> None:
     main(arguments(made, tmp_path / "out", "--paths", "oracle", "--limit", "2"))
-    (run, _) = traces(tmp_path / "out")["runs"]
+    (run, _) = read_traces(tmp_path / "out")["runs"]
     told = [json.dumps(attempt) for attempt in run["attempts"]]
     assert ["Leads" in told[0], "Answers" in told[1]] == [True, True]
     assert run["worth"] == "right"

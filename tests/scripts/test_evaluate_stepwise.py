@@ -25,7 +25,7 @@ from builders.verified.evaluation_questions import read
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
 from evaluators.run import command
 from evaluators.run import options as options_module
-from evaluators.traces.page import traces
+from evaluators.traces.page import read_traces
 from safe_stepwise import prompts
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
@@ -317,7 +317,7 @@ def test_missing_evidence_and_the_corpus_are_part_of_a_system(
     # Laid side by side they stay two.
     join_results.main([*(str(tmp_path / n) for n in ("whole", "less")), f"--output={tmp_path / 'j'}"])
     assert len(results(tmp_path / "j")["comparison"]["systems"]) == 2
-    shown = traces(tmp_path / "j")
+    shown = read_traces(tmp_path / "j")
     assert len(shown["questions"]) == 24
     sizes = {len(question["passages"]) for question in shown["questions"][:12]}
     assert {len(question["passages"]) + 1 for question in shown["questions"][12:]} == sizes

@@ -20,7 +20,7 @@ from builders.steps import earlier_build
 from builders.verified.lookup import add_annotations
 from evaluators.verifier import command
 from evaluators.verifier.quality import MEASURES
-from evaluators.verifier.step_set import read_cases, requests
+from evaluators.verifier.step_set import build_requests, read_cases
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
@@ -109,7 +109,7 @@ def test_what_is_sent_is_what_a_verifier_is_trained_on(built: Path) -> None:
     questions = add_annotations([case.question for case in cases], built)
     whole = [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
     for known in (cases, whole):
-        asked = requests(known)
+        asked = build_requests(known)
         for case in known:
             turns = asked[case.prefix].messages
             sent = [{"role": turn.role, "content": turn.content} for turn in turns]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluators.outcomes import read_outcomes, read_questions
-from evaluators.traces.page import traces
+from evaluators.traces.page import read_traces
 from safe_stepwise.errors import UserError
 from scripts import evaluate_stepwise, join_results, view_traces
 from tests.evaluators.comparison.test_report import markdown_rows
@@ -89,7 +89,7 @@ def test_a_joined_folder_opens_and_joins_again_to_the_byte(evaluate: Evaluate, t
     join_results.main(options)  # over an earlier one
     assert contents(output) == first
     view_traces.main([str(output)])
-    shown = traces(output)
+    shown = read_traces(output)
     assert {s["label"] for s in shown["systems"]} == {
         "No verification, on_exhausted=accept", "SAFE, on_exhausted=accept",
         "SAFE, on_exhausted=drop",

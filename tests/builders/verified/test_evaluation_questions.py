@@ -13,7 +13,7 @@ import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
-from evaluators.run.command import without_drawn_gold
+from evaluators.run.command import remove_drawn_gold
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage
 from safe_stepwise.store import codec
@@ -175,10 +175,10 @@ def test_without_a_drawn_gold_passage(tmp_path: Path) -> None:
     pages = (Passage("A", ("a",), True), Passage("B", ("b",)), Passage("C", ("c",), True))
     asked = replace(asked, passages=(*pages, Passage("D", ("d",))))
     left = Counter(
-        "".join(page.title for page in without_drawn_gold(replace(asked, id=str(n))).passages) for n in range(100)
+        "".join(page.title for page in remove_drawn_gold(replace(asked, id=str(n))).passages) for n in range(100)
     )
     assert set(left) == {"ABD", "BCD"}
     assert min(left.values()) > 30
-    assert without_drawn_gold(asked, 3) == without_drawn_gold(asked, 3)
-    assert len({without_drawn_gold(asked, seed).passages for seed in range(20)}) == 2
-    assert without_drawn_gold(replace(asked, passages=pages[1:2])).passages == pages[1:2]
+    assert remove_drawn_gold(asked, 3) == remove_drawn_gold(asked, 3)
+    assert len({remove_drawn_gold(asked, seed).passages for seed in range(20)}) == 2
+    assert remove_drawn_gold(replace(asked, passages=pages[1:2])).passages == pages[1:2]

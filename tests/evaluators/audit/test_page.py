@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.audit.report import html, page_data, write_sample
+from evaluators.audit.report import page_data, render_sample, write_sample
 from evaluators.audit.rows import Sample
 from evaluators.audit.score import read
 from safe_stepwise.errors import UserError
@@ -207,7 +207,7 @@ def test_the_page_fits_a_narrow_screen(visit: Callable[..., Any], tmp_path: Path
 @pytest.mark.parametrize("made", [label_row, step_row])
 def test_no_text_leaves_the_element_that_carries_it(made: Callable[..., Any], text: str) -> None:
     drawn = sample(made(text, text))
-    page = html(drawn, {text: text})
+    page = render_sample(drawn, {text: text})
     assert page.count("<script") == page.count("</script>") == 2
     data = page.partition('id="data">')[2].partition("</script>")[0]
     assert not set(data) & set("<>&\u2028\u2029")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluators.audit.report import check_rows
-from evaluators.audit.rows import balanced, draw, rows, strata
+from evaluators.audit.rows import balance_keys, draw, read_strata, select_rows
 from evaluators.audit.score import parse_judgement, score
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import AUDITED
@@ -63,7 +63,7 @@ def test_a_draw_is_the_same_again_and_another_by_another_seed(built: Path, of: A
     assert {row.key for row in one.rows} != {row.key for row in other.rows}
     fewer = draw(built, of, 20, 1)
     assert fewer.rows == one.rows[:20]
-    assert len(draw(built, of, 10_000, 1).rows) == len(strata(built, of))
+    assert len(draw(built, of, 10_000, 1).rows) == len(read_strata(built, of))
 
 
 def test_a_label_says_what_the_row_says(built: Path) -> None:
@@ -82,17 +82,17 @@ def test_an_id_of_two_splits_is_one_row(tmp_path: Path) -> None:
     # Both splits of a seed have ids of their own; let the second repeat the first.
     data = tmp_path / "safe-verified-multihop" / "data" / "synthetic_labeled"
     (first,) = data.glob("train-*")
-    before = strata(tmp_path, "labels")
+    before = read_strata(tmp_path, "labels")
     (second,) = data.glob("validation-*")
     second.write_bytes(first.read_bytes())
-    after = strata(tmp_path, "labels")
+    after = read_strata(tmp_path, "labels")
     assert len(before) == 60
     assert len(after) == len(draw(tmp_path, "labels", 99, 1).rows) == 30
 
 
 def test_groups_that_run_out_leave_room_for_others() -> None:
     groups = {("b", "rare"): [("b", "r")], ("b", "often"): [("b", str(n)) for n in range(9)]}
-    drawn = balanced(groups, 6, seed=3)
+    drawn = balance_keys(groups, 6, seed=3)
     assert ("b", "r") in drawn[:2]
     assert len(drawn) == 6
 
@@ -141,7 +141,7 @@ def test_real_rows_are_drawn_and_shown(real_data: Path, tmp_path: Path) -> None:
     assert len({row.stratum for row in steps.rows}) > 8
     for of, sample in (("labels", made), ("steps", steps)):
         keys = [row.key for row in sample.rows]
-        assert rows(tmp_path, of, keys) == {row.key: row for row in sample.rows}  # type: ignore[arg-type]
+        assert select_rows(tmp_path, of, keys) == {row.key: row for row in sample.rows}  # type: ignore[arg-type]
 
 
 def test_what_is_said_of_a_sample_can_be_scored(built: Path) -> None:

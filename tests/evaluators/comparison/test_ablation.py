@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.comparison.ablation import FILES, Ablation, ablations, average_table, write
+from evaluators.comparison.ablation import FILES, Ablation, average_table, make_ablations, write
 from evaluators.comparison.score_tables import choose_tables
 from evaluators.outcomes import Outcome
 from evaluators.run.evaluation import record
@@ -41,7 +41,7 @@ def against(one: Ablation) -> dict[str, str]:
 
 
 def test_without_a_name_the_first_of_each_method_is_the_reference() -> None:
-    (found,) = ablations(runs(), [])
+    (found,) = make_ablations(runs(), [])
     assert against(found) == {"SAFE, + noise": "SAFE, verified", "SAFE, diagnosis": "SAFE, verified"}
     # The first of the runs, not of the alphabet; and tables keep that order.
     names = [found.comparison.names[row.system] for row in found.comparison.rows]
@@ -56,12 +56,12 @@ def test_without_a_name_the_first_of_each_method_is_the_reference() -> None:
 
 
 def test_a_reference_is_a_variant_or_a_method() -> None:
-    by_name, by_method = ablations(runs(), ["diagnosis", NO])
+    by_name, by_method = make_ablations(runs(), ["diagnosis", NO])
     assert against(by_name) == dict.fromkeys(["No verification", "SAFE, verified", "SAFE, + noise"], "SAFE, diagnosis")
     assert against(by_method) == dict.fromkeys(
         ["SAFE, verified", "SAFE, + noise", "SAFE, diagnosis"], "No verification"
     )
-    (whole,) = ablations(runs(), ["SAFE, + noise"])
+    (whole,) = make_ablations(runs(), ["SAFE, + noise"])
     assert set(against(whole).values()) == {"SAFE, + noise"}
     assert (by_name.title, by_method.title) == ("Against diagnosis", f"Against {NO}")
 
@@ -71,7 +71,7 @@ def test_of_several_baselines_a_variant_meets_the_one_it_ran_beside() -> None:
         *variant("a", [0, 0], NO), *variant("a", [1, 0]),
         *variant("b", [0, 1], NO), *variant("b", [1, 1]),
     ]  # fmt: skip
-    (one,) = ablations(found, [NO])
+    (one,) = make_ablations(found, [NO])
     assert against(one) == {
         "SAFE, a": "No verification, a",
         "SAFE, b": "No verification, b",
@@ -81,11 +81,11 @@ def test_of_several_baselines_a_variant_meets_the_one_it_ran_beside() -> None:
 
 def test_a_name_that_nothing_has_is_refused() -> None:
     with pytest.raises(UserError, match=r"--reference 'verifed' .* did you mean verified\?"):
-        ablations(runs(), ["verifed"])
+        make_ablations(runs(), ["verifed"])
 
 
 def test_holm_counts_the_tests_against_the_reference_alone() -> None:
-    (found,) = ablations(runs(), ["verified"])
+    (found,) = make_ablations(runs(), ["verified"])
     tested = [d for d in found.comparison.differences if d.benchmark and d.metric == "accuracy"]
     assert len(tested) == 3
     assert all(d.second.variant == "verified" for d in tested)
@@ -94,7 +94,7 @@ def test_holm_counts_the_tests_against_the_reference_alone() -> None:
 
 
 def test_generators_are_columns_of_averages_with_their_total() -> None:
-    (found,) = ablations([*runs("a"), *runs("b")], [])
+    (found,) = make_ablations([*runs("a"), *runs("b")], [])
     table = average_table(found.comparison)
     assert table[0] == ("method", "a", "b", "Total average")
     assert table[3] == ["SAFE, + noise", *["50.0 (-25.0)"] * 3]
@@ -103,7 +103,7 @@ def test_generators_are_columns_of_averages_with_their_total() -> None:
 
 
 def test_the_files_say_the_same(tmp_path: Path) -> None:
-    found = ablations(runs(), ["verified", NO])
+    found = make_ablations(runs(), ["verified", NO])
     (tmp_path / "mine.txt").write_text("kept")
     write(found, tmp_path, choose_tables(["v2:5"]))
     assert {path.name for path in tmp_path.iterdir()} == {*FILES, "mine.txt"}

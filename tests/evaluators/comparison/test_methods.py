@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from evaluators.comparison.methods import Cost, measure_costs
-from evaluators.comparison.report import Report, report
-from evaluators.comparison.systems import System, pairs
+from evaluators.comparison.report import Report, render_report
+from evaluators.comparison.systems import System, pair_systems
 from evaluators.outcomes import Outcome
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.sg_fsm import SINGLE_TURN
@@ -48,7 +48,7 @@ def run(**changes: object) -> list[Outcome]:
 
 @pytest.fixture(scope="module")
 def made() -> Report:
-    return report(run())
+    return render_report(run())
 
 
 def table(made: Report, name: str) -> list[dict[str, str]]:
@@ -90,7 +90,7 @@ def test_prompting_parts_are_told_and_left_out_where_nothing_has_them(made: Repo
     assert {row[1].split(",")[0] for row in part(made, "Supporting facts, triples and sub-answers")[1:]} == {
         "SG-FSM1", "SG-FSM + SAFE",
     }  # fmt: skip
-    loops = report(outcomes([1, 0], "no_verification")).files["methods.md"].decode()
+    loops = render_report(outcomes([1, 0], "no_verification")).files["methods.md"].decode()
     assert "##" not in loops
     assert "machines.svg" not in loops
 
@@ -129,7 +129,7 @@ def test_no_title_is_cut_and_a_legend_says_what_widths_are() -> None:
     name = "symbolic:" + ",".join(f"{rate}=0.25" for rate in ("value", "paragraph", "format") * 4)
     found = [replace(o, players=dict.fromkeys(o.players, name)) for o in run()]
     for outcomes_ in (run(), found):
-        root = ElementTree.fromstring(report(outcomes_).files["machines.svg"])
+        root = ElementTree.fromstring(render_report(outcomes_).files["machines.svg"])
         for text in root.iter(f"{SVG}text"):
             if text.get("text-anchor") != "middle":
                 # No letters of a common font are wider on average, bold ones neither.
@@ -144,9 +144,9 @@ def test_the_page_tells_what_the_whole_run_was_asked_for() -> None:
     reply = json.dumps({**json.loads(RIGHT), **facts})
     asked = [outcome_of("direct", Script(direct=[reply]), evidence=True),
              outcome_of("cot", Script(cot=[reply]), evidence=True)]  # fmt: skip
-    page = report(asked).files["methods.md"].decode()
+    page = render_report(asked).files["methods.md"].decode()
     assert "\nevidence. Scores are percentages." in page
-    assert "evidence. Percentages." not in report(run()).files["methods.md"].decode()
+    assert "evidence. Percentages." not in render_report(run()).files["methods.md"].decode()
 
 
 def test_unscored_answers_are_not_right_where_tokens_are_counted() -> None:
@@ -154,7 +154,7 @@ def test_unscored_answers_are_not_right_where_tokens_are_counted() -> None:
         replace(outcome_of("direct", Script(direct=[RIGHT]), question(id_=f"q{n}")), verdict=said)
         for n, said in enumerate(("correct", "incorrect", "unscored", "unscored"))
     ]
-    row = table(report(found), "methods.csv")[0]
+    row = table(render_report(found), "methods.csv")[0]
     assert row["accuracy"] == "50.0"
     per_question = float(row["right_per_1000_computed"]) * float(row["computed_per_question"])
     assert per_question / 1000 == pytest.approx(1 / 4, abs=1e-3)
@@ -166,7 +166,7 @@ def test_hostile_names_are_text_in_every_part() -> None:
     first = found[3].trajectory
     strange = replace(first.attempts[0], state="<script>\ud800\0", next_state='"><svg onload=x>')
     odd = replace(found[3], method="odd", trajectory=replace(first, attempts=(strange, *first.attempts)))
-    made = report([*found, odd])
+    made = render_report([*found, odd])
     root = ElementTree.fromstring(made.files["machines.svg"])
     assert not {"script", "image", "a", "foreignObject"} & {e.tag.removeprefix(SVG) for e in root.iter()}
     assert not [n for e in root.iter() for n in e.attrib if n.startswith("on") or "href" in n]
@@ -176,7 +176,7 @@ def test_hostile_names_are_text_in_every_part() -> None:
 
 
 def test_same_outcomes_same_bytes_in_any_order(made: Report) -> None:
-    again = report(run())
+    again = render_report(run())
     for name in ("methods.md", "methods.csv", "machines.svg", "transitions.csv"):
         assert again.files[name] == made.files[name]
 
@@ -212,14 +212,14 @@ def test_how_many_samples_a_machine_costs() -> None:
     assert single.samples_within(1250) == 7
     assert (single.samples_within(600), single.samples_within(599)) == (1, 0)
     assert Cost(voting.system, 0, 0, 0).samples_within(9) == 1
-    header, *rows = part(report(found), "Comparison at equal cost")
+    header, *rows = part(render_report(found), "Comparison at equal cost")
     assert header[-1] == "p, unadjusted"
     # The single reply has no row of its own beside a vote that tells what samples cost.
     assert [row[3:8] for row in rows] == [["CoT, samples=3", "840.0", "67.2", "6", "+0.0"]]
-    alone = part(report(found[1:]), "Comparison at equal cost")[1:]
+    alone = part(render_report(found[1:]), "Comparison at equal cost")[1:]
     assert [row[3:8] for row in alone] == [["CoT", "600.0", "48.0", "7", "+0.0"]]
     cheap = priced(machine, *[Usage(30, 0, 5)] * len(machine.trajectory.attempts))
-    assert part(report([once, cheap]), "Comparison at equal cost")[1][6] == "\\< 1"
+    assert part(render_report([once, cheap]), "Comparison at equal cost")[1][6] == "\\< 1"
 
 
 def test_questions_that_failed_make_nothing_cheaper() -> None:
@@ -234,7 +234,7 @@ def test_questions_that_failed_make_nothing_cheaper() -> None:
         found += [broken(vote), broken(machine)] if n == 3 else [vote, machine]
     voting, stepwise = measure_costs(found)
     assert (voting.total, voting.first, voting.further, stepwise.total) == (840, 600, 120, 1250)
-    assert part(report(found), "Comparison at equal cost")[1][6] == "6"
+    assert part(render_report(found), "Comparison at equal cost")[1][6] == "6"
     assert measure_costs(found[6:]) == []
 
 
@@ -249,23 +249,23 @@ def test_a_vote_that_was_asked_for_evidence_too_is_no_comparison_of_cost() -> No
     facts = {"supporting_facts": [[2, 0]], "evidences": [["a", "b", "c"]]}
     script = Script(cot=[json.dumps({**json.loads(RIGHT), **facts})])
     found = [outcome_of("sg_fsm1", Script()), outcome_of("cot", script, evidence=True)]
-    assert "Comparison at equal cost" not in report(found).files["methods.md"].decode()
+    assert "Comparison at equal cost" not in render_report(found).files["methods.md"].decode()
     cited = [find(1, "Ors Velt", sentences=[1], evidence=["a", "b", "c"]),
              find(2, "Oru", sentences=[0], evidence=["a", "b", "c"])]  # fmt: skip
     alike = [outcome_of("sg_fsm1", Script(search=cited), evidence=True), found[1]]
-    assert len(part(report(alike), "Comparison at equal cost")) == 2
+    assert len(part(render_report(alike), "Comparison at equal cost")) == 2
 
 
 def test_a_vote_that_was_shown_other_passages_is_no_comparison_of_cost() -> None:
     found = [outcome_of("sg_fsm1", Script()), outcome_of("cot", Script(cot=[RIGHT]))]
-    assert len(part(report(found), "Comparison at equal cost")) == 2
+    assert len(part(render_report(found), "Comparison at equal cost")) == 2
     shown = [replace(found[0], conditions={"passages": "all"}), found[1]]
-    assert "Comparison at equal cost" not in report(shown).files["methods.md"].decode()
+    assert "Comparison at equal cost" not in render_report(shown).files["methods.md"].decode()
 
 
 def test_a_vote_and_nothing_else_is_no_comparison_of_cost() -> None:
     only = [o for o in run() if o.method in ("cot", "direct")]
-    assert "Comparison at equal cost" not in report(only).files["methods.md"].decode()
+    assert "Comparison at equal cost" not in render_report(only).files["methods.md"].decode()
 
 
 # -------------------------------------------------------------------------------------------- pairs
@@ -287,10 +287,10 @@ def test_every_method_is_paired_with_every_other_whatever_its_options() -> None:
         for method, several in kinds.items()
         for options in several
     ]
-    met = {frozenset((a.method, b.method)) for a, b in pairs(systems)}
+    met = {frozenset((a.method, b.method)) for a, b in pair_systems(systems)}
     assert {frozenset(two) for two in combinations(kinds, 2)} <= met
     # One of a method with several options meets each of another that has none of them.
-    votes = {dict(a.options)["samples"] for a, b in map(_cot_first, pairs(systems))
+    votes = {dict(a.options)["samples"] for a, b in map(_cot_first, pair_systems(systems))
              if a.method == "cot" and b.method == "sg_fsm_safe"}  # fmt: skip
     assert votes == {1, 5, 20}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.comparison.report import FILES, Report, report, write
+from evaluators.comparison.report import FILES, Report, render_report, write
 from evaluators.comparison.score_tables import choose_tables
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
@@ -42,12 +42,12 @@ def sweep(**changes: object) -> list[Outcome]:
 
 @pytest.fixture(scope="module")
 def made() -> Report:
-    return report(run())
+    return render_report(run())
 
 
 @pytest.fixture(scope="module")
 def swept() -> Report:
-    return report(sweep(simulated=True, generator="symbolic|$a$<b>"))
+    return render_report(sweep(simulated=True, generator="symbolic|$a$<b>"))
 
 
 def table(made: Report, name: str) -> list[dict[str, str]]:
@@ -143,7 +143,7 @@ def test_one_setting_is_no_sweep(made: Report) -> None:
 
 
 def test_without_a_verifier_there_are_no_errors_to_show() -> None:
-    names = set(report(outcomes([1, 0], NO)).files)
+    names = set(render_report(outcomes([1, 0], NO)).files)
     tables = {f"{name}.{kind}" for name in ("comparison", "cost", "methods") for kind in ("md", "csv")}
     assert names == {*tables, "tests.csv", "comparison.png"}
 
@@ -170,18 +170,18 @@ def test_figures_say_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     titles: list[str] = []
     draw = Axes.set_title
     monkeypatch.setattr(Axes, "set_title", lambda self, text, **k: titles.append(text) or draw(self, text, **k))
-    report(sweep(simulated=True))
+    render_report(sweep(simulated=True))
     # Scores, SAFE and self-verification twice, the sweep with its calls.
     assert len(titles) == 1 + 2 + 2 + 2
     assert all("(simulated)" in title for title in titles)
     titles.clear()
-    report(sweep())
+    render_report(sweep())
     assert titles
     assert not any("simulated" in title for title in titles)
 
 
 def test_only_what_is_simulated_is_marked() -> None:
-    made = report(run() + run(generator="symbolic", simulated=True))
+    made = render_report(run() + run(generator="symbolic", simulated=True))
     rows = {(r["generator"], r["simulated"]) for r in table(made, "comparison.csv")}
     assert rows == {("model", "false"), ("symbolic", "true")}
     assert made.text.startswith("# Comparison (simulated)")
@@ -201,10 +201,10 @@ def test_unscored_and_failed_questions_are_pointed_out() -> None:
     found[-1] = replace(found[-1], verdict="unscored")
     lost = replace(found[-2].trajectory, stop_reason="failed")
     found[-2] = replace(found[-2], trajectory=lost)
-    text = report(found).text
+    text = render_report(found).text
     assert "model, SAFE: of 8 questions 1 unscored by the judge (in no Acc); 1 failed" in text
     assert "never judged" not in text
-    assert "–" in report([replace(o, verdict=None) for o in found]).text
+    assert "–" in render_report([replace(o, verdict=None) for o in found]).text
 
 
 def test_tables_of_a_sweep_are_told_in_parts_that_a_page_holds(swept: Report, made: Report) -> None:
@@ -248,7 +248,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
 def test_panels_of_one_figure_share_their_axes(drawn: Drawn) -> None:
     many = generators("a")
     few = [replace(o, exact_match=0.0, verdict="incorrect") for o in generators("b")[:6]]
-    report([*many, *few])
+    render_report([*many, *few])
     several = [axes for axes in drawn.values() if len(axes) > 1]
     assert len(several) == 3  # scores, types, positions
     for axes in several:
@@ -257,7 +257,7 @@ def test_panels_of_one_figure_share_their_axes(drawn: Drawn) -> None:
 
 
 def test_the_chart_of_scores_has_each_with_its_margins(drawn: Drawn, made: Report) -> None:
-    report(run())
+    render_report(run())
     (axes,) = drawn["0"]
     bars, spans = axes.containers[0::2], axes.containers[1::2]
     assert [bar.get_height() for bar in bars[-1]] == [75.0, 75.0, 75.0]
@@ -271,7 +271,7 @@ def test_the_chart_of_scores_has_each_with_its_margins(drawn: Drawn, made: Repor
 
 
 def test_no_point_of_a_sweep_lies_on_another(drawn: Drawn) -> None:
-    report(sweep())
+    render_report(sweep())
     scores, calls = next(axes for axes in drawn.values() if len(axes) == 2 and "calls" in
                          axes[1].get_title())  # fmt: skip
     points = [tuple(xy) for line in calls.get_lines() for xy in line.get_xydata()]
@@ -283,7 +283,7 @@ def test_no_point_of_a_sweep_lies_on_another(drawn: Drawn) -> None:
 def test_results_hold_all_numbers(made: Report) -> None:
     found = json.loads(json.dumps(made.results, allow_nan=False))
     assert found == made.results
-    assert found == report(run()).results
+    assert found == render_report(run()).results
     safe = found["systems"][-1]
     assert safe["players"] == {"generator": "model", "verifier": "checker"}
     assert safe["options"] == {"max_steps": 10, "max_retries": 3}
@@ -323,7 +323,7 @@ def test_a_name_that_says_simulated_says_it_once() -> None:
     found = run(simulated=True)
     found += [replace(o, players={**o.players, "verifier": n}) for o in found[8:12] for n in names]
     found = [o for o in found if o.players.get("verifier") != "checker"]
-    made = report(found)
+    made = render_report(found)
     text = made.text + made.files["cost.md"].decode() + made.files["failures.md"].decode()
     assert f"SAFE with {names[0]} |" in text
     assert "No verification (simulated) |" in text
@@ -332,7 +332,7 @@ def test_a_name_that_says_simulated_says_it_once() -> None:
 
 def test_one_benchmark_is_not_called_several(made: Report) -> None:
     assert "The average is the mean of the 2 benchmarks." in made.text
-    one = report(outcomes([1, 0], NO)).text
+    one = render_report(outcomes([1, 0], NO)).text
     assert "There is one benchmark, so it is also the average." in one
     assert "(s)" not in one
 
@@ -342,7 +342,7 @@ def generators(*names: str, **changes: object) -> list[Outcome]:
 
 
 def test_generators_are_blocks_and_their_total_has_the_headline() -> None:
-    made = report(generators("a", "b"))
+    made = render_report(generators("a", "b"))
     header, _, *rows = markdown_rows(made.text.split("##")[0])
     block = ["No verification", "Self-verification", "SAFE", "Δ SAFE over Self-verification"]
     assert [row[:2] for row in rows] == [[who, method] for who in ("a", "b", "Total average") for method in block]
@@ -367,14 +367,14 @@ def test_generators_are_blocks_and_their_total_has_the_headline() -> None:
 
 def test_what_ran_with_one_generator_alone_is_in_no_total() -> None:
     found = [*generators("a", "b"), *outcomes([1, 1], verifier="other", generator="a")]
-    text = report(found).text
+    text = render_report(found).text
     assert "Not included: a, SAFE with other." in text
     assert len([row for row in markdown_rows(text.split("##")[0]) if row[0] == "Total average"]) == 4
 
 
 def test_published_rows_stand_beside_ours_and_are_never_tested() -> None:
     found = [replace(o, benchmark=b) for b in ("2wikimultihopqa",) for o in run()[:12]] + run()
-    plain, shown = report(found), report(found, published=choose_tables(["v2"]))
+    plain, shown = render_report(found), render_report(found, published=choose_tables(["v2"]))
     assert shown.results == plain.results
     assert shown.files["tests.csv"] == plain.files["tests.csv"]
     rows = [r for r in markdown_rows(shown.text.split("##")[0]) if "published" in r[1]]
@@ -395,12 +395,12 @@ def test_published_rows_stand_beside_ours_and_are_never_tested() -> None:
 
 def test_published_rows_of_the_same_generator_stand_in_its_block() -> None:
     found = generators("vllm:Qwen/Qwen3-8B", "other")
-    rows = markdown_rows(report(found, published=choose_tables(["v1"])).text.split("##")[0])
+    rows = markdown_rows(render_report(found, published=choose_tables(["v1"])).text.split("##")[0])
     mine = [row for row in rows if row[0] == "vllm:Qwen/Qwen3-8B"]
     assert [("published" in row[1]) for row in mine] == [False] * 4 + [True] * 3
     # Of two of the three benchmarks the papers' average is not ours.
     assert mine[-1][2:] == "61.6 77.4 89.4 50.7 62.2 72.9 – – –".split()
-    nothing = report([replace(o, benchmark="synthetic") for o in found], published=choose_tables(["v1"]))
+    nothing = render_report([replace(o, benchmark="synthetic") for o in found], published=choose_tables(["v1"]))
     assert "The papers print no results on these benchmarks" in nothing.text
 
 
@@ -410,7 +410,7 @@ def test_a_table_that_is_not_published_is_named() -> None:
 
 
 def test_failures_are_pooled_over_who_answers() -> None:
-    made = report(generators("a", "b"))
+    made = render_report(generators("a", "b"))
     text = made.files["failures.md"].decode()
     rows = {row[0]: row for row in markdown_rows(text)}
     # Twice what one has: of six steps four are procedural and two conclude wrongly.
@@ -420,7 +420,7 @@ def test_failures_are_pooled_over_who_answers() -> None:
     assert found["SAFE", "Off-topic"]["steps"] == "4"
     assert found["SAFE", "Off-topic"]["category"] == "Procedural"
     assert made.files["failures.png"].startswith(b"\x89PNG")
-    mixed = report(generators("a") + run(generator="symbolic", simulated=True))
+    mixed = render_report(generators("a") + run(generator="symbolic", simulated=True))
     names = [row[:2] for row in markdown_rows(mixed.files["failures.md"].decode())[2:]]
     assert ["SAFE", "a"] in names
     assert ["SAFE (simulated)", "symbolic"] in names
@@ -428,7 +428,7 @@ def test_failures_are_pooled_over_who_answers() -> None:
 
 def test_conditions_stand_in_every_table() -> None:
     under = {"drop_gold": True, "corpus": "pages.jsonl@0123456789ab"}
-    made = report(run() + [replace(o, conditions=under) for o in run()])
+    made = render_report(run() + [replace(o, conditions=under) for o in run()])
     assert "| SAFE, corpus=pages.jsonl@0123456789ab, drop_gold |" in made.text
     for name in ("comparison.csv", "tests.csv", "cost.csv", "error_types.csv"):
         found = {(r["corpus"], r["drop_gold"]) for r in table(made, name) if r["method"] == SAFE}
@@ -505,7 +505,7 @@ def test_a_method_with_roles_options_and_ends_of_its_own(monkeypatch: pytest.Mon
 def test_a_sweep_is_drawn_along_the_option_that_changes(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has no such option is a level."""
     monkeypatch.setitem(METHODS, "scouting", Scouting())
-    report([*scouted(1, [1, 0]), *scouted(2, [1, 1]), *outcomes([0, 1], NO)])
+    render_report([*scouted(1, [1, 0]), *scouted(2, [1, 1]), *outcomes([0, 1], NO)])
     *_, (scores, calls) = drawn.values()
     assert labelled(calls) == ["No verification", "Scouting"]
     level, line = scores.get_lines()
@@ -513,7 +513,7 @@ def test_a_sweep_is_drawn_along_the_option_that_changes(drawn: Drawn, monkeypatc
     assert list(line.get_ydata()) == [50, 100]
     assert scores.get_xlabel() == calls.get_xlabel() == "looks"
     drawn.clear()
-    report(sweep())
+    render_report(sweep())
     *_, (scores, calls) = drawn.values()
     assert labelled(calls) == [
         f"{name}, K={k}" for k in (7, 10) for name in ("No verification", "Self-verification", "SAFE")

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from evaluators.comparison.systems import System, common_options, in_order, names, pairs, swept
+from evaluators.comparison.systems import (
+    System,
+    common_options,
+    find_swept_options,
+    name_systems,
+    pair_systems,
+    sort_systems,
+)
 from safe_stepwise.methods import METHODS
 from tests.scripts.test_toy_method import Scouting
 
@@ -25,31 +32,31 @@ def limited(method: str, steps: int, retries: int, **players: str) -> System:
 
 def met(*systems: System) -> list[tuple[str, str]]:
     """Pairs by name, the first the better placed."""
-    known = names(systems)
-    return [(known[a], known[b]) for a, b in pairs(in_order(systems))]
+    known = name_systems(systems)
+    return [(known[a], known[b]) for a, b in pair_systems(sort_systems(systems))]
 
 
 def test_names_say_what_differs() -> None:
-    assert list(names([system(NO), system()]).values()) == ["No verification", "SAFE"]
-    known = names([system(NO, max_steps=10, max_retries=3), limited(SAFE, 10, 1)])
+    assert list(name_systems([system(NO), system()]).values()) == ["No verification", "SAFE"]
+    known = name_systems([system(NO, max_steps=10, max_retries=3), limited(SAFE, 10, 1)])
     assert list(known.values()) == ["No verification, K=10, N=3", "SAFE, K=10, N=1"]
-    known = names([system(verifier="a"), system(verifier="b", feedback="guidance"), system(NO)])
+    known = name_systems([system(verifier="a"), system(verifier="b", feedback="guidance"), system(NO)])
     said = ["SAFE with a", "SAFE with b, feedback=guidance", "No verification"]
     assert list(known.values()) == said
-    known = names([system(feedback="full"), system(feedback="guidance")])
+    known = name_systems([system(feedback="full"), system(feedback="guidance")])
     assert list(known.values()) == ["SAFE, feedback=full", "SAFE, feedback=guidance"]
 
 
 def test_to_lack_an_option_is_to_differ_from_who_has_it() -> None:
     """As a run with a limit of its own beside one without, or with a choice of the papers."""
     one, other = system(feedback="full"), system(feedback="full", max_tokens="verify 4096")
-    assert list(names([one, other]).values()) == ["SAFE", "SAFE, max_tokens=verify 4096"]
-    assert list(names([other]).values()) == ["SAFE"]
+    assert list(name_systems([one, other]).values()) == ["SAFE", "SAFE, max_tokens=verify 4096"]
+    assert list(name_systems([other]).values()) == ["SAFE"]
     # Another method lacks it by nature, which parts it from nobody.
     assert met(system(NO), system(SAFE, feedback="full")) == [("SAFE", "No verification")]
-    assert list(names([system(NO), system(feedback="full")]).values()) == ["No verification", "SAFE"]
+    assert list(name_systems([system(NO), system(feedback="full")]).values()) == ["No verification", "SAFE"]
     followed = [system(), system(tries_total=True), system(tries_total=True, last_rejected=True)]
-    assert len(set(names(followed).values())) == len(followed)
+    assert len(set(name_systems(followed).values())) == len(followed)
     assert len(met(*followed)) == 2  # the first and the last are two options apart
 
 
@@ -65,10 +72,10 @@ def test_a_method_that_nobody_knows_goes_by_its_name() -> None:
     found = System.make("new", {"z": "b", "a": "c"}, {"y": [1, {"x": None}], "b": True})
     assert found.players == (("a", "c"), ("z", "b"))
     assert found.answering == "c"
-    assert names([found]) == {found: "new"}
+    assert name_systems([found]) == {found: "new"}
     assert common_options([found]) == 'b, y=[1,{"x":null}]'
-    assert in_order([found, system(NO, "c"), system(SAFE, "c")])[-1] == found
-    assert len(pairs([found, system(NO, "c")])) == 1
+    assert sort_systems([found, system(NO, "c"), system(SAFE, "c")])[-1] == found
+    assert len(pair_systems([found, system(NO, "c")])) == 1
 
 
 def test_roles_and_options_stand_in_the_methods_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +85,7 @@ def test_roles_and_options_stand_in_the_methods_order(monkeypatch: pytest.Monkey
     assert (found.answering, found.title, found.is_baseline) == ("w", "Scouting", False)
     assert found.departures == {"looks"}
     other = System.make("scouting", {"scout": "t", "writer": "w"}, {"looks": 1})
-    assert names([found, other])[other] == "Scouting with t, looks=1"
+    assert name_systems([found, other])[other] == "Scouting with t, looks=1"
     assert list(System.make(SAFE, {}, {"max_retries": 1, "max_steps": 2, "z": 0}).options) == [
         ("max_steps", 2), ("max_retries", 1), ("z", 0),
     ]  # fmt: skip
@@ -91,7 +98,7 @@ def test_only_those_meet_whose_answers_come_from_the_same_engine() -> None:
 
 def test_a_sweep_meets_at_equal_options_and_beside_itself() -> None:
     grid = [limited(m, k, n) for m, k, n in product((NO, SELF, SAFE), (5, 7, 10), (0, 1, 3))]
-    found = pairs(in_order(grid))
+    found = pair_systems(sort_systems(grid))
     across = [(a, b) for a, b in found if a.method != b.method]
     assert len(across) == 9 * 3
     assert all(a.options == b.options for a, b in across)
@@ -110,22 +117,22 @@ def test_whoever_never_ran_alike_meets_the_closest() -> None:
         ("No verification, K=13, N=3", "No verification, K=10, N=3"),
     ]
     verified = [limited(SAFE, 5, 1, verifier="a"), limited(SAFE, 10, 3, verifier="b")]
-    assert len(pairs(in_order(verified))) == 1
+    assert len(pair_systems(sort_systems(verified))) == 1
 
 
 def test_methods_without_common_options_meet() -> None:
     plain = System.make("direct", {"generator": "g"}, {})
     grid = [limited(SAFE, k, 3) for k in (5, 10)]
-    assert len(pairs(in_order([plain, *grid]))) == 3
+    assert len(pair_systems(sort_systems([plain, *grid]))) == 3
 
 
 def test_order_is_by_who_answers_then_shared_options_then_method() -> None:
-    ordered = in_order([limited(SAFE, 5, 1), limited(NO, 10, 1), limited(NO, 5, 1),
+    ordered = sort_systems([limited(SAFE, 5, 1), limited(NO, 10, 1), limited(NO, 5, 1),
                         limited(NO, 10, 1, generator="a")])  # fmt: skip
     assert [(s.answering, s.method, dict(s.options)["max_steps"]) for s in ordered] == [
         ("a", NO, 10), ("g", NO, 5), ("g", SAFE, 5), ("g", NO, 10),
     ]  # fmt: skip
-    mixed = in_order([System.make("debate", {"generator": "g"}, {}), limited(SAFE, 5, 1),
+    mixed = sort_systems([System.make("debate", {"generator": "g"}, {}), limited(SAFE, 5, 1),
                       limited(NO, 10, 1)])  # fmt: skip
     assert [s.method for s in mixed] == [NO, SAFE, "debate"]
 
@@ -137,11 +144,11 @@ def under(found: System, **conditions: Any) -> System:
 def test_conditions_are_part_of_a_system_and_its_name() -> None:
     plain, corpus = system(), under(system(), drop_gold=True, corpus="pages.jsonl@0123")
     assert len({plain, corpus, under(system(), drop_gold=True)}) == 3
-    assert list(names([plain, corpus]).values()) == [
+    assert list(name_systems([plain, corpus]).values()) == [
         "SAFE", "SAFE, corpus=pages.jsonl@0123, drop_gold",
     ]  # fmt: skip
     # Told, too, where all have them; and never among what all have in common.
-    assert names([corpus])[corpus] == "SAFE, corpus=pages.jsonl@0123, drop_gold"
+    assert name_systems([corpus])[corpus] == "SAFE, corpus=pages.jsonl@0123, drop_gold"
     assert common_options([corpus, under(system(NO), drop_gold=True)]) == ""
     assert corpus.as_json()["conditions"] == {"corpus": "pages.jsonl@0123", "drop_gold": True}
 
@@ -152,8 +159,8 @@ def test_a_condition_is_no_sweep_and_pairs_like_an_option() -> None:
         for method in (NO, SAFE)
         for conditions in ({}, {"drop_gold": True}, {"drop_gold": True, "corpus": "c"})
     ]
-    assert swept(grid) == {}
-    found = pairs(in_order(grid))
+    assert find_swept_options(grid) == {}
+    found = pair_systems(sort_systems(grid))
     across = [(a, b) for a, b in found if a.method != b.method]
     assert len(across) == 3
     assert all(a.conditions == b.conditions for a, b in across)
@@ -165,14 +172,14 @@ def test_a_condition_is_no_sweep_and_pairs_like_an_option() -> None:
 def test_a_name_that_was_given_says_all_that_differs() -> None:
     a = under(system(verifier="a", max_steps=5, max_retries=3), variant="verified")
     b = under(system(verifier="b", max_steps=5, max_retries=3), variant="+ noise")
-    assert list(names([a, b, system(NO)]).values()) == [
+    assert list(name_systems([a, b, system(NO)]).values()) == [
         "SAFE, verified", "SAFE, + noise", "No verification",
     ]  # fmt: skip
     more = under(system(verifier="b", max_steps=9, max_retries=3), variant="+ noise")
-    assert names([a, b, more])[b] == "SAFE, + noise, K=5, N=3"
+    assert name_systems([a, b, more])[b] == "SAFE, + noise, K=5, N=3"
     other = under(system(verifier="c", max_steps=5, max_retries=3), variant="+ noise")
-    assert names([a, b, other])[b] == "SAFE with b, + noise"
-    assert names([a, b, more])[a] == "SAFE, verified"
+    assert name_systems([a, b, other])[b] == "SAFE with b, + noise"
+    assert name_systems([a, b, more])[a] == "SAFE, verified"
 
 
 def test_a_name_that_was_given_and_an_option_of_that_name_are_told_once() -> None:
@@ -181,13 +188,13 @@ def test_a_name_that_was_given_and_an_option_of_that_name_are_told_once() -> Non
         return under(System.make("cot", {"generator": "g"}, options), variant=variant, passages="all")
 
     runs = [asked(False, 1, "plain"), asked(True, 1, "evidence"), asked(True, 5, "evidence")]
-    assert list(names(runs).values()) == [
+    assert list(name_systems(runs).values()) == [
         "CoT, plain", "CoT, evidence, samples=1", "CoT, evidence, samples=5",
     ]  # fmt: skip
 
 
 def test_what_is_swept() -> None:
-    assert swept([limited(SAFE, 5, 1), limited(NO, 7, 1)]) == {}
-    assert swept([limited(SAFE, 5, 1), limited(SAFE, 7, 3)]) == {SAFE: "max_retries"}
-    assert swept([limited(SAFE, 5, 1), limited(SAFE, 7, 1)]) == {SAFE: "max_steps"}
-    assert swept([system(feedback="full"), system(feedback="guidance")]) == {SAFE: "feedback"}
+    assert find_swept_options([limited(SAFE, 5, 1), limited(NO, 7, 1)]) == {}
+    assert find_swept_options([limited(SAFE, 5, 1), limited(SAFE, 7, 3)]) == {SAFE: "max_retries"}
+    assert find_swept_options([limited(SAFE, 5, 1), limited(SAFE, 7, 1)]) == {SAFE: "max_steps"}
+    assert find_swept_options([system(feedback="full"), system(feedback="guidance")]) == {SAFE: "feedback"}

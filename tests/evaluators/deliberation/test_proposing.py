@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from evaluators.deliberation import FIRST_PATH
-from evaluators.deliberation.measuring import answers_of, differences, measure, score_case
+from evaluators.deliberation.measuring import answers_of, compare_runs, measure, score_case
 from evaluators.deliberation.options import split_name
-from evaluators.deliberation.proposing import Engine, Proposer, answer_case, majority, nearest, oracle
-from evaluators.deliberation.questions import Case, Example, PathsSet, held_out
+from evaluators.deliberation.proposing import Engine, Proposer, answer_case, make_majority, make_nearest, make_oracle
+from evaluators.deliberation.questions import Example, PathQuestion, PathsSet, select_held_out
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.graphs.knowledge import GraphKnowledge
@@ -35,21 +35,21 @@ KNOWN = GraphKnowledge(MemoryGraph(FILMS))
 BY, IN, OTHERS = ("by",), ("in",), ("by", "~by")
 
 
-def asked(words: str, answers: str, *gold: RelationPath, hops: int = 1, topic: str = "Oru") -> Case:
+def asked(words: str, answers: str, *gold: RelationPath, hops: int = 1, topic: str = "Oru") -> PathQuestion:
     question = KGQuestion(words, "metaqa", "test", words.format(topic), (topic,), frozenset(answers.split()), (), hops)
     paths = {topic: gold} if gold else {}
-    return Case(question, masked(question.question, question.topics), paths)
+    return PathQuestion(question, masked(question.question, question.topics), paths)
 
 
 def example(words: str, *paths: RelationPath, hops: int = 1) -> Example:
     return Example(words, masked(words, ("Vel",)), hops, paths)
 
 
-def paths_of(proposer: Proposer, one: Case) -> list[RelationPath]:
+def paths_of(proposer: Proposer, one: PathQuestion) -> list[RelationPath]:
     return [found.path for found in asyncio.run(proposer.propose(one, KNOWN))]
 
 
-def trajectory(proposer: Proposer, one: Case) -> Trajectory:
+def trajectory(proposer: Proposer, one: PathQuestion) -> Trajectory:
     return asyncio.run(answer_case(one, KNOWN, proposer, {}, Deliberating()))
 
 
@@ -62,47 +62,47 @@ LEARNT = [
 
 
 def test_the_majority_is_that_of_as_many_hops() -> None:
-    assert paths_of(majority(LEARNT, 1), asked("when was [{}] made", "1962")) == [BY]
-    assert paths_of(majority(LEARNT, 5), asked("when was [{}] made", "1962")) == [BY, IN]
-    assert paths_of(majority(LEARNT, 1), asked("films like [{}]", "Vel", hops=2)) == [OTHERS]
-    assert paths_of(majority(LEARNT, 1), asked("films near [{}]", "Vel", hops=3)) == []
+    assert paths_of(make_majority(LEARNT, 1), asked("when was [{}] made", "1962")) == [BY]
+    assert paths_of(make_majority(LEARNT, 5), asked("when was [{}] made", "1962")) == [BY, IN]
+    assert paths_of(make_majority(LEARNT, 1), asked("films like [{}]", "Vel", hops=2)) == [OTHERS]
+    assert paths_of(make_majority(LEARNT, 1), asked("films near [{}]", "Vel", hops=3)) == []
 
 
 def test_the_nearest_has_most_words_in_common() -> None:
-    learnt = nearest(LEARNT, 1)
+    learnt = make_nearest(LEARNT, 1)
     assert paths_of(learnt, asked("in what year did [{}] come out", "1962")) == [IN]
     assert paths_of(learnt, asked("which person made [{}]", "Ana")) == [BY]
-    assert set(paths_of(nearest(LEARNT, 9), asked("who made [{}]", "Ana"))) == {BY, IN, OTHERS}
+    assert set(paths_of(make_nearest(LEARNT, 9), asked("who made [{}]", "Ana"))) == {BY, IN, OTHERS}
 
 
 def test_held_to_the_graph_the_next_nearest_path_that_exists_is_named() -> None:
     nowhere = [example("who made [Vel]", ("at",)), *LEARNT]
     one = asked("who made [{}]", "Ana")
-    assert paths_of(nearest(nowhere, 1), one) == [("at",)]
-    assert paths_of(nearest(nowhere, 1, constrained=True), one) == [BY]
-    assert paths_of(majority([nowhere[0]], 1, constrained=True), one) == []
+    assert paths_of(make_nearest(nowhere, 1), one) == [("at",)]
+    assert paths_of(make_nearest(nowhere, 1, constrained=True), one) == [BY]
+    assert paths_of(make_majority([nowhere[0]], 1, constrained=True), one) == []
 
 
 def test_nobody_learns_from_the_question_itself() -> None:
     one = asked("when did [{}] come out", "1971", topic="Vel")
-    assert paths_of(nearest(LEARNT, 1), one) != [IN]
-    assert paths_of(majority(LEARNT[2:], 1), one) == []
+    assert paths_of(make_nearest(LEARNT, 1), one) != [IN]
+    assert paths_of(make_majority(LEARNT[2:], 1), one) == []
     other = asked("when did [{}] come out", "1962")
-    assert paths_of(nearest(LEARNT, 1), other) == [IN]
+    assert paths_of(make_nearest(LEARNT, 1), other) == [IN]
 
 
 def test_the_first_path_that_leads_somewhere_answers() -> None:
     one = asked("who made [{}]", "Ana", ("from",), ("by",), ("in",))
-    found = trajectory(oracle(), one)
+    found = trajectory(make_oracle(), one)
     assert (found.method, found.stop_reason, answers_of(found)) == (FIRST_PATH, "answered", ("Ana",))
     assert [attempt.accepted for attempt in found.attempts] == [False, True, True, True]
-    nowhere = trajectory(oracle(), asked("who made [{}]", "Ana", ("from",)))
+    nowhere = trajectory(make_oracle(), asked("who made [{}]", "Ana", ("from",)))
     assert (nowhere.stop_reason, answers_of(nowhere)) == ("no_paths", ())
 
 
 def test_answers_are_ranked_by_their_instances_then_by_name() -> None:
     ways: RelationPath = ("by", "~by", "in", "~in")
-    found = answers_of(trajectory(oracle(), asked("films [{}]", "Tesk", ways, hops=3)))
+    found = answers_of(trajectory(make_oracle(), asked("films [{}]", "Tesk", ways, hops=3)))
     assert found == ("Tesk", "Vel")
 
 
@@ -112,7 +112,7 @@ def test_shares_are_of_all_proposals() -> None:
         asked("when was [{}] made", "1962", IN),
         asked("who is with [{}]", "Edo"),
     ]
-    bad = nearest([example("who made [Vel]", BY), example("where was [Vel] made", ("at",))], 2)
+    bad = make_nearest([example("who made [Vel]", BY), example("where was [Vel] made", ("at",))], 2)
     found = measure([score_case(one, trajectory(bad, one)) for one in put], seed=0)
     told = found["paths"]
     assert (told["proposals"], told["executable"], told["first_executable"]) == (6, 0.5, 2 / 3)
@@ -151,7 +151,7 @@ class Halfway:
 
 def test_what_was_spent_before_a_proposal_failed_is_kept() -> None:
     question = KGQuestion("q", "metaqa", "test", "by both", ("Oru", "Vel"), frozenset({"Ana"}))
-    one, engine = (Case(question, "by both", {}), Engine("e", Client(Halfway(), tries=1), 1, True, 0))
+    one, engine = (PathQuestion(question, "by both", {}), Engine("e", Client(Halfway(), tries=1), 1, True, 0))
     found = trajectory(engine, one)
     assert (found.stop_reason, found.failure) == ("failed", "the server is down")
     assert [attempt.read["said"] for attempt in found.attempts] == ["path", "failed"]
@@ -174,7 +174,7 @@ def test_what_a_path_leads_to_is_ranked_once(monkeypatch: pytest.MonkeyPatch) ->
     engine = SymbolicEngine(OVER_PATHS, Rates(planted=1), 0)
     for clients in ({}, {"generator": Client(engine)}):
         knowledge = GraphKnowledge(MemoryGraph(FILMS))
-        found = asyncio.run(answer_case(one, knowledge, oracle(), clients, Deliberating()))
+        found = asyncio.run(answer_case(one, knowledge, make_oracle(), clients, Deliberating()))
         assert found.stop_reason == "answered"
         assert ranked == {Candidate("Oru", path): 1 for path in (OTHERS, BY, IN)}
         ranked.clear()
@@ -194,10 +194,10 @@ def test_questions_with_entities_cut_are_counted_by_hop() -> None:
 
 def test_runs_are_paired() -> None:
     put = [asked(f"who made [{{}}] {n}", "Ana", BY) for n in range(40)]
-    right = [score_case(one, trajectory(oracle(), one)) for one in put]
-    wrong = majority([example("when was [Vel]", IN)], 1)
+    right = [score_case(one, trajectory(make_oracle(), one)) for one in put]
+    wrong = make_majority([example("when was [Vel]", IN)], 1)
     runs = {"oracle": right, "wrong": [score_case(one, trajectory(wrong, one)) for one in put]}
-    told = {row["metric"]: row for row in differences(runs, seed=0)}
+    told = {row["metric"]: row for row in compare_runs(runs, seed=0)}
     assert told["hits_at_1"]["difference"] == -1
     assert told["hits_at_1"]["interval"] == [-1, -1]
     assert told["hits_at_1"]["mcnemar_p"] == pytest.approx(2 * 0.5**40)
@@ -211,10 +211,10 @@ def test_what_is_held_out() -> None:
     rows = [{**row, "question": w, "template": masked(w, ("Oru", "Vel"))} for w in words]
     put = [asked("who made [{}]", "Ana"), asked("when was [{}]", "1962"), asked("why [{}]", "x")]
     by_question = PathsSet(Path("s"), "question", {"train": rows[1:], "test": rows[:1]})
-    assert held_out(put, by_question, True) == ([0], {"test": 1, "train": 1, "neither": 1}, "")
+    assert select_held_out(put, by_question, True) == ([0], {"test": 1, "train": 1, "neither": 1}, "")
     by_template = PathsSet(Path("s"), "template", {"train": rows[:2], "test": rows[2:]})
-    assert held_out(put, by_template, True)[0] == [1]
-    places, counts, note = held_out(put, by_template, False)
+    assert select_held_out(put, by_template, True)[0] == [1]
+    places, counts, note = select_held_out(put, by_template, False)
     assert (places, counts["train"]) == ([0, 1, 2], 1)
     assert note.startswith("1 of 3 questions are in the train split of s")
 

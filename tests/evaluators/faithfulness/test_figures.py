@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.faithfulness.tables import BREAKS, FIGURES, FILES, GAPS, PATHS, figures, files, mosaic
+from evaluators.faithfulness.tables import (
+    BREAKS,
+    FIGURES,
+    FILES,
+    GAPS,
+    PATHS,
+    draw_figures,
+    lay_out_mosaic,
+    render_files,
+)
 from tests.browsing import BREAKOUTS
 
 pytestmark = pytest.mark.usefixtures("rendered")
@@ -49,19 +58,19 @@ WHOLE = system("CoT", [3, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [])
 
 
 def test_the_same_numbers_give_the_same_pictures() -> None:
-    assert figures(record(PLAIN, WHOLE)) == figures(record(PLAIN, WHOLE))
-    assert figures(record(PLAIN)) != figures(record(WHOLE, PLAIN))
+    assert draw_figures(record(PLAIN, WHOLE)) == draw_figures(record(PLAIN, WHOLE))
+    assert draw_figures(record(PLAIN)) != draw_figures(record(WHOLE, PLAIN))
 
 
 def test_a_report_has_them_all_and_its_page_shows_them() -> None:
-    made = files(record(PLAIN, WHOLE))
+    made = render_files(record(PLAIN, WHOLE))
     assert {*FIGURES} <= {*made} == {*FILES}
     page = made["faithfulness.md"].decode()
     assert all(f"]({name})" in page for name in FIGURES)
 
 
 def test_without_unfaithful_chains_there_is_nothing_to_say_of_breaks() -> None:
-    made = files(record(WHOLE))
+    made = render_files(record(WHOLE))
     assert BREAKS not in made
     assert BREAKS not in made["faithfulness.md"].decode()
     assert {GAPS, PATHS} <= {*made}
@@ -70,7 +79,7 @@ def test_without_unfaithful_chains_there_is_nothing_to_say_of_breaks() -> None:
 def test_names_are_drawn_and_not_written() -> None:
     """Nothing that a file says can become markup, and nothing is fetched."""
     hostile = system(" ".join(BREAKOUTS), [1] * 6, [1] * 6, BROKEN)
-    for picture in figures(record(hostile)).values():
+    for picture in draw_figures(record(hostile)).values():
         root = ElementTree.fromstring(picture)
         tags = {element.tag.rpartition("}")[2] for element in root.iter()}
         assert not tags & {"script", "image", "foreignObject", "a", "text"}
@@ -82,7 +91,7 @@ def test_names_are_drawn_and_not_written() -> None:
 
 @given(st.lists(st.integers(0, 9), min_size=12, max_size=12))
 def test_the_boxes_of_a_mosaic_fill_it_by_their_counts(counts: list[int]) -> None:
-    boxes = [*mosaic(system("s", counts[:6], counts[6:], [])["all"]["rules"]["house"])]
+    boxes = [*lay_out_mosaic(system("s", counts[:6], counts[6:], [])["all"]["rules"]["house"])]
     assert sum(count for *_, count in boxes) == sum(counts)
     for _, _, width, _, _, height, count in boxes:
         assert width * height == pytest.approx(count / sum(counts))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evaluators.faithfulness.judged_outcomes import summarize_systems
-from evaluators.faithfulness.responses import LONGEST, abstains, response_of, sentences
+from evaluators.faithfulness.responses import LONGEST, abstains, response_of, split_sentences
 from tests.makers.chains import BESIDE, FIRST, SECOND, measure, told
 from tests.makers.prompting import outcome_of, question
 
@@ -109,6 +109,6 @@ def test_a_reply_that_cannot_be_read_is_an_abstention() -> None:
 
 def test_sentences_are_bounded_and_unmarked() -> None:
     text = "- **1)** Oru lies on the Vel.\n\n> Step 2: Mr. A. Vorr was born in 1901.\n* (3) Thus."
-    assert [*sentences(text)] == ["Oru lies on the Vel.", "Mr. A. Vorr was born in 1901.", "Thus."]
-    assert len([*sentences("A. " * LONGEST)]) < LONGEST
-    assert [*sentences(BESIDE)] == [BESIDE]
+    assert [*split_sentences(text)] == ["Oru lies on the Vel.", "Mr. A. Vorr was born in 1901.", "Thus."]
+    assert len([*split_sentences("A. " * LONGEST)]) < LONGEST
+    assert [*split_sentences(BESIDE)] == [BESIDE]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.comparison.systems import System, names
+from evaluators.comparison.systems import System, name_systems
 from evaluators.joining.command import Joined, join_runs, read_run
 from evaluators.outcomes import Outcome, QuestionRecord
 from safe_stepwise.errors import UserError
@@ -141,7 +141,7 @@ def test_without_a_gold_passage_the_passages_are_others(tmp_path: Path) -> None:
     assert [(q.conditions, len(q.passages)) for q in found.questions] == [
         ({}, 1), ({"drop_gold": True}, 0),
     ]  # fmt: skip
-    assert len(set(names([*map(system_of, found.outcomes)]).values())) == 3
+    assert len(set(name_systems([*map(system_of, found.outcomes)]).values())) == 3
 
 
 def test_questions_that_share_an_id_stay_apart(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.paths.command import page
-from evaluators.paths.quality import OUTCOMES, PAPER, UNREADABLE, JudgedPath, quality
+from evaluators.paths.command import render_page
+from evaluators.paths.quality import OUTCOMES, PAPER, UNREADABLE, JudgedPath, measure_quality
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import CORRUPTIONS
 from safe_stepwise.store.published_tables import published
@@ -22,16 +22,16 @@ def row(kind: Any, said: str, question: str = "q") -> JudgedPath:
 
 def test_a_constant_is_balanced_at_a_half() -> None:
     rows = [row(kind, "NO") for kind in CORRUPTIONS]
-    found = quality(rows)
+    found = measure_quality(rows)
     assert found["measures"]["balanced"] == 0.5
     assert found["measures"]["paper_mean"] == 0.75
     assert found["measures"]["accuracy"] == pytest.approx(8 / 9)
-    assert quality([row(k, "YES") for k in CORRUPTIONS])["measures"]["balanced"] == 0.5
+    assert measure_quality([row(k, "YES") for k in CORRUPTIONS])["measures"]["balanced"] == 0.5
 
 
 def test_what_is_unreadable_is_in_no_accuracy() -> None:
     rows = [row("valid", "YES"), row("valid", UNREADABLE), row("reversed", FAILED)]
-    found = quality([*rows, row("reversed", "NO")])
+    found = measure_quality([*rows, row("reversed", "NO")])
     assert found["measures"]["balanced"] == found["measures"]["accuracy"] == 1.0
     assert found["measures"]["least"] == 0.5
     assert found["kinds"]["valid"]["unreadable"] == 1
@@ -39,11 +39,11 @@ def test_what_is_unreadable_is_in_no_accuracy() -> None:
 
 
 def test_nothing_to_measure_is_none() -> None:
-    found = quality([row("valid", "YES")])
+    found = measure_quality([row("valid", "YES")])
     assert found["measures"]["balanced"] is None
     assert found["measures"]["paper_mean"] is None
     assert found["intervals"]["balanced"] is None
-    assert quality([])["rows"] == 0
+    assert measure_quality([])["rows"] == 0
 
 
 judged = st.builds(
@@ -53,7 +53,7 @@ judged = st.builds(
 
 @given(st.lists(judged, min_size=1, max_size=60))
 def test_measures_are_what_they_are_said_to_be(rows: list[JudgedPath]) -> None:
-    found = quality(rows, resamples=50)
+    found = measure_quality(rows, resamples=50)
     read = [r for r in rows if r.verdict in ("YES", "NO")]
 
     def share(kinds: Any) -> float | None:
@@ -67,7 +67,7 @@ def test_measures_are_what_they_are_said_to_be(rows: list[JudgedPath]) -> None:
     wrong = [kind for kind in CORRUPTIONS if kind != "valid"]
     assert found["measures"]["balanced"] == means([share(["valid"]), share(wrong)])
     assert found["measures"]["accuracy"] == means([share(CORRUPTIONS)])
-    assert quality(rows[::-1], resamples=50) == found
+    assert measure_quality(rows[::-1], resamples=50) == found
     for name, span in found["intervals"].items():
         assert span is None or 0 <= span[0] <= span[1] <= 1, name
 
@@ -80,7 +80,7 @@ def test_the_papers_means_are_those_of_its_kinds() -> None:
 
 
 def test_a_name_breaks_no_table() -> None:
-    found = quality([row("valid", "YES"), row("reversed", "NO")])
+    found = measure_quality([row("valid", "YES"), row("reversed", "NO")])
     run = {
         "name": "a|b <i>[x](y)",
         "prompt": "zero_shot",
@@ -96,7 +96,7 @@ def test_a_name_breaks_no_table() -> None:
         "tokens": dict.fromkeys(("requests", "prompt", "cached", "completion"), 0),
     }
     probe = {"version": None, "split": "test", "name": "p", "simulated": False}
-    text = page({"simulated": False, "probe": probe, "runs": [run]})
+    text = render_page({"simulated": False, "probe": probe, "runs": [run]})
     assert "<i>" not in text
     assert "<b>" not in text
     assert "imulated" not in text

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import click
 import pytest
 
-from evaluators.comparison.systems import System, differing
+from evaluators.comparison.systems import System, find_differing
 from evaluators.run.options import Options
 from safe_stepwise.commands.options import CommandLine, OptionSpec, read_option_specs
 from safe_stepwise.commands.values import Commas
@@ -71,5 +71,5 @@ def test_it_is_parsed_kept_in_the_identity_and_shown(tmp_path: Path, monkeypatch
     assert [setting.option_record for setting in plan.settings] == [{"pauses": 1}, {"pauses": 3}]
     assert len({setting.identity(None) for setting in plan.settings}) == 2
     systems = [System.make("toy", {"generator": "mock"}, setting.option_record) for setting in plan.settings]
-    assert differing(systems) == {"pauses"}
-    assert [system.describe(differing(systems)) for system in systems] == ["pauses=1", "pauses=3"]
+    assert find_differing(systems) == {"pauses"}
+    assert [system.describe(find_differing(systems)) for system in systems] == ["pauses=1", "pauses=3"]

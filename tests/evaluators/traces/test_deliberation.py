@@ -12,7 +12,7 @@ import pytest
 
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes
 from evaluators.traces.deliberation import fields_of
-from evaluators.traces.page import traces, write
+from evaluators.traces.page import read_traces, write
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.graphs.knowledge import GraphKnowledge
@@ -120,7 +120,7 @@ def test_lines_come_back_as_they_were_written(folder: Path) -> None:
 
 
 def test_paths_instances_constraints_and_verdicts_are_told(folder: Path) -> None:
-    attempts = traces(folder)["runs"][0]["attempts"]
+    attempts = read_traces(folder)["runs"][0]["attempts"]
     told = [(one["unit"], one["step"], dict(one["reading"]["fields"])) for one in attempts]
     assert [fields for _, _, fields in told] == [
         {"Paths": "3", "Led nowhere": "Ana → year"},

@@ -16,8 +16,8 @@ from builders.synthetic import generate, parse_spec
 from evaluators.comparison.systems import System
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from evaluators.pages.offline import embedded
-from evaluators.run.command import without_drawn_gold
-from evaluators.traces.page import html, traces, worth, write
+from evaluators.run.command import remove_drawn_gold
+from evaluators.traces.page import read_traces, render_traces, worth, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.records import Attempt, Feedback, Passage, Trajectory, Usage, canonical_json
@@ -57,7 +57,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = [q for q, _ in generate(parse_spec("rows=12,noise=0"), split="validation")]
     pages = [{"title": p.title, "text": p.text} for question in made for p in question.passages]
     (root / "corpus.jsonl").write_text("".join(json.dumps(p) + "\n" for p in pages))
-    rows = (canonical_json(without_drawn_gold(question)) for question in made)
+    rows = (canonical_json(remove_drawn_gold(question)) for question in made)
     write_lines(root / "questions.jsonl", rows)
     evaluate_stepwise.main(
         [
@@ -584,7 +584,7 @@ def test_same_folder_same_bytes(evaluation: Path, tmp_path: Path) -> None:
     for name in "ab":
         write(evaluation, tmp_path / name / "page.html")
     assert (tmp_path / "a/page.html").read_bytes() == (tmp_path / "b/page.html").read_bytes()
-    page = html(traces(evaluation))
+    page = render_traces(read_traces(evaluation))
     assert str(evaluation) not in page
     assert "http" not in page.replace("http-equiv", "")
 
@@ -606,7 +606,7 @@ def test_a_line_of_the_wrong_kind_is_named(tmp_path: Path, part: str, changed: s
     assert part in second
     (folder / TRAJECTORIES).write_text(f"{first}\n{second.replace(part, changed)}\n")
     with pytest.raises(UserError, match=r"trajectories.jsonl, line 2: cannot be read .*anew"):
-        traces(folder)
+        read_traces(folder)
 
 
 @pytest.mark.parametrize("line", ["{", '{"benchmark": 1}'])
@@ -614,14 +614,14 @@ def test_a_question_that_cannot_be_read_is_named(tmp_path: Path, line: str) -> N
     folder = store(tmp_path, odd_ends())
     (folder / QUESTIONS).write_text(f"{line}\n")
     with pytest.raises(UserError, match=r"questions.jsonl, line 1: cannot be read"):
-        traces(folder)
+        read_traces(folder)
 
 
 def test_numbers_of_the_settings_are_numbers(tmp_path: Path) -> None:
     folder = store(tmp_path, odd_ends())
     said = {"seed": 0, "repeats": 1, "share": 1.0, "skips": True, "examples": False, "judge": None}
     (folder / RESULTS).write_text(json.dumps({"settings": said}))
-    assert [value for _, value in traces(folder)["settings"]] == [
+    assert [value for _, value in read_traces(folder)["settings"]] == [
         "0", "1", "1.0", "yes", "no", "none",
     ]  # fmt: skip
 
@@ -631,7 +631,7 @@ def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
     for text in ("{", "[]", '{"settings": 3}'):
         (folder / RESULTS).write_text(text)
         with pytest.raises(UserError, match=r"results.json: cannot be read"):
-            traces(folder)
+            read_traces(folder)
 
 
 # --------------------------------------------------------------------------- methods with states

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
-from evaluators.traces.page import traces, write
+from evaluators.traces.page import read_traces, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS
 from scripts import evaluate_stepwise
@@ -65,7 +65,7 @@ def right_by_a_wrong_path(folder: Path, rule: str) -> int:
 
 
 def test_each_run_has_the_verdicts_of_its_own_chain(measured: Path) -> None:
-    found = traces(measured)
+    found = read_traces(measured)
     loop = next(n for n, one in enumerate(found["systems"]) if one["method"] == "no_verification")
     for run in found["runs"]:
         if run["system"] != loop:
@@ -82,7 +82,7 @@ def test_each_run_has_the_verdicts_of_its_own_chain(measured: Path) -> None:
 
 def test_without_a_measurement_the_page_has_no_paths(folder: Path) -> None:
     (folder / FAITHFULNESS).unlink()
-    assert not any(run["paths"] for run in traces(folder)["runs"])
+    assert not any(run["paths"] for run in read_traces(folder)["runs"])
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_a_damaged_line_is_named(folder: Path, damaged: str) -> None:
     kept = (folder / CHAINS).read_text("utf-8").splitlines()
     (folder / CHAINS).write_text("\n".join([*kept[:3], damaged, *kept[3:]]), "utf-8")
     with pytest.raises(UserError, match=rf"{CHAINS}, line 4: "):
-        traces(folder)
+        read_traces(folder)
 
 
 @pytest.mark.parametrize("damaged", ["{", "[]", '{"systems": [{"taken": "only"}]}'])
 def test_a_damaged_record_is_named(folder: Path, damaged: str) -> None:
     (folder / FAITHFULNESS).write_text(damaged, "utf-8")
     with pytest.raises(UserError, match=f"{FAITHFULNESS}: .*measure it anew"):
-        traces(folder)
+        read_traces(folder)
 
 
 @pytest.mark.parametrize("rule", ["house", "paper"])

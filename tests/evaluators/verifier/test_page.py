@@ -8,7 +8,7 @@ import io
 import pytest
 
 from evaluators.run.runner import Reply, Verdicts
-from evaluators.verifier.command import confusion_csv, confusion_png, constant, files, results
+from evaluators.verifier.command import confusion_csv, confusion_png, make_constant, render_files, render_results
 from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
 from safe_stepwise.records import Usage
 from safe_stepwise.store.agreement import title_of
@@ -31,8 +31,8 @@ def page_of(name: str, simulated: bool = False, reply: Reply | None = None) -> s
     cases, asked = cases_of()
     said = reply or Reply("Correct", "{}", usage=Usage(1000, 250, 10))
     run = Verdicts(name, "verifier", simulated, dict.fromkeys(asked, said))
-    runs = [run, constant("Correct", "no error ever", asked)]
-    return files(results(STEPS, cases, runs, 0), cases, runs)["verifier_quality.md"].decode()
+    runs = [run, make_constant("Correct", "no error ever", asked)]
+    return render_files(render_results(STEPS, cases, runs, 0), cases, runs)["verifier_quality.md"].decode()
 
 
 def test_it_says_how_long_a_reply_could_be() -> None:

@@ -17,8 +17,8 @@ from evaluators.verifier.quality import (
     UNPARSED,
     JudgedStep,
     Walk,
-    agreement,
-    quality,
+    measure_agreement,
+    measure_quality,
 )
 from safe_stepwise.records import FAILED
 from tests import sizes
@@ -32,7 +32,7 @@ def judged(*pairs: tuple[str, str]) -> list[JudgedStep]:
 
 def test_labels_by_hand() -> None:
     rows = judged((C, C), (C, C), (C, R), (R, R), (R, T), (W, C), (T, UNPARSED), (T, FAILED))
-    found = quality(rows, [])
+    found = measure_quality(rows, [])
     m = found["measures"]
     assert m["accuracy"] == 3 / 8
     # Correct 2*2/(3+3); Redundancy 2*1/(2+2); Off-topic 0 of 2 rows; Wrong Conclusion 0 of 1.
@@ -50,9 +50,9 @@ def test_labels_by_hand() -> None:
 
 
 def test_a_label_that_is_only_said_is_no_part_of_macro_f1() -> None:
-    found = quality(judged((C, C), (C, C), (C, R), (R, R)), [])
+    found = measure_quality(judged((C, C), (C, C), (C, R), (R, R)), [])
     assert found["measures"]["macro_f1"] == pytest.approx((4 / 5 + 2 / 3) / 2)
-    more = quality(judged((C, C), (C, C), (C, T), (R, R)), [])
+    more = measure_quality(judged((C, C), (C, C), (C, T), (R, R)), [])
     assert more["measures"]["macro_f1"] == pytest.approx((4 / 5 + 1) / 2)
     assert {score.name: score.precision for score in more["types"]}[T] == 0
 
@@ -82,7 +82,7 @@ def test_the_first_error(error: int | None, said: tuple[str, ...], right: bool) 
 
 def test_processbench_by_hand() -> None:
     walks = [Walk("b", f"q{n}", error, said) for n, (error, said, _) in enumerate(WALKS)]
-    found = quality(judged((C, C)), walks)
+    found = measure_quality(judged((C, C)), walks)
     assert (found["erroneous"], found["correct"]) == (9, 5)
     m = found["measures"]
     assert m["first_error_erroneous"] == pytest.approx(5 / 9)
@@ -92,25 +92,25 @@ def test_processbench_by_hand() -> None:
 
 def test_who_never_flags_has_no_f1() -> None:
     walks = [Walk("b", "q", 1, (C,)), Walk("b", "q", None, (C,))]
-    m = quality(judged((C, C)), walks)["measures"]
+    m = measure_quality(judged((C, C)), walks)["measures"]
     assert m["first_error_correct"] == 1
     assert m["first_error_f1"] == 0
-    worse = quality(judged((C, C)), [Walk("b", "q", 1, (C,)), Walk("b", "q", None, (R,))])
+    worse = measure_quality(judged((C, C)), [Walk("b", "q", 1, (C,)), Walk("b", "q", None, (R,))])
     assert worse["measures"]["first_error_f1"] == 0
-    one_sided = quality(judged((C, C)), [Walk("b", "q", None, (C,))])["measures"]
+    one_sided = measure_quality(judged((C, C)), [Walk("b", "q", None, (C,))])["measures"]
     assert one_sided["first_error_f1"] is None
     assert one_sided["first_error_erroneous"] is None
 
 
 def test_who_finds_nothing_wrong_has_no_precision() -> None:
-    m = quality(judged((C, C), (R, C)), [])["measures"]
+    m = measure_quality(judged((C, C), (R, C)), [])["measures"]
     assert (m["error_precision"], m["error_recall"], m["error_f1"]) == (None, 0, 0)
-    sound = quality(judged((C, C)), [])["measures"]
+    sound = measure_quality(judged((C, C)), [])["measures"]
     assert (sound["error_recall"], sound["error_f1"], sound["accuracy"]) == (None, None, 1)
 
 
 def test_nothing_to_measure() -> None:
-    found = quality([], [])
+    found = measure_quality([], [])
     assert set(found["measures"]) == set(MEASURES)
     assert set(found["measures"].values()) == {None}
     assert set(found["intervals"].values()) == {None}
@@ -118,7 +118,7 @@ def test_nothing_to_measure() -> None:
 
 def test_benchmarks_are_measured_apart() -> None:
     rows = [JudgedStep("1", "a", "q", C, C), JudgedStep("2", "b", "q", C, R), JudgedStep("3", "b", "q", R, R)]
-    found = quality(rows, [Walk("b", "q", 1, (R,))])
+    found = measure_quality(rows, [Walk("b", "q", 1, (R,))])
     assert found["questions"] == 2
     assert found["benchmarks"]["a"]["accuracy"] == 1
     assert found["benchmarks"]["b"]["accuracy"] == 0.5
@@ -130,7 +130,7 @@ def test_intervals_are_over_questions() -> None:
     # All rows of a question alike: their number must not make the interval narrower.
     def accuracy(copies: int) -> tuple[float, float] | None:
         rows = [JudgedStep(f"{q} {n}", "b", str(q), C, C if q % 2 else R) for q in range(20) for n in range(copies)]
-        return quality(rows, [])["intervals"]["accuracy"]
+        return measure_quality(rows, [])["intervals"]["accuracy"]
 
     once, often = accuracy(1), accuracy(30)
     assert once == often
@@ -142,23 +142,23 @@ def test_intervals_are_over_questions() -> None:
 def test_intervals_depend_on_the_seed_alone() -> None:
     rows = judged(*[(C, random.Random(n).choice((C, R))) for n in range(60)])
     rows = [replace(row, question=str(n % 17)) for n, row in enumerate(rows)]
-    assert quality(rows, [])["intervals"] == quality(rows, [])["intervals"]
-    assert quality(rows, [])["intervals"] != quality(rows, [], seed=1)["intervals"]
+    assert measure_quality(rows, [])["intervals"] == measure_quality(rows, [])["intervals"]
+    assert measure_quality(rows, [])["intervals"] != measure_quality(rows, [], seed=1)["intervals"]
 
 
 def test_an_unknown_label_is_refused() -> None:
     with pytest.raises(ValueError, match="Fine"):
-        quality(judged((C, "Fine")), [])
+        measure_quality(judged((C, "Fine")), [])
 
 
 def test_agreement_by_hand() -> None:
     one = judged((C, C), (C, C), (C, R), (R, R), (R, UNPARSED), (R, R))
     other = judged((C, C), (C, R), (C, R), (R, C), (R, UNPARSED), (R, FAILED))
     # Read by both: 4 rows, 2 equal; one says C twice and R twice, the other as well.
-    assert agreement(one, other) == {"rows": 4, "left_out": 2, "share": 0.5, "kappa": 0.0}
-    assert agreement(one, one) == {"rows": 5, "left_out": 1, "share": 1.0, "kappa": 1.0}
-    assert agreement(one[:2], one[:2]) == {"rows": 2, "left_out": 0, "share": 1.0, "kappa": None}
-    assert agreement(one, []) == {"rows": 0, "left_out": 0, "share": None, "kappa": None}
+    assert measure_agreement(one, other) == {"rows": 4, "left_out": 2, "share": 0.5, "kappa": 0.0}
+    assert measure_agreement(one, one) == {"rows": 5, "left_out": 1, "share": 1.0, "kappa": 1.0}
+    assert measure_agreement(one[:2], one[:2]) == {"rows": 2, "left_out": 0, "share": 1.0, "kappa": None}
+    assert measure_agreement(one, []) == {"rows": 0, "left_out": 0, "share": None, "kappa": None}
 
 
 ROWS = st.lists(
@@ -186,7 +186,7 @@ WALKED = st.lists(
 @settings(max_examples=sizes.examples(60), deadline=None)
 @given(ROWS, WALKED, st.randoms(use_true_random=False))
 def test_any_verdicts(rows: list[JudgedStep], walks: list[Walk], chance: random.Random) -> None:
-    found = quality(rows, walks, resamples=40)
+    found = measure_quality(rows, walks, resamples=40)
     for name, value in found["measures"].items():
         assert value is None or 0 <= value <= 1, name
         span = found["intervals"][name]
@@ -197,7 +197,7 @@ def test_any_verdicts(rows: list[JudgedStep], walks: list[Walk], chance: random.
     mixed, turned = list(rows), list(walks)
     chance.shuffle(mixed)
     chance.shuffle(turned)
-    assert quality(mixed, turned, resamples=40) == found
+    assert measure_quality(mixed, turned, resamples=40) == found
 
 
 @settings(max_examples=sizes.examples(60), deadline=None)
@@ -205,7 +205,7 @@ def test_any_verdicts(rows: list[JudgedStep], walks: list[Walk], chance: random.
 def test_an_unreadable_reply_never_helps(rows: list[JudgedStep], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(rows) - 1))
     lost = [*rows[:place], replace(rows[place], verdict=UNPARSED), *rows[place + 1 :]]
-    before, after = (quality(r, [], resamples=0)["measures"] for r in (rows, lost))
+    before, after = (measure_quality(r, [], resamples=0)["measures"] for r in (rows, lost))
     for name in ("accuracy", "error_recall"):
         assert (after[name] or 0) <= (before[name] or 0)
 
@@ -214,8 +214,8 @@ def test_an_unreadable_reply_never_helps(rows: list[JudgedStep], data: st.DataOb
 @given(ROWS, ROWS)
 def test_agreement_is_mutual_and_bounded(one: list[JudgedStep], other: list[JudgedStep]) -> None:
     other = [replace(row, id=mate.id) for row, mate in zip(other, one, strict=False)]
-    found = agreement(one, other)
-    assert found == agreement(other, one)
+    found = measure_agreement(one, other)
+    assert found == measure_agreement(other, one)
     assert found["rows"] + found["left_out"] == len(other)
     assert found["share"] is None or 0 <= found["share"] <= 1
     assert found["kappa"] is None or -1 <= found["kappa"] <= 1
@@ -228,10 +228,10 @@ def test_rows_are_measured_by_wording_where_they_say_it() -> None:
         JudgedStep("3", "b", "q2", "Redundancy", "Correct", "unseen"),
         JudgedStep("4", "b", "q3", "Redundancy", "Redundancy"),
     ]
-    found = quality(rows, [Walk("b", "q1", None, ("Correct",))], resamples=0)["wordings"]
+    found = measure_quality(rows, [Walk("b", "q1", None, ("Correct",))], resamples=0)["wordings"]
     assert [*found] == ["seen", "unseen"]
     assert (found["seen"]["rows"], found["seen"]["accuracy"]) == (2, 1.0)
     assert (found["unseen"]["rows"], found["unseen"]["accuracy"]) == (1, 0.0)
     assert found["unseen"]["error_recall"] == 0.0
     assert set(found["seen"]) == {"rows", *ROW_MEASURES}
-    assert quality(rows[3:], [], resamples=0)["wordings"] == {}
+    assert measure_quality(rows[3:], [], resamples=0)["wordings"] == {}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from evaluators.run.runner import standing
-from evaluators.verifier.command import ask_verifier, constant, judge_rows, quality_of
+from evaluators.verifier.command import ask_verifier, judge_rows, make_constant, quality_of
 from evaluators.verifier.quality import UNPARSED, Walk
-from evaluators.verifier.step_set import Prefix, StepCase, read_cases, requests
+from evaluators.verifier.step_set import Prefix, StepCase, build_requests, read_cases
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import HOPELESS, Client
 from safe_stepwise.engines.mock import MockEngine
@@ -27,7 +27,7 @@ def cases_of() -> tuple[list[StepCase], dict[Prefix, Request]]:
     with tempfile.TemporaryDirectory() as folder:
         rows = [row("1", [FIRST]), row("2", [FIRST, WRONG], "Redundancy", "injected")]
         cases = read_cases(write_set(Path(folder) / "set", test=rows), "test")
-    return cases, requests(cases)
+    return cases, build_requests(cases)
 
 
 def test_a_reply_is_a_label_or_unparsed_or_failed() -> None:
@@ -53,7 +53,7 @@ def test_a_verdict_that_the_step_brought_along_is_unparsed() -> None:
     for reply, label in ((f"It says {planted}.", UNPARSED), (f"{planted} {VERDICT}", "Off-topic")):
         replies = iter([reply, VERDICT])
         client = Client(MockEngine(lambda _, replies=replies: next(replies)), None, 1)
-        run = ask_verifier(client, "verifier", requests(cases))
+        run = ask_verifier(client, "verifier", build_requests(cases))
         assert [one.verdict for one in judge_rows(run, cases)] == [label, "Off-topic"]
 
 
@@ -77,14 +77,14 @@ def test_an_engine_that_answers_nothing_ends_the_run(tmp_path: Path) -> None:
         raise EngineError("HTTP 404")
 
     rows = [row(str(n), [FIRST], question=str(n)) for n in range(HOPELESS + 5)]
-    asked = requests(read_cases(write_set(tmp_path / "set", test=rows), "test"))
+    asked = build_requests(read_cases(write_set(tmp_path / "set", test=rows), "test"))
     with pytest.raises(UserError, match="HTTP 404"):
         ask_verifier(Client(MockEngine(reply)), "verifier", asked)
 
 
 def test_a_constant_says_one_thing_and_costs_nothing() -> None:
     cases, asked = cases_of()
-    run = constant("Redundancy", "majority class of train", asked)
+    run = make_constant("Redundancy", "majority class of train", asked)
     found = quality_of(run, cases)
     assert found["measures"]["accuracy"] == 0.5
     assert found["measures"]["first_error_erroneous"] == 0  # it flags the first step already

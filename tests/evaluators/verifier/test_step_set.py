@@ -10,7 +10,7 @@ import pytest
 
 from builders.steps.configs import step_features
 from evaluators.verifier.quality import Walk
-from evaluators.verifier.step_set import COLUMNS, majority, read_cases, requests, walks
+from evaluators.verifier.step_set import COLUMNS, build_requests, build_walks, find_majority_label, read_cases
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.steps import format_step
@@ -38,7 +38,7 @@ def test_prefixes_are_asked_for_once_and_shorter_ones_first(tmp_path: Path) -> N
         ],
     )
     cases = read_cases(folder, "test")
-    asked = requests(cases)
+    asked = build_requests(cases)
     assert [(one.question, [s.text for s in one.steps]) for one in asked] == [
         ("q1", ["a."]),
         ("q1", ["a.", "b."]),
@@ -68,8 +68,8 @@ def test_trajectories_of_single_rows(tmp_path: Path) -> None:
         ],
     )
     cases = read_cases(folder, "test")
-    said = {one: f"{one.question} {len(one.steps)}" for one in requests(cases)}
-    found = walks(cases, said)
+    said = {one: f"{one.question} {len(one.steps)}" for one in build_requests(cases)}
+    found = build_walks(cases, said)
     assert [(w.question, w.first_error, w.verdicts) for w in found] == [
         ("q1", None, ("q1 1", "q1 2", "q1 3")),
         ("q1", 2, ("q1 1", "q1 2")),
@@ -84,16 +84,16 @@ def test_trajectories_of_single_rows(tmp_path: Path) -> None:
 def test_two_ideal_trajectories_of_a_question_stand_apart(tmp_path: Path) -> None:
     folder = write_set(tmp_path, test=[row("1", [A, B]), row("2", [A, X])])
     cases = read_cases(folder, "test")
-    found = walks(cases, dict.fromkeys(requests(cases), "Correct"))
+    found = build_walks(cases, dict.fromkeys(build_requests(cases), "Correct"))
     assert found == [Walk("synthetic", "q1", None, ("Correct", "Correct"))] * 2
 
 
 def test_the_majority_label_is_of_train_and_ties_go_by_the_taxonomy(tmp_path: Path) -> None:
     rows = [row("1", [A]), row("2", [A, X], "Redundancy", INJECTED)]
     folder = write_set(tmp_path, test=[row("0", [A])], train=rows)
-    assert majority(folder) == "Redundancy"
-    assert majority(folder, "test") == "Correct"
-    assert majority(folder, "validation") is None
+    assert find_majority_label(folder) == "Redundancy"
+    assert find_majority_label(folder, "test") == "Correct"
+    assert find_majority_label(folder, "validation") is None
 
 
 def test_a_limit_takes_the_first_rows(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from builders.verified.teachers.choice import spending
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.costs import cost_sheet
 from evaluators.run.evaluation import scores
-from evaluators.run.runner import collect_verdicts, usage_lines
+from evaluators.run.runner import collect_verdicts, render_run_usage
 from evaluators.traces.page import _run
 from safe_stepwise.commands.serving.chat import usage_object
 from safe_stepwise.commands.transcript import tokens_by_role
@@ -223,10 +223,10 @@ def test_accounts_and_verdicts_say_what_went_into_thoughts() -> None:
 
     client, sums = verdicts(completion("<think>Tesk?</think>Oru", Usage(9, 0, 40)), completion("Oru", Usage(9, 0, 3)))
     assert sums["thought"] == 25
-    assert "43 reply tokens, 25 of them thought" in next(usage_lines(client, "one"))
+    assert "43 reply tokens, 25 of them thought" in next(render_run_usage(client, "one"))
     assert render_usage(client.total()).endswith("43.0 out (of which thought 25.0)")
     assert "of them thought" in spending(client)
     plain, sums = verdicts(completion("Oru", Usage(9, 0, 3)))
     assert "thought" not in sums
-    for line in (next(usage_lines(plain, "one")), render_usage(plain.total()), spending(plain)):
+    for line in (next(render_run_usage(plain, "one")), render_usage(plain.total()), spending(plain)):
         assert "thought" not in line

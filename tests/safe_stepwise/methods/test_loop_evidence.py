@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.benchmarks import BENCHMARKS
-from evaluators.run.command import without_passage
+from evaluators.run.command import remove_passage
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
@@ -209,7 +209,7 @@ def with_one_gold_passage_less(folder: Path, benchmark: str, rows: int) -> list[
         parsed = [parse(json.loads(line), "validation") for line in islice(lines, 2 * rows)]
     whole = [q for q, t in zip(parsed, symbolic(parsed, None), strict=True) if is_right(q, t)]
     assert len(whole) >= rows
-    return [without_passage(q, q.gold[-1][0]) for q in whole[:rows]]
+    return [remove_passage(q, q.gold[-1][0]) for q in whole[:rows]]
 
 
 def symbolic(questions: Sequence[Question], search: Search | None) -> list[Trajectory]:
