@@ -1,8 +1,7 @@
 """Ideal trajectories and graphs against people's derivations (R4C, Inoue et al. 2020).
 
-R4C gives, for a HotpotQA question, three annotators' derivations: triples with the sentence of the
-passage they were read from. A trajectory agrees as far as its steps cite those passages and name
-both ends of those triples.
+R4C gives, for a HotpotQA question, three annotators' derivations: triples with the sentence of the passage they were
+read from. A trajectory agrees as far as its steps cite those passages and name both ends of those triples.
 """
 
 from collections.abc import Mapping, Sequence

@@ -52,10 +52,7 @@ class TrainingCommand(BaseCommand):
         return ["--config FILE --dataset DIR --output DIR [--resume] [--KEY VALUE ...]"]
 
     def parsed_values(self, ctx: click.Context) -> tuple[Path | None, dict[str, str], bool]:
-        """Return the recipe's file or None, the options given for its keys as text, and whether to resume a run.
-
-        Raise ``UserError`` for an unknown option.
-        """
+        """Return the recipe file, values for its keys, and whether to resume; raise ``UserError`` for unknown options."""
         if ctx.args:
             option = ctx.args[0].partition("=")[0]
             if option.startswith("--"):
@@ -111,9 +108,8 @@ def _param_name(key: Key) -> str:
 def _option(key: Key) -> click.Option:
     spellings = {f"--{key.name}", f"--{key.name.replace('_', '-')}"}
     settings: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if key.type is bool else {}
-    option = click.Option(
-        [*sorted(spellings), _param_name(key)], metavar=_metavar(key.type), help=_help(key), **settings
-    )
+    declarations = [*sorted(spellings), _param_name(key)]
+    option = click.Option(declarations, metavar=_metavar(key.type), help=_help(key), **settings)
     option.group = "everyday" if key.name in EVERYDAY else _KEYS  # type: ignore[attr-defined]
     return option
 
@@ -137,20 +133,15 @@ def _metavar(value_type: Any) -> str:
 
 def _help(key: Key) -> str:
     default: Any = key.default
-    if default is MISSING:
-        default_text = "needed"
-    elif default is None or default == ():
-        default_text = "not set"
-    else:
-        default_text = str(default).lower() if isinstance(default, bool) else str(default)
-    return f"{key.help} ({default_text})"
+    if isinstance(default, bool):
+        default = str(default).lower()
+    elif default is MISSING or default in (None, ()):
+        default = "needed" if default is MISSING else "not set"
+    return f"{key.help} ({default})"
 
 
 def render_summary(record: Mapping[str, Any], output: Path) -> str:
-    """Render rows, duration and losses of a training run, its output folder, and code that loads the result.
-
-    ``record`` is the content of ``training.json``.
-    """
+    """Render rows, duration and losses of a run (by its ``training.json``), and how to load the result."""
     run, curve, held_out = record["run"], record["curve"], record["held_out"]
     memory = run["peak_memory_bytes"] / 2**30
     lines = [
@@ -172,10 +163,7 @@ def render_summary(record: Mapping[str, Any], output: Path) -> str:
 
 
 def train_or_reuse(file: Path, values: Mapping[str, str], kind: type[R]) -> tuple[R, str]:
-    """Train by a recipe file, or reuse an earlier result of the same training; return the recipe and a summary.
-
-    ``values`` (key: text) override those of the file.
-    """
+    """Train by a recipe file and overriding values, or reuse the result of that training; return recipe, summary."""
     recipe = read_recipe(file, values, kind)
     remove_outdated(recipe)
     return recipe, render_summary(train(recipe, resume=True, warn=note), recipe.output)

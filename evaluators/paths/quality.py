@@ -4,9 +4,8 @@ A verdict is YES, NO, `UNREADABLE` (a reply without one) or `FAILED` (no reply).
 are in no accuracy; ``least`` is the balanced accuracy that counts them as wrong.
 
 - ``kinds``: the share of right verdicts on the rows of a kind of corruption.
-- ``paper_mean``: the unweighted mean over the paper's four kinds (valid, factual, incoherent,
-  misguided, the last being other questions' paths), as Table 2 of arXiv 2402.11199 has of Table 6.
-  A constant NO gets 75%.
+- ``paper_mean``: the unweighted mean over the paper's four kinds (valid, factual, incoherent, misguided, the last
+  being other questions' paths), as Table 2 of arXiv 2402.11199 has of Table 6. A constant NO gets 75%.
 - ``balanced``: the mean of the accuracy on valid and on all corrupted paths. A constant gets 50%.
 - ``accuracy``: the share over all rows.
 

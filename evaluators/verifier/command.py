@@ -42,8 +42,6 @@ QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "conf
 VERDICTS, PREFIXES = "verdicts", "prefixes"
 OWNED = (QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl")
 """The files of an evaluation; each baseline adds files like the last two."""
-
-
 IN_FLIGHT = 64
 
 
@@ -96,7 +94,7 @@ AddAnnotations = Callable[[Sequence[Question], Path], list[Question]]
 
 
 def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddAnnotations) -> str:
-    """Measure verifiers on labelled steps, write the files, and return a summary; raise ``UserError`` for bad input."""
+    """Measure verifiers on labelled steps, write files, and return a summary; raise ``UserError`` for bad input."""
     opener = Opener(options.timeout)
     setting = options.setting(opener)
     incomplete = setting.incomplete_evidence
@@ -239,8 +237,6 @@ def _type(score: Score) -> dict[str, Any]:
 
 MEASURES = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
 """The measures in the page's table of verifiers."""
-
-
 Confusion = Mapping[str, Mapping[str, int]]
 
 
@@ -324,17 +320,13 @@ def render_margins(results: Mapping[str, Any]) -> Iterator[str]:
 def render_agreement(results: Mapping[str, Any]) -> Table:
     """Return a table with the agreement of each pair of verifiers."""
     names = {v["role"]: f"{v['role']}: {title_of(v)}" for v in results["verifiers"]}
-    return [
-        ("one", "other", "rows", "no verdict", "equal labels", "Cohen's kappa"),
-        *(
-            (
-                *(names[pair[side]] for side in "ab"),
-                *(f"{pair[key]:,}" for key in ("rows", "left_out")),
-                *(_number(pair[key]) for key in ("share", "kappa")),
-            )
-            for pair in results["agreement"]
-        ),
-    ]
+    table: Table = [("one", "other", "rows", "no verdict", "equal labels", "Cohen's kappa")]
+    for pair in results["agreement"]:
+        counts = [f"{pair[key]:,}" for key in ("rows", "left_out")]
+        table.append(
+            [names[pair["a"]], names[pair["b"]], *counts, *(_number(pair[key]) for key in ("share", "kappa"))]
+        )
+    return table
 
 
 def _short(name: str) -> str:

@@ -4,9 +4,8 @@ Trajectories are made from the single rows of a question:
 
 - An injected row is the last step of a trajectory whose earlier steps, all ideal, are its
   ``previous_steps``: the first error is that last step.
-- An ideal row with its ``previous_steps`` is a trajectory without error, unless a longer ideal row
-  of the question goes on from it. It ends where the longest chosen row ends, which need not be the
-  final answer.
+- An ideal row with its ``previous_steps`` is a trajectory without error, unless a longer ideal row of the question
+  goes on from it. It ends where the longest chosen row ends, which need not be the final answer.
 - Refined rows are in no trajectory: the steps that the loop accepted before them may be wrong.
 """
 

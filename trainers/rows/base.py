@@ -88,8 +88,7 @@ def find(dataset: str, name: str, statistics: str) -> tuple[DatasetSource, str]:
     """Find the data set that a recipe names; return it with the path or Hub id that `datasets` loads it by.
 
     ``dataset`` is a folder or NAMESPACE/NAME@REVISION. ``name`` is the set's folder in the builder's output,
-    ``statistics`` a file in that folder. Raises ``UserError`` for a
-    dataset that is missing or not pinned.
+    ``statistics`` a file in that folder. Raises ``UserError`` for a dataset that is missing or not pinned.
     """
     folder = Path(dataset).expanduser()
     if (folder / name / "data").is_dir():
