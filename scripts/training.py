@@ -52,7 +52,7 @@ class TrainingCommand(BaseCommand):
         return ["--config FILE --dataset DIR --output DIR [--resume] [--KEY VALUE ...]"]
 
     def parsed_values(self, ctx: click.Context) -> tuple[Path | None, dict[str, str], bool]:
-        """Return the recipe file, values for its keys, and whether to resume; raise ``UserError`` for unknown options."""
+        """Return the recipe file, values of keys and whether to resume; raise ``UserError`` for unknown options."""
         if ctx.args:
             option = ctx.args[0].partition("=")[0]
             if option.startswith("--"):
