@@ -17,7 +17,7 @@ from releases.lock import read_lock, refuse_changes
 from releases.manifest import REFINEMENT, Manifest
 from releases.paths_manifest import PathsManifest
 from releases.report import pack
-from releases.stage import COST_FIELDS, Cost, Forecast, Release, Speed, Stage, add_costs
+from releases.stage import COST_FIELDS, CostEstimate, Forecast, Release, Speed, Stage, add_costs
 from releases.stages import left_out, modules, stages_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files, names
@@ -199,7 +199,7 @@ def dry_run(release: Release[Any], speed: Speed) -> str:
     """
     stages, forecast = stages_of(release), Forecast()
     skip = left_out(release, stages)
-    costs: dict[tuple[str, str], list[Cost]] = {}
+    costs: dict[tuple[str, str], list[CostEstimate]] = {}
     for stage in stages:
         stage.check_inputs()
     included = [stage for stage in stages if stage.name not in skip]
@@ -226,7 +226,7 @@ def refuse_missing(release: Release[Any]) -> None:
         )
 
 
-def render_costs(priced: Sequence[tuple[str, Cost]], speed: Speed, blocks: Collection[str] = ()) -> str:
+def render_costs(priced: Sequence[tuple[str, CostEstimate]], speed: Speed, blocks: Collection[str] = ()) -> str:
     """Render costs by stage as a table with their sum, and a second table with the costs of each block."""
     header = ("prompt tokens", "of them computed", "reply tokens", "trained on", "GPU hours")
     costs = [cost for _, cost in priced]
@@ -253,7 +253,7 @@ def render_costs(priced: Sequence[tuple[str, Cost]], speed: Speed, blocks: Colle
     )
 
 
-def _sums(costs: Sequence[Cost], speed: Speed) -> tuple[object, ...]:
+def _sums(costs: Sequence[CostEstimate], speed: Speed) -> tuple[object, ...]:
     """Sum the calls and tokens of costs; the GPU hours come last, as text."""
     hours = sum(cost.hours(speed) for cost in costs)
     return (*(sum(getattr(cost, count) for cost in costs) for count in (*COST_FIELDS, "trained")), f"{hours:,.1f}")

@@ -141,7 +141,7 @@ class BuildEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class BenchmarkShare:
     """The rows of a benchmark in the verifier set, and the questions that they are made from."""
 
     rows: int
@@ -162,7 +162,7 @@ class StepsEntry:
     ideal: float | None = None
     refined: int | None = None
     """The number of refined rows; if None, all that ``refined_from`` or ``refinement`` gives."""
-    per_benchmark: Mapping[str, Share] | None = None
+    per_benchmark: Mapping[str, BenchmarkShare] | None = None
     rows_per_question: int | None = None
     teacher: str = "annotations"
     test_share: float | None = None

@@ -17,7 +17,7 @@ from safe_stepwise.records import VERDICT_ORDERS
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class EvaluationSetting:
     """A method with its players and options."""
 
     method: str
@@ -30,7 +30,7 @@ class Setting:
     """The roles whose prompts get worked examples."""
 
 
-def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
+def settings_of(entry: EvaluationEntry) -> Iterator[EvaluationSetting]:
     """Yield each method with every combination of its players and options."""
     conditions = entry.drop_gold, entry.corpus
     default = PROBED_ROLES if entry.as_published else ()
@@ -45,7 +45,7 @@ def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
         verifiers = entry.verifier if "verifier" in METHODS[name].roles else (None,)
         for generator, verifier, *combination in product(entry.generator, verifiers, *values.values()):
             options = tuple(zip(values, combination, strict=True))
-            yield Setting(name, str(generator), verifier, options, conditions, examples)
+            yield EvaluationSetting(name, str(generator), verifier, options, conditions, examples)
 
 
 def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str]) -> None:

@@ -37,7 +37,7 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CostEstimate:
     """The calls and tokens of a part of a release; ``computed`` are the prompt tokens that no cache holds."""
 
     name: str
@@ -109,22 +109,23 @@ def expectations() -> Any:
     return yaml.safe_load(Path(__file__).with_name("expectations.yaml").read_text(encoding="utf-8"))
 
 
-def price_engine(spec: str, name: str, rows: int, unit_cost: UnitCost) -> Cost:
+def price_engine(spec: str, name: str, rows: int, unit_cost: UnitCost) -> CostEstimate:
     """Return the cost of ``rows`` by the engine of a spec; an engine without a model costs nothing."""
-    return Cost(name, rows) if spec.startswith(("symbolic", "mock")) else price_rows(name, rows, unit_cost)
+    return CostEstimate(name, rows) if spec.startswith(("symbolic", "mock")) else price_rows(name, rows, unit_cost)
 
 
-def price_rows(name: str, rows: int, unit_cost: UnitCost) -> Cost:
+def price_rows(name: str, rows: int, unit_cost: UnitCost) -> CostEstimate:
     """Return the cost of ``rows`` by the calls and tokens of one."""
     unit_cost = {"computed": unit_cost["prompt"], **unit_cost}
-    return Cost(name, rows, *(round(rows * unit_cost[count]) for count in COST_FIELDS))
+    return CostEstimate(name, rows, *(round(rows * unit_cost[count]) for count in COST_FIELDS))
 
 
-def add_costs(name: str, costs: Iterable[Cost], rows: int | None = None) -> Cost:
+def add_costs(name: str, costs: Iterable[CostEstimate], rows: int | None = None) -> CostEstimate:
     """Sum costs; ``rows`` replaces the sum of theirs, where all are of the same rows."""
     costs = list(costs)
     total = sum(cost.rows for cost in costs) if rows is None else rows
-    return Cost(name, total, *(sum(getattr(cost, count) for cost in costs) for count in (*COST_FIELDS, "trained")))
+    sums = (sum(getattr(cost, count) for cost in costs) for count in (*COST_FIELDS, "trained"))
+    return CostEstimate(name, total, *sums)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +239,7 @@ class Stage(Generic[M]):
         """Return the text that a dry run prints above the costs."""
         return ""
 
-    def price(self, forecast: Forecast) -> Iterable[Cost]:
+    def price(self, forecast: Forecast) -> Iterable[CostEstimate]:
         """Estimate its costs; they are upper bounds where prompts depend on replies."""
         return ()
 

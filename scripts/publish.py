@@ -8,7 +8,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from releases.publish.checks import check_release
-from releases.publish.folder import Release, read_release
+from releases.publish.folder import FinishedRelease, read_release
 from releases.publish.hub import SECONDS, connect
 from releases.publish.leaderboard import add_leaderboard_files
 from releases.publish.push import Publisher, dry_run, plan_release, push
@@ -50,7 +50,7 @@ def main(options: Options) -> str:
 
 
 @contextmanager
-def _file_progress(release: Release) -> Iterator[Callable[[str], None]]:
+def _file_progress(release: FinishedRelease) -> Iterator[Callable[[str], None]]:
     """Show a progress bar of checked files after a second; yield the function to call for each file."""
     total = sum(len(artifact.files) for artifact in release.artifacts)
     with progress.bar(total=total, unit="file", desc="check", delay=1) as bar:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from releases import report
-from releases.publish.folder import Artifact, Release
+from releases.publish.folder import Artifact, FinishedRelease
 from releases.publish.hub import Hub, shorten
 from releases.publish.leaderboard import check_card
 from releases.publish.secrets import secret_in
@@ -23,7 +23,7 @@ from safe_stepwise.store.terminal import credentials
 _AGAIN = "make the release again with safe-stepwise regenerate"
 
 
-def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], None]) -> None:
+def check_release(release: FinishedRelease, hub: Hub | None, on_file: Callable[[str], None]) -> None:
     """Check a release for unverified steps, then its cards, digests, secrets and leaks.
 
     Secrets include the credentials of this process. The ``hub``, if there is one, validates the cards, too;
@@ -60,7 +60,7 @@ def _validate_on_hub(card: Any, artifact: Artifact, hub: Hub) -> None:
         raise UserError(f"{place}: does not pass the Hub's check of cards: {shorten(fault)}")
 
 
-def _refuse_unchecked(release: Release) -> None:
+def _refuse_unchecked(release: FinishedRelease) -> None:
     """Raise ``UserError`` for a verifier set of unverified questions, whose steps no checker has confirmed."""
     file = release.root / DATASETS / VERIFIER_STEPS / STEPS_RECORD
     if file.is_file() and read_object(file).get("unverifiable"):
@@ -70,7 +70,7 @@ def _refuse_unchecked(release: Release) -> None:
         )
 
 
-def check_digests(release: Release, on_file: Callable[[str], None]) -> None:
+def check_digests(release: FinishedRelease, on_file: Callable[[str], None]) -> None:
     """Compare all files with the lock; raise ``UserError`` for the first that differs, is missing or is not in it.
 
     A file that is generated for the Hub is represented by the file of the release from which it is made.

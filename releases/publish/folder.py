@@ -23,7 +23,7 @@ MODEL_WEIGHTS = f"{names.TUNED}/model.safetensors"
 HUB_FILE = ".gitattributes"
 """The file that the Hub writes when a repo is created."""
 
-Kind = Literal["dataset", "model", "space"]
+RepoType = Literal["dataset", "model", "space"]
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}")
 
 
@@ -60,7 +60,7 @@ class LocalFile:
 class Artifact:
     """A repo of a release, and the files to publish in it."""
 
-    kind: Kind
+    kind: RepoType
     repo: str
     """``namespace/name``."""
     folder: str
@@ -100,7 +100,7 @@ PROPOSING = Collection(
 
 
 @dataclass(frozen=True)
-class Release:
+class FinishedRelease:
     """A finished release folder, ready to publish."""
 
     root: Path
@@ -119,7 +119,7 @@ class Release:
         return PROPOSING if _paths_sets(self.root) else SAFE
 
 
-def read_release(root: Path, namespace: str) -> Release:
+def read_release(root: Path, namespace: str) -> FinishedRelease:
     """Read a finished release folder and its artifacts, of which any but one may be absent.
 
     Reports go into the repo of the verified benchmarks (`releases.report`), or of relation paths. Raises ``UserError``
@@ -141,7 +141,7 @@ def read_release(root: Path, namespace: str) -> Release:
     published = {file.origin for artifact in artifacts for file in artifact.files} | {names.LOCK}
     left_out = tuple(path for path in walk(root) if path not in published)
     long = tuple(path.relative_to(root).as_posix() for path in report.long_files(root))
-    return Release(root, version, lock, sha256_of(root / names.LOCK), artifacts, left_out, long)
+    return FinishedRelease(root, version, lock, sha256_of(root / names.LOCK), artifacts, left_out, long)
 
 
 def walk(folder: Path) -> list[str]:
@@ -151,8 +151,9 @@ def walk(folder: Path) -> list[str]:
 
 
 def _artifacts(root: Path, namespace: str) -> list[Artifact]:
-    sets, paths = (*names.SETS, names.PATH_PROBE), _paths_sets(root)
-    repos: list[tuple[Kind, str, str]] = [("dataset", name, f"{names.DATASETS}/{name}") for name in (*sets, *paths)]
+    paths = _paths_sets(root)
+    sets = (*names.SETS, names.PATH_PROBE, *paths)
+    repos: list[tuple[RepoType, str, str]] = [("dataset", name, f"{names.DATASETS}/{name}") for name in sets]
     if (root / names.ADAPTER).is_dir():
         repos.append(("model", _adapter_repo(root / names.ADAPTER), names.ADAPTER))
     if (root / names.GENERATOR).is_dir():

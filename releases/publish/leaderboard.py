@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from releases.publish.folder import Artifact, LocalFile, Release
+from releases.publish.folder import Artifact, FinishedRelease, LocalFile
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
 from safe_stepwise.store.boundary import parse_yaml
@@ -128,7 +128,7 @@ _MEASURES = ("exact_match", "f1")
 """The measures that need no judge."""
 
 
-def add_leaderboard_files(release: Release, namespace: str) -> Release:
+def add_leaderboard_files(release: FinishedRelease, namespace: str) -> FinishedRelease:
     """Return the release with ``eval.yaml`` and ``.eval_results``, made from the headers of its cards."""
     cards = {
         artifact.folder: artifact.card.read().decode("utf-8", "replace")

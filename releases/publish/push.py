@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from releases import report
-from releases.publish.folder import Artifact, Collection, Release
+from releases.publish.folder import Artifact, Collection, FinishedRelease
 from releases.publish.hub import Change, Hub, Remote, diff, read_remote, shorten
 from releases.publish.leaderboard import metadata
 from releases.publish.load_back import Pushed, load_back
@@ -47,7 +47,7 @@ class RepoPlan:
         return "to be changed" if self.writes else "unchanged, to be tagged"
 
 
-def plan_release(hub: Hub, release: Release) -> list[RepoPlan]:
+def plan_release(hub: Hub, release: FinishedRelease) -> list[RepoPlan]:
     """Compare every artifact of a release with the Hub; write nothing.
 
     Raises ``UserError`` if the Hub has this version with other content (a tag is never moved) or a newer version
@@ -56,7 +56,7 @@ def plan_release(hub: Hub, release: Release) -> list[RepoPlan]:
     return [plan_repo(hub, release, artifact) for artifact in release.artifacts]
 
 
-def plan_repo(hub: Hub, release: Release, artifact: Artifact) -> RepoPlan:
+def plan_repo(hub: Hub, release: FinishedRelease, artifact: Artifact) -> RepoPlan:
     """Compare one artifact with the Hub, as `plan_release` does."""
     repo = read_remote(hub, artifact)
     if repo is None:
@@ -84,7 +84,7 @@ def _creation_plan(artifact: Artifact) -> RepoPlan:
     return RepoPlan(artifact, [Change(file.path, file.size, "new") for file in artifact.files])
 
 
-def dry_run(hub: Hub, release: Release) -> str:
+def dry_run(hub: Hub, release: FinishedRelease) -> str:
     """Describe what pushing a release would do; compare with the Hub if it can be reached."""
     try:
         plans, note = plan_release(hub, release), ""
@@ -148,7 +148,7 @@ class Publisher:
     load_back: LoadBack = load_back
 
 
-def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> str:
+def push(publisher: Publisher, release: FinishedRelease, plans: Sequence[RepoPlan]) -> str:
     """Publish a release by its plans; return the address of the collection.
 
     Raises ``UserError`` if the Hub refuses a step or a pushed repo does not load back. Completed steps stay, and the
@@ -186,7 +186,7 @@ def create(publisher: Publisher, artifact: Artifact) -> None:
     publisher.hub.call(artifact.url, "create_repo", artifact.repo, **options, exist_ok=True)
 
 
-def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
+def commit(publisher: Publisher, release: FinishedRelease, plan: RepoPlan) -> Pushed:
     """Commit all changes on top of the ``main`` that the plan was made for; return artifact and commit.
 
     Without changes ``main`` is returned: so a commit whose answer got lost is not repeated.

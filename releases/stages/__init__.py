@@ -13,10 +13,10 @@ from safe_stepwise.store.boundary import parse_yaml, read_content
 from safe_stepwise.store.names import PATHS
 
 STAGES = (
-    *("datasets.Datasets", "verifier_steps.Refinement", "verifier_steps.VerifierSet", "datasets.Audits"),
-    *("paths.PathProbe", "space.Space", "training.Generator", "training.Adapter"),
-    *("evaluation.Evaluation", "space.Traces"),
-    *("paths.PathsSet", "training.Proposer", "deliberation.Deliberation"),
+    *("datasets.DatasetsStage", "verifier_steps.RefinementStage", "verifier_steps.VerifierSetStage"),
+    *("datasets.AuditsStage", "paths.PathProbeStage", "space.SpaceStage", "training.GeneratorStage"),
+    *("training.AdapterStage", "evaluation.EvaluationStage", "space.TracesStage"),
+    *("paths.PathsSetStage", "training.ProposerStage", "deliberation.DeliberationStage"),
 )
 """The stages in the order of their making; those of blocks come last."""
 SKIP_TRAINING, ONLY = "--skip-training", "--only"

@@ -19,7 +19,7 @@ from builders.work.publishing import read_statistics
 from cards.datasets import CARDS, AuditScores
 from evaluators.audit.report import check_rows, read_scores
 from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
-from releases.stage import Cost, Forecast, Release, Result, Stage, price_rows
+from releases.stage import CostEstimate, Forecast, Release, Result, Stage, price_rows
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import Allowance
 from safe_stepwise.errors import UserError, at_place, check_choice
@@ -36,7 +36,7 @@ def open_teachers(release: Release[Any], spec: str, allowance: Allowance, lists:
 
 
 @dataclass(frozen=True)
-class Datasets(Stage[Manifest]):
+class DatasetsStage(Stage[Manifest]):
     """The builds of verified questions that a manifest names."""
 
     default_name = DATASETS
@@ -92,7 +92,7 @@ class Datasets(Stage[Manifest]):
         for plan in self.builds:
             plan.teacher.check()
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         """Estimate what verifying costs; read available sources to their ends, so that bad rows are found."""
         for number, (entry, plan) in enumerate(zip(self.release.manifest.builds, self.builds, strict=True)):
             is_here = is_local(plan)
@@ -100,12 +100,12 @@ class Datasets(Stage[Manifest]):
             forecast.build_rows.append(rows)
             name = f"verify {entry.benchmark} {entry.split}"
             if not isinstance(plan.teacher, LLMTeachers):
-                yield Cost(name, rows)
+                yield CostEstimate(name, rows)
             elif is_here:
                 roles = estimate(questions(plan), plan.teacher).values()
                 prompt = sum(role.prompt for role in roles)
                 calls, reply = sum(role.calls for role in roles), sum(role.completion for role in roles)
-                yield Cost(name, rows, calls, prompt, prompt, reply)
+                yield CostEstimate(name, rows, calls, prompt, prompt, reply)
             else:
                 yield price_rows(name, rows, BENCHMARKS[entry.benchmark].EXPECTED["verification"])
 
@@ -144,7 +144,7 @@ class Datasets(Stage[Manifest]):
 
 
 @dataclass(frozen=True)
-class Audits(Stage[Manifest]):
+class AuditsStage(Stage[Manifest]):
     """A check that the audits of a manifest judge rows of this release; the cards of the rows have the scores."""
 
     default_name = key = "audits"

@@ -12,7 +12,7 @@ from evaluators.deliberation.options import BASELINES, CANDIDATES, Options
 from evaluators.traces import page
 from releases.manifest import OWN_ADAPTER
 from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, split_name
-from releases.stage import Cost, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
+from releases.stage import CostEstimate, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
 from releases.stages.training import write_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import HOPS
@@ -25,7 +25,7 @@ _PLACES = {OWN_SFT: SFT, OWN_ADAPTER: ADAPTER}
 
 
 @dataclass(frozen=True)
-class Deliberation(Stage[PathsManifest]):
+class DeliberationStage(Stage[PathsManifest]):
     """The evaluation in one mode; the last mode also writes the scores on the proposer's card."""
 
     entry: DeliberationEntry
@@ -37,7 +37,7 @@ class Deliberation(Stage[PathsManifest]):
     )
 
     @classmethod
-    def from_manifest(cls, release: Release[Any]) -> "Iterator[Deliberation]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[DeliberationStage]":
         """Yield one stage for each mode of the manifest's evaluation."""
         if (entry := release.manifest.deliberation) is not None:
             yield from (cls(release, EVALUATION, entry, mode) for mode in entry.places)
@@ -63,7 +63,7 @@ class Deliberation(Stage[PathsManifest]):
             except UserError as error:
                 raise UserError(f"{EVALUATION}.paths: {contender!r} is no baseline, and {error}") from None
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         """Estimate the highest costs of each proposer."""
         entry, expected = self.entry, forecast.expected["deliberation"]
         key = EVALUATION if entry.questions else PATHS

@@ -14,9 +14,19 @@ from evaluators.run.evaluation import ALL
 from evaluators.run.options import Options
 from evaluators.traces import page
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
-from releases.settings import Setting, check_evaluation, settings_of
-from releases.stage import COST_FIELDS, Cost, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
-from releases.stages.training import Adapter, Generator
+from releases.settings import EvaluationSetting, check_evaluation, settings_of
+from releases.stage import (
+    COST_FIELDS,
+    CostEstimate,
+    Forecast,
+    Release,
+    Result,
+    Stage,
+    UnitCost,
+    add_costs,
+    price_engine,
+)
+from releases.stages.training import AdapterStage, GeneratorStage
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
@@ -31,27 +41,27 @@ from trainers.checkpoints import read_json
 
 
 @dataclass(frozen=True)
-class Evaluation(Stage[Manifest]):
+class EvaluationStage(Stage[Manifest]):
     """An evaluation, and the adapter that plays in it, if any."""
 
     entry: EvaluationEntry
     home: Path
     """The folder that gets the report: the release's, a block's, or one of a block's adapters."""
-    adapter: Adapter | None = None
+    adapter: AdapterStage | None = None
     """The adapter for which `OWN_ADAPTER` stands, and whose card gets the scores."""
 
     @classmethod
-    def from_manifest(cls, release: Release[Any]) -> "Iterator[Evaluation]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[EvaluationStage]":
         """Yield the main evaluation, then those of blocks: one for each adapter of a block, or one without any."""
         manifest: Manifest = release.manifest
-        adapter = None if manifest.adapter is None else Adapter.of_release(release)
+        adapter = None if manifest.adapter is None else AdapterStage.of_release(release)
         if manifest.evaluation is not None:
             yield cls(release, "evaluation", manifest.evaluation, release.output, adapter)
         for name, block in manifest.blocks.items():
             if block.evaluation is not None:
                 if not block.adapters:
                     yield cls(release, name, block.evaluation, release.output / BLOCKS / name, adapter)
-                for adapter in Adapter.of_block(release, name):
+                for adapter in AdapterStage.of_block(release, name):
                     yield cls(release, name, block.evaluation, adapter.home, adapter)
 
     @property
@@ -76,7 +86,7 @@ class Evaluation(Stage[Manifest]):
         corpus = self.entry.corpus
         return [] if corpus is None or corpus.is_file() else [f"{corpus.name} is not here"]
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         entry, manifest = self.entry, self.release.manifest
         builds = zip(manifest.builds, forecast.build_rows, strict=True)
         samples = [min(rows, manifest.evaluation_size) for build, rows in builds if build.split == VALIDATION]
@@ -84,7 +94,7 @@ class Evaluation(Stage[Manifest]):
         adapter = OWN_ADAPTER if self.adapter is None else f"{self.name}/{self.adapter.home.name}"
         if self.adapter is not None and self.adapter.name == ADAPTER:
             adapter = OWN_ADAPTER
-        costs: dict[str, list[Cost]] = {name: [] for name in entry.methods}
+        costs: dict[str, list[CostEstimate]] = {name: [] for name in entry.methods}
         judged = 0
         for setting in settings_of(entry):
             key = _request_key(setting, adapter)
@@ -114,7 +124,7 @@ class Evaluation(Stage[Manifest]):
         """Return the options with which `evaluate_stepwise` would make this evaluation."""
         release, entry = self.release, self.entry
         adapter = str(release.output / ADAPTER if self.adapter is None else self.adapter.model)
-        generator = str(Generator(release, GENERATOR).model) if entry.uses(OWN_GENERATOR) else ""
+        generator = str(GeneratorStage(release, GENERATOR).model) if entry.uses(OWN_GENERATOR) else ""
 
         def fill_models(spec: str) -> str:
             return spec.replace(OWN_ADAPTER, adapter).replace(OWN_GENERATOR, generator)
@@ -182,7 +192,7 @@ def interpolate(values: dict[int, float], point: int) -> float:
     return values[low] + (values[high] - values[low]) * (point - low) / (high - low)
 
 
-def _request_key(setting: Setting, adapter: str) -> object:
+def _request_key(setting: EvaluationSetting, adapter: str) -> object:
     """Return what identifies a setting's requests: settings of other evaluations with the same key are cached."""
     options = options_type(METHODS[setting.method])(**dict(setting.options))
     players = (setting.generator, setting.verifier or "")
@@ -190,7 +200,7 @@ def _request_key(setting: Setting, adapter: str) -> object:
     return setting.method, specs, canonical_json(option_values(options)), setting.conditions, setting.examples
 
 
-def _unit_cost(setting: Setting, expected: dict[str, Any]) -> UnitCost:
+def _unit_cost(setting: EvaluationSetting, expected: dict[str, Any]) -> UnitCost:
     """Return the calls and tokens of one question, by the setting's method, retries and votes (of one prompt)."""
     _, corpus = setting.conditions
     name = "searching" if corpus and setting.verifier is not None else setting.method

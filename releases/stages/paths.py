@@ -17,7 +17,7 @@ from cards.datasets import paths as card
 from evaluators.derivations import read_derivations
 from releases.manifest import PROBE, Manifest, PathProbeEntry
 from releases.paths_manifest import PathsManifest
-from releases.stage import Cost, Forecast, Result, SourceRows, Stage
+from releases.stage import CostEstimate, Forecast, Result, SourceRows, Stage
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.store.names import DATASETS, PATH_PROBE, PATHS, REJECTS, WORK, paths_set
@@ -25,7 +25,7 @@ from safe_stepwise.store.tables import text_table
 
 
 @dataclass(frozen=True)
-class PathsSet(Stage[PathsManifest]):
+class PathsSetStage(Stage[PathsManifest]):
     """The set of relation paths that a manifest names."""
 
     manifest_type, default_name = PathsManifest, PATHS
@@ -78,11 +78,11 @@ class PathsSet(Stage[PathsManifest]):
             lines.append((key, entry.input, "" if source.rows is None else source.rows, digest))
         return text_table(lines)
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         paths = self.release.manifest.paths
         rows = sum(min(rows, paths.limit or rows) for rows in forecast.question_rows(self.release, PATHS).values())
         forecast.build_rows.append(rows)
-        yield Cost(f"search {paths.benchmark} {paths.split}", rows)
+        yield CostEstimate(f"search {paths.benchmark} {paths.split}", rows)
 
     def missing(self) -> Iterator[str]:
         reader = READERS[self.release.manifest.paths.benchmark]
@@ -127,7 +127,7 @@ PROBE_REJECTS = f"{PROBE}_{REJECTS}"
 
 
 @dataclass(frozen=True)
-class PathProbe(Stage[Manifest]):
+class PathProbeStage(Stage[Manifest]):
     """The path probe that a manifest names."""
 
     default_name = key = PROBE

@@ -23,7 +23,7 @@ _IGNORED = shutil.ignore_patterns("__pycache__", ".*")
 
 
 @dataclass(frozen=True)
-class Space(Stage[Manifest]):
+class SpaceStage(Stage[Manifest]):
     """The stage that copies the Space's code."""
 
     default_name = SPACE
@@ -34,7 +34,7 @@ class Space(Stage[Manifest]):
 
 
 @dataclass(frozen=True)
-class Traces(Stage[Manifest]):
+class TracesStage(Stage[Manifest]):
     """The stage that copies the trajectories which the Space shows."""
 
     default_name, key = SPACE, "evaluation"

@@ -16,7 +16,7 @@ from releases.manifest import OWN_ADAPTER, OWN_SET, AdapterEntry, Manifest
 from releases.paths_manifest import PathsManifest
 from releases.reading import RecipeEntry
 from releases.settings import check_player
-from releases.stage import Cost, Forecast, M, Release, Result, Stage
+from releases.stage import CostEstimate, Forecast, M, Release, Result, Stage
 from safe_stepwise.engines.weights import Model, find_adapter, find_model
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
@@ -31,7 +31,7 @@ from trainers.run import train
 
 
 @dataclass(frozen=True)
-class Training(Stage[M], Generic[M]):
+class TrainingStage(Stage[M], Generic[M]):
     """A stage that trains a model or an adapter, from the last checkpoint of an earlier run if there is one."""
 
     trains = True
@@ -66,10 +66,10 @@ class Training(Stage[M], Generic[M]):
         self.finish(record)
         return Result(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")
 
-    def cost(self, name: str, rows: int, forecast: Forecast, kind: str = "training") -> Cost:
+    def cost(self, name: str, rows: int, forecast: Forecast, kind: str = "training") -> CostEstimate:
         """Return the tokens of all epochs over so many rows of a kind, by the expected tokens of a row."""
         tokens = rows * self.recipe.epochs * forecast.expected[kind]["tokens_per_row"]
-        return Cost(f"{name} {self.recipe.base_model}", rows, trained=round(tokens))
+        return CostEstimate(f"{name} {self.recipe.base_model}", rows, trained=round(tokens))
 
     @property
     def license(self) -> License | None:
@@ -81,7 +81,7 @@ class Training(Stage[M], Generic[M]):
         write_atomically(self.folder / names.README, card.encode())
 
 
-def _rows_of(training: Training[Manifest], sets: Sequence[str]) -> int:
+def _rows_of(training: TrainingStage[Manifest], sets: Sequence[str]) -> int:
     """Sum the training rows of verifier sets, which are named by their parts."""
     entries = training.release.manifest.sets
     counts = (round(entries[name].rows * (1 - entries[name].share_of_test)) for name in sets if name in entries)
@@ -92,7 +92,7 @@ QUALITY = Path(names.REPORT) / "verifier"
 
 
 @dataclass(frozen=True)
-class Adapter(Training[Manifest]):
+class AdapterStage(TrainingStage[Manifest]):
     """The training of a verifier adapter."""
 
     entry: AdapterEntry
@@ -104,14 +104,14 @@ class Adapter(Training[Manifest]):
     """A second set that it learns, too."""
 
     @classmethod
-    def of_release(cls, release: Release[Manifest]) -> "Adapter":
+    def of_release(cls, release: Release[Manifest]) -> "AdapterStage":
         """Return the training of the adapter that the release publishes."""
         entry = release.manifest.adapter
         assert entry is not None
         return cls(release, names.ADAPTER, entry, release.output, release.datasets / names.VERIFIER_STEPS)
 
     @classmethod
-    def of_block(cls, release: Release[Manifest], name: str) -> "Iterator[Adapter]":
+    def of_block(cls, release: Release[Manifest], name: str) -> "Iterator[AdapterStage]":
         """Yield the trainings of a block's adapters: on the block's set, the release's, or both."""
         block, home = release.manifest.blocks[name], release.output / names.BLOCKS / name
         steps, plus = release.datasets / names.VERIFIER_STEPS, None
@@ -122,7 +122,7 @@ class Adapter(Training[Manifest]):
             yield cls(release, name, entry, home / key, steps, plus)
 
     @classmethod
-    def from_manifest(cls, release: Release[Any]) -> "Iterator[Adapter]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[AdapterStage]":
         """Yield the trainings of the published adapter and of the blocks' adapters."""
         if release.manifest.adapter is not None:
             yield cls.of_release(release)
@@ -148,7 +148,7 @@ class Adapter(Training[Manifest]):
             place = names.ADAPTER if self.name == names.ADAPTER else f"blocks.{self.name}.adapters.{self.home.name}"
             check_player(self.entry.verifier, f"{place}.verifier", (OWN_ADAPTER,))
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         """Estimate the cost of training on the release's set, the block's, or both."""
         is_own = self.name == names.ADAPTER
         sets = ([OWN_SET] if OWN_SET in self.needs else []) + ([] if is_own else [self.name])
@@ -204,7 +204,7 @@ class Adapter(Training[Manifest]):
 
 
 @dataclass(frozen=True)
-class Generator(Training[Manifest]):
+class GeneratorStage(TrainingStage[Manifest]):
     """The training of a model that writes steps, on the ideal steps of the release's verifier set."""
 
     default_name = key = names.GENERATOR
@@ -226,7 +226,7 @@ class Generator(Training[Manifest]):
             raise UserError(f"{self.release.file}: generator: is kept as a model; set tuning: full")
         super().check()
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         yield self.cost("generator of", _rows_of(self, [OWN_SET]), forecast)
 
     def finish(self, record: Any) -> None:
@@ -235,7 +235,7 @@ class Generator(Training[Manifest]):
 
 
 @dataclass(frozen=True)
-class Proposer(Training[PathsManifest]):
+class ProposerStage(TrainingStage[PathsManifest]):
     """The training of a proposer of relation paths by one method; the adapter of the last method is published."""
 
     entry: RecipeEntry
@@ -246,7 +246,7 @@ class Proposer(Training[PathsManifest]):
     manifest_type = PathsManifest
 
     @classmethod
-    def from_manifest(cls, release: Release[Any]) -> "Iterator[Proposer]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[ProposerStage]":
         """Yield SFT, then KTO if the manifest names it."""
         if (adapter := release.manifest.adapter) is None:
             return
@@ -270,7 +270,7 @@ class Proposer(Training[PathsManifest]):
         start = {} if self.start is None else {"start": str(self.start)}
         return self.entry.read(PathRecipe, **places, **start)
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         recipe = self.recipe
         rows = recipe.filters.rows or forecast.build_rows[0]
         yield self.cost(f"{recipe.method} of", rows, forecast, "paths")
@@ -282,7 +282,7 @@ class Proposer(Training[PathsManifest]):
 
 def write_card(release: Release[PathsManifest], results: Mapping[str, Any]) -> None:
     """Write the card of the published proposer; ``results`` are those of its evaluations, by report folder."""
-    trainings = list(Proposer.from_manifest(release))
+    trainings = list(ProposerStage.from_manifest(release))
     published = trainings[-1]
     text = proposer_card(
         [read_json(training.folder / RECORD) for training in trainings],

@@ -22,9 +22,9 @@ from builders.work.publishing import SingleCard
 from cards.datasets import verifier_steps as card
 from releases.manifest import OWN_ADAPTER, OWN_SET, REFINEMENT, Manifest, RefinementEntry, StepsEntry
 from releases.settings import check_player
-from releases.stage import Cost, Forecast, Release, Result, Stage, add_costs, price_engine, price_rows
+from releases.stage import CostEstimate, Forecast, Release, Result, Stage, add_costs, price_engine, price_rows
 from releases.stages.datasets import open_teachers, read_audits
-from releases.stages.training import Adapter
+from releases.stages.training import AdapterStage
 from safe_stepwise import prompts
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import GENERATE, VERIFY
@@ -46,11 +46,11 @@ _IDENTITY, _SET, _MINED = "begun.json", "set", "mined"
 
 
 @dataclass(frozen=True)
-class VerifierSet(Stage[Manifest]):
+class VerifierSetStage(Stage[Manifest]):
     """The verifier set of the release or of a block; ``name`` is that of the part."""
 
     @classmethod
-    def from_manifest(cls, release: Release[Any]) -> "Iterator[VerifierSet]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[VerifierSetStage]":
         """Yield the release's set, and that of each block that has one."""
         yield from (cls(release, name) for name in release.manifest.sets)
 
@@ -115,10 +115,10 @@ class VerifierSet(Stage[Manifest]):
             raise UserError(f"{self.release.file}: {fault}")
         self.maker.check()
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         entry = self.entry
         if entry.teacher == "annotations":
-            yield Cost("verifier set", entry.rows)
+            yield CostEstimate("verifier set", entry.rows)
             return
         benchmarks = sorted({build.benchmark for build in self.release.manifest.builds})
         questions = dict.fromkeys(benchmarks, (entry.questions or entry.rows) // len(benchmarks))
@@ -150,13 +150,13 @@ class VerifierSet(Stage[Manifest]):
 
 
 @dataclass(frozen=True)
-class Refinement(Stage[Manifest]):
+class RefinementStage(Stage[Manifest]):
     """The rounds that mine refined rows for the release's verifier set."""
 
     trains = True
 
     @classmethod
-    def from_manifest(cls, release: Release[Any]) -> "Iterator[Refinement]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[RefinementStage]":
         """Yield the stage if the release's verifier set has ``refinement``."""
         steps = release.manifest.verifier_steps
         if steps is not None and steps.refinement is not None:
@@ -173,9 +173,9 @@ class Refinement(Stage[Manifest]):
         return steps.refinement
 
     @property
-    def verifier_set(self) -> VerifierSet:
+    def verifier_set(self) -> VerifierSetStage:
         """The set that gets the rows."""
-        return VerifierSet(self.release, OWN_SET)
+        return VerifierSetStage(self.release, OWN_SET)
 
     def validate(self) -> None:
         """Raise ``UserError`` for an unknown player, and for a verifier that no round trains."""
@@ -194,13 +194,13 @@ class Refinement(Stage[Manifest]):
     def check(self) -> None:
         self._adapter(self.release.output).check()
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         manifest, entry, steps = self.release.manifest, self.entry, self.verifier_set.entry
         builds = zip(manifest.builds, forecast.build_rows, strict=True)
         train_rows = sum(min(rows, steps.pool or rows) for build, rows in builds if build.split == names.TRAIN)
         questions = min(train_rows, entry.limit or train_rows) * entry.rounds
-        (training,) = Adapter.of_release(self.release).price(forecast)
-        yield Cost("refinement: train", training.rows * entry.rounds, trained=training.trained * entry.rounds)
+        (training,) = AdapterStage.of_release(self.release).price(forecast)
+        yield CostEstimate("refinement: train", training.rows * entry.rounds, trained=training.trained * entry.rounds)
         loop = forecast.expected["evaluation"]["safe"]
         yield price_engine(entry.generator, "refinement: run the loop", questions, loop)
         if entry.teacher != ANNOTATIONS:
@@ -233,13 +233,13 @@ class Refinement(Stage[Manifest]):
         """The folder of the rounds."""
         return self.release.output / names.WORK / REFINEMENT
 
-    def _adapter(self, folder: Path) -> Adapter:
+    def _adapter(self, folder: Path) -> AdapterStage:
         """Return the training of a round's adapter: by the release's recipe, on the round's set.
 
         It learns eleven labels even if the release's adapter learns Missing Evidence, as the loop that mines its
         errors has all evidence.
         """
-        adapter = Adapter.of_release(self.release)
+        adapter = AdapterStage.of_release(self.release)
         entry = replace(adapter.entry, incomplete_evidence=False)
         return replace(adapter, entry=entry, home=folder, steps=folder / _SET / names.VERIFIER_STEPS)
 

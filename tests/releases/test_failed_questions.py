@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import safe_stepwise.open as opening
-from releases.stages.evaluation import Evaluation
-from releases.stages.training import Adapter
+from releases.stages.evaluation import EvaluationStage
+from releases.stages.training import AdapterStage
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
@@ -75,7 +75,7 @@ def test_who_says_so_locks_it_as_it_is(manifest: Path, tmp_path: Path, monkeypat
 @pytest.mark.parametrize("keep_failed", [False, True])
 def test_any_stage_refuses_or_keeps(keep_failed: bool, manifest: Path, tmp_path: Path) -> None:
     options = regenerate.stage.Options(manifest=manifest, output=tmp_path / "out", keep_failed=keep_failed)
-    stage = Adapter.of_release(regenerate.open_release(options))
+    stage = AdapterStage.of_release(regenerate.open_release(options))
     stage.refuse_failed(0)
     if keep_failed:
         stage.refuse_failed(3)
@@ -87,6 +87,6 @@ def test_any_stage_refuses_or_keeps(keep_failed: bool, manifest: Path, tmp_path:
 def test_how_models_are_called_reaches_an_evaluation(manifest: Path, tmp_path: Path) -> None:
     calls: dict[str, Any] = {"cache": tmp_path / "replies.sqlite", "in_flight": 3, "timeout": 7.0}
     options = regenerate.stage.Options(manifest=manifest, output=tmp_path / "out", **calls)
-    (evaluation,) = Evaluation.from_manifest(regenerate.open_release(options))
+    (evaluation,) = EvaluationStage.from_manifest(regenerate.open_release(options))
     options = evaluation.options()
     assert {name: getattr(options, name) for name in calls} == calls

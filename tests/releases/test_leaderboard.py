@@ -10,7 +10,7 @@ import yaml
 from huggingface_hub import parse_eval_result_entries
 
 from releases.publish.checks import check_release
-from releases.publish.folder import Release, read_release
+from releases.publish.folder import FinishedRelease, read_release
 from releases.publish.leaderboard import adapter_files, add_leaderboard_files, dataset_files, loop_results
 from safe_stepwise.errors import UserError
 from tests.cards.test_loop import evaluated, readme
@@ -42,11 +42,11 @@ def scored(small: Path) -> Path:
     return small
 
 
-def released(root: Path) -> Release:
+def released(root: Path) -> FinishedRelease:
     return add_leaderboard_files(read_release(root, "somebody"), "somebody")
 
 
-def files(release: Release, folder: str) -> dict[str, bytes]:
+def files(release: FinishedRelease, folder: str) -> dict[str, bytes]:
     (found,) = [one for one in release.artifacts if one.folder == folder]
     return {file.path: file.read() for file in found.files}
 

@@ -14,7 +14,7 @@ import pytest
 
 from releases import stages
 from releases.manifest import Manifest
-from releases.stage import Cost, Forecast, Release, Result, Stage
+from releases.stage import CostEstimate, Forecast, Release, Result, Stage
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS, LOCK, REPORT
 from scripts import regenerate
@@ -46,8 +46,8 @@ class Greeting(Stage[Manifest]):
         if self.release.manifest.version == "v0.0.0":
             raise UserError(f"{self.release.file}: nobody is greeted by v0.0.0")
 
-    def price(self, forecast: Forecast) -> Iterator[Cost]:
-        yield Cost("greet", sum(forecast.build_rows), calls=7)
+    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
+        yield CostEstimate("greet", sum(forecast.build_rows), calls=7)
 
     def make(self) -> Result:
         folder = self.release.output / REPORT

@@ -13,7 +13,7 @@ import pytest
 from evaluators.run.options import Options
 from releases.manifest import OWN_SET
 from releases.stages import evaluation
-from releases.stages.training import Adapter
+from releases.stages.training import AdapterStage
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
@@ -323,7 +323,7 @@ def test_unverifiable_rows_join_those_of_the_release(tmp_path: Path) -> None:
     joined = f"verifier_steps: {{rows: 30, ideal: 0.4, unverifiable: true, teacher: {teacher}}}"
     file.write_text(TRAINED.replace(own, joined), encoding="utf-8")
     assert needs(file)["other-set"] == {"datasets", "verifier_steps"}
-    (one,) = Adapter.of_block(release_of(file, tmp_path), "other-set")
+    (one,) = AdapterStage.of_block(release_of(file, tmp_path), "other-set")
     steps = "datasets/safe-verifier-steps"
     assert one.recipe.dataset == str(tmp_path / steps)
     assert one.recipe.plus == (str(tmp_path / "blocks" / "other-set" / steps),)

@@ -21,7 +21,7 @@ from builders.steps.refined import line_of, read_refined
 from builders.steps.rows import StepRow
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified import build as building
-from cards.datasets import Audit, noise_labels
+from cards.datasets import AuditScores, noise_labels
 from evaluators.audit.report import read_scores
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Feedback, Step
@@ -285,7 +285,7 @@ def test_what_people_judged(tmp_path: Path) -> None:
 
     def told() -> str:
         def card(_: Sequence[str]) -> None:
-            found = Audit(output.name, "", read_scores(output, "labels"))
+            found = AuditScores(output.name, "", read_scores(output, "labels"))
             assert noise_labels([statistics()], INFO, audit=found)
 
         return outcome(card, [], [output.name])

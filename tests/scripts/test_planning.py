@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from builders.verified import chunks
-from releases.stage import Cost, Speed, expectations
+from releases.stage import CostEstimate, Speed, expectations
 from safe_stepwise.errors import UserError
 from scripts import regenerate
 
@@ -18,7 +18,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_hours_are_those_of_the_speeds() -> None:
-    part = Cost("x", 1, calls=9, prompt=9, computed=3600, reply=7200, trained=36_000)
+    part = CostEstimate("x", 1, calls=9, prompt=9, computed=3600, reply=7200, trained=36_000)
     assert part.hours(Speed(prompt=1, reply=2, train=10)) == 1 + 1 + 1
 
 

@@ -18,7 +18,7 @@ from builders.steps.build import StepsBuild
 from builders.steps.refined import REFINED, STATISTICS, read_refined
 from releases.stage import Result
 from releases.stages import verifier_steps
-from releases.stages.training import Adapter
+from releases.stages.training import AdapterStage
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
 from scripts import regenerate
@@ -96,15 +96,15 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
         made.append(f"cases of {plan.output.parent.name}")
         return found
 
-    def trained(own: Adapter) -> Result:
+    def trained(own: AdapterStage) -> Result:
         training(own.recipe, True, None)
         return Result("trained")
 
     monkeypatch.setattr(verifier_steps, "build", building)
     monkeypatch.setattr(verifier_steps, "train", training)
     monkeypatch.setattr(verifier_steps, "refine", mining)
-    monkeypatch.setattr(Adapter, "make", trained)
-    monkeypatch.setattr(Adapter, "check", lambda _: None)
+    monkeypatch.setattr(AdapterStage, "make", trained)
+    monkeypatch.setattr(AdapterStage, "check", lambda _: None)
     return made
 
 
@@ -183,7 +183,7 @@ def test_killed_anywhere_it_goes_on_and_makes_nothing_twice(
         (verifier_steps, "train"),
         (verifier_steps, "refine"),
         (verifier_steps, "build"),
-        (Adapter, "make"),
+        (AdapterStage, "make"),
     ]
     module, name = targets[place]
     with monkeypatch.context() as patch:
@@ -243,7 +243,7 @@ def test_what_joins_a_locked_release_is_killed_and_goes_on(
     output = tmp_path / "out"
     made(manifest, output, skip_training=True)
     with monkeypatch.context() as patch:
-        patch.setattr(Adapter, "make", dying(Adapter.make, 0))
+        patch.setattr(AdapterStage, "make", dying(AdapterStage.make, 0))
         with pytest.raises(Dies):
             made(manifest, output)
     assert not (output / LOCK).exists()  # what is half changed is not to be published

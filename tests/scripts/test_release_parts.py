@@ -12,7 +12,7 @@ import pytest
 
 from releases.stage import Result
 from releases.stages.space import CHECKOUT
-from releases.stages.training import Adapter
+from releases.stages.training import AdapterStage
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate
@@ -83,8 +83,8 @@ def test_what_was_left_out_is_made_by_the_next_run(
         asked.append(what)
         return Result("trained")
 
-    monkeypatch.setattr(Adapter, "make", trained)
-    monkeypatch.setattr(Adapter, "check", lambda _: None)
+    monkeypatch.setattr(AdapterStage, "make", trained)
+    monkeypatch.setattr(AdapterStage, "check", lambda _: None)
     said, lock = made(manifest, tmp_path / "out")
     assert "trained" in said
     assert len(asked) == 1

@@ -14,7 +14,7 @@ from releases import making
 from releases.making import dry_run
 from releases.paths_manifest import PathsManifest
 from releases.stage import Result, Speed, Stage, expectations
-from releases.stages.training import Proposer
+from releases.stages.training import ProposerStage
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import build_paths, regenerate
@@ -125,13 +125,13 @@ def test_an_interrupted_release_searches_nothing_twice(
     # What an interrupted build leaves is gone once there is a lock; until then it is what the next
     # run goes on from.
     with monkeypatch.context() as patch:
-        patch.setattr(Proposer, "from_manifest", lambda release: [Kill(release, "sft")])
+        patch.setattr(ProposerStage, "from_manifest", lambda release: [Kill(release, "sft")])
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     shards = {path: path.stat().st_mtime_ns for path in output.rglob("*.arrow")}
     assert shards
     with monkeypatch.context() as patch:
-        patch.setattr(Proposer, "from_manifest", lambda release: [Kill(release, "sft")])
+        patch.setattr(ProposerStage, "from_manifest", lambda release: [Kill(release, "sft")])
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     assert {path: path.stat().st_mtime_ns for path in output.rglob("*.arrow")} == shards
@@ -247,12 +247,12 @@ def test_training_is_left_out_and_made_by_the_next_run(
     assert lock(tmp_path / "out")["skipped"] == ["adapter", "sft"]
     made = list[str]()
 
-    def trained(stage: Proposer) -> Result:
+    def trained(stage: ProposerStage) -> Result:
         made.append(f"{stage.name} of {stage.recipe.method} from {stage.start}")
         return Result()
 
-    monkeypatch.setattr(Proposer, "make", trained)
-    monkeypatch.setattr(Proposer, "check", lambda _: None)
+    monkeypatch.setattr(ProposerStage, "make", trained)
+    monkeypatch.setattr(ProposerStage, "check", lambda _: None)
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert made == ["sft of sft from None", f"adapter of kto from {tmp_path / 'out' / 'sft'}"]
     assert lock(tmp_path / "out")["skipped"] == []
