@@ -11,7 +11,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.progress import leave
 from safe_stepwise.store.terminal import credentials, guard_output, printable, redact_keys
 
-EXIT_STATUS = "exit status: 0 done; 2 an error you can fix (explained in one line); 130 interrupted; 1 a bug in safe-stepwise"
+EXIT_STATUS = (
+    "exit status: 0 done; 2 an error you can fix (explained in one line); 130 interrupted; 1 a bug in safe-stepwise"
+)
 """The end of every command's help."""
 
 

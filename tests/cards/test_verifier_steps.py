@@ -164,12 +164,12 @@ def test_every_figure_is_the_runs() -> None:
     assert "| ideal | no path | 11 |" in text
     assert "| Off-topic | another \\| error | 1,234 |" in text
     assert "musique 13 questions with 456 rows" in text
-    assert "Fewer than wanted of musique, with others in their place (at most 9 rows" in text
-    assert "of a question): Logical Fallacy 9." in text
+    assert "For musique, there were fewer rows than requested of some kinds" in text
+    assert "replace them (at most 9 rows per question). Lacking: Logical Fallacy 9." in text
     assert "60 groups, the largest of 4 questions" in text
     assert "43 steps from questions with one gold passage removed" in text
     assert "12" * 32 in text
-    assert "Seed 5, 31% ideal steps wanted, 10% of the rows" in text
+    assert "Seed 5, 31% ideal steps requested, 10% of the rows" in text
     assert "@article{someone2020," in text
     assert "imulated" not in text
     assert "ynthetic" not in text
@@ -178,12 +178,12 @@ def test_every_figure_is_the_runs() -> None:
 def test_it_says_what_can_be_labelled_without_passages() -> None:
     text = readme()
     assert "| step alone | 331 | accuracy | 0.449 | 0.305 | 0.50 |" in text
-    assert "No probe is above its aim. But what they reach" in text
+    assert "No probe is above its target. But a verifier could reach the probes' scores" in text
     assert "step alone: Off-topic 0.17, Correct 0.81" in text
     text = readme(probes=[probe(0.501), probe(None)])
-    assert "**Above its aim: step alone.** The words of the steps alone thus reveal part of these labels" in text
+    assert "**Above the target: step alone.** The words of the steps alone thus reveal part of these labels" in text
     assert "| step alone | 331 | accuracy | too few rows | 0.305 | 0.50 |" in text
-    assert "There are too few rows for a result." in readme(probes=[probe(None)])
+    assert "There are too few rows for the probes." in readme(probes=[probe(None)])
 
 
 def test_it_says_what_twins_are_for() -> None:
@@ -197,7 +197,7 @@ def test_it_says_what_twins_are_for() -> None:
     assert "- `missing_evidence_twins`: 42 of those steps in the same words" in text
     assert "- `missing_evidence_prompt_completion`: the rows of all configs above" in text
     assert "78" * 32 in text
-    assert "their twins: 0.512 (balanced accuracy, step and previous steps, 331 rows" in text
+    assert "their twins). It reaches 0.512 (balanced accuracy, from the step and previous steps, 331 rows" in text
     assert "missing or missed" not in readme(missing_evidence_probe={**found, "score": None})
 
 
@@ -218,15 +218,15 @@ def test_it_says_how_differently_it_is_worded() -> None:
     assert "more than\n2% of a type" in text
     assert "The 20 commonest skeletons make up 12.3% of all diagnoses" in text
     assert "4.3 rows on average and 7 at most (the build allows 9)" in text
-    assert "Of the test rows 12 are worded as no row of `train` is, 19 as" in text
-    assert "stands verbatim" not in text
+    assert "Of the test rows, 12 have a wording that no row of `train` has, and 19 a" in text
+    assert "occurs verbatim" not in text
     text = readme(overlap={"steps": 5, "missing_evidence": 3}, rows=325)
-    assert "(final answers aside): 5 rows, and 3 of `missing_evidence`. So there are 325" in text
+    assert "(final answers are exempt): 5 rows, and 3 of `missing_evidence`. So there are 325" in text
 
 
 def test_it_says_that_passages_were_changed() -> None:
     text = readme()
-    assert "**The passages of 31 rows are not the benchmark's.** In 21 one" in text
+    assert "**The passages of 31 rows are not the benchmark's.** In 21 rows, a value" in text
     none = {"original": 331, "altered": 0, "borrowed": 0}
     assert "are not the benchmark's" not in readme(contexts=none)
 
@@ -241,7 +241,7 @@ def test_the_rule_of_the_split_is_the_builders() -> None:
 def test_nothing_untrue_is_said_of_the_text() -> None:
     changed, none = readme(), {"original": 331, "altered": 0, "borrowed": 0}
     assert "In 31 rows a passage was changed or exchanged on purpose" in changed
-    assert "so that they state what is not so" in changed
+    assert "so that they state false things" in changed
     for text in (changed, readme(contexts=none)):
         assert "not edited" not in text
         assert "No word of" not in text
@@ -256,9 +256,9 @@ def test_share_alike_binds_steps_too() -> None:
     (build,) = statistics()["verified"]
     text = readme(verified=[{**build, "benchmark": "hotpotqa", "license": "cc-by-sa-4.0"}])
     assert "Rows of hotpotqa are under CC BY-SA 4.0" in text
-    assert "from them here (also the steps, diagnoses and guidance)." in text
+    assert "from them in this dataset is too (also the steps, diagnoses and guidance)." in text
     assert "## Personal data" in text
-    assert "erroneous steps say on purpose what is not so" in text
+    assert "Erroneous steps and changed passages state false things on purpose" in text
 
 
 def test_changed_statistics_change_the_card() -> None:
@@ -278,9 +278,9 @@ def test_changed_statistics_change_the_card() -> None:
 @pytest.mark.parametrize(
     ("lengths", "expected"),
     [
-        ({"method": "bytes", "tokenizer": None}, "7,777 bytes, which bounds its tokens"),
+        ({"method": "bytes", "tokenizer": None}, "7,777 bytes, an upper bound of its tokens"),
         ({"method": "tokens", "tokenizer": "ns/name"}, "7,777 tokens, counted with ns/name"),
-        ({"method": "estimate", "tokenizer": None}, "lengths were estimated, not counted"),
+        ({"method": "estimate", "tokenizer": None}, "7,777 tokens (estimated from its bytes, not counted)"),
     ],
 )
 def test_it_says_how_lengths_are_known(lengths: dict[str, Any], expected: str) -> None:
@@ -300,7 +300,7 @@ def test_rows_are_shown_as_text_that_can_break_nothing() -> None:
 
 
 def test_simulated_makers_and_synthetic_questions_are_named_as_such() -> None:
-    assert "The steps of this dataset were made by a script" in readme(simulated=True)
+    assert "A script instead of a model wrote the steps of this dataset" in readme(simulated=True)
     build = statistics()["verified"][0]
     assert "**Simulated teacher.** Labels of musique train" in readme(verified=[{**build, "simulated": True}])
     synthetic = {**build, "source": {**build["source"], "synthetic": True}}
@@ -316,7 +316,7 @@ def test_it_says_which_weaknesses_refined_rows_show() -> None:
     assert "| fallacies \\| passed | passes &lt;b> | - | 1,003 | 2 |" in said
     assert "detours passed" not in said
     before = readme(refined=origin)  # as earlier versions wrote it
-    assert "1,003 of them were given, in refined.jsonl" in before
+    assert "1,003 such rows were given to the build in refined.jsonl" in before
     assert "weakness" not in before
 
 

@@ -100,7 +100,7 @@ def test_cards_tell_what_a_manifest_names(release: Path, tmp_path: Path) -> None
         assert f"sample `{scores['sample']}`" in text
     text = card(tmp_path / "out", "safe-verifier-steps")
     assert "| the guidance | good | 24 | 24 | 1.000 |" in text
-    assert "called an error, and the label is wrong" in text
+    assert "labelled an error, but the label is wrong" in text
     assert "passages lack evidence" not in text
     assert "were not graded by people" not in text
     assert "were not graded by people" in card(release / "out", "safe-verifier-steps")
