@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from builders.steps.contexts import Source
-from builders.steps.making import UNSEEN, checked, errors, inject, read_wordings
+from builders.steps.making import UNSEEN, check_trajectory, errors, inject, read_wordings
 from builders.steps.proposals import Injector
 from builders.steps.rows import TrajectoryError
 from safe_stepwise.checking.plans import PlanError
@@ -46,7 +46,7 @@ def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Itera
         try:
             source = Source.build(question, label)
             ideal = write_trajectory(source.checker, seed)
-            checked(source.checker, ideal)
+            check_trajectory(source.checker, ideal)
         except (PlanError, TrajectoryError):
             continue
         injected, _ = inject(Injector(source, seed), ideal, "")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.steps.making import UNSEEN, probed, read_wordings
+from builders.steps.making import UNSEEN, count_verdicts, read_wordings
 from builders.verified.lookup import labelled
 from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run
@@ -22,7 +22,7 @@ def main(options: Options) -> None:
     """Print a table for each benchmark."""
     wordings = read_wordings(options.wordings)
     for benchmark, rows in labelled(options.verified):
-        pairs, ideal = probed(rows, options.seed, wordings)
+        pairs, ideal = count_verdicts(rows, options.seed, wordings)
         print(f"{text_table(checker_rows(benchmark, pairs))}\n{summarize_ideal(ideal)}\n")
 
 

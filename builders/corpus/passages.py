@@ -63,7 +63,7 @@ class Recall:
 
 
 def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> Recall:
-    """Measure the recall of a search on some questions."""
+    """Return the recall of a search on some questions."""
     searched, hits, left_out = Counter[str](), Counter[str](), Counter[str]()
 
     def count() -> int:

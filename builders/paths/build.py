@@ -13,7 +13,7 @@ from pathlib import Path
 
 from builders.paths import metaqa
 from builders.paths.rows import CONFIGS, ProbeRow, Tally, columns_of, config_features, rows_of
-from builders.paths.sources import Derivation, ProbeBuild, derived, origins, read_films, verified_questions, with_paths
+from builders.paths.sources import Derivation, ProbeBuild, derive, origins, read_films, verified_questions, with_paths
 from builders.paths.world import PathQuestion, World
 from builders.steps.questions import open_verified
 from builders.work import publishing
@@ -115,7 +115,7 @@ class _Probe:
         ]
         if plan.films is not None and plan.questions is not None:
             triples, graph, questions = read_films(plan.films, plan.questions)
-            sources.append(with_paths(graph, questions, derived(graph, questions), self._leave_out))
+            sources.append(with_paths(graph, questions, derive(graph, questions), self._leave_out))
         for source in sources:
             for question in source:
                 self.tally.read += 1
@@ -141,7 +141,7 @@ class _Probe:
     def _rows(self, questions: Sequence[PathQuestion], worlds: Mapping[str, World]) -> Iterator[ProbeRow]:
         """Yield the rows of one split's questions; refused corruptions are counted and added to the rejects.
 
-        Paths of other questions come from the same split and benchmark, and have the same length where there are such.
+        Paths of other questions come from the same split and benchmark, and have the same length if possible.
         """
         alike: dict[object, list[PathQuestion]] = defaultdict(list)
         for question in questions:

@@ -38,7 +38,7 @@ class Scope:
     chance: Random
 
 
-def corrupted(kind: Corruption, scope: Scope, refused: Counter[tuple[str, str]]) -> Draft | str:
+def corrupt_path(kind: Corruption, scope: Scope, refused: Counter[tuple[str, str]]) -> Draft | str:
     """Corrupt a question's path; return the draft, or the reason why there is none.
 
     ``refused`` counts the drafts that may be right, by kind and reason.

@@ -28,7 +28,7 @@ from safe_stepwise.store.code import code_digest
 
 TEST_SHARE = 0.2
 CHUNK_ROWS = 200
-"""Rows of a chunk: part of a shard's identity, so it is no option and does not depend on the workers."""
+"""Rows of a chunk: part of a shard's identity, so it is not configurable and does not depend on the workers."""
 _PATH = pa.list_(pa.string())
 SCHEMA = pa.schema(
     {

@@ -4,11 +4,11 @@ Source: https://github.com/yuyuz/MetaQA (``kb.txt``; ``qa_train.txt`` and so on 
 ``1-hop/vanilla``, ``2-hop/vanilla``, ``3-hop/vanilla``: 329,282 questions to train on, 39,138 and
 39,093 to validate and test). Licence: CC BY 3.0, as its authors state.
 
-A question of the original files, invented; the topic stands in brackets, before the tab::
+A question of the original files, invented; the topic is in brackets, and a tab precedes the answers::
 
     who wrote the films directed by [Ana Brell]\tEdo Marn|Ors Velt
 
-or as a JSON object, one a line::
+or as a JSON object, one per line::
 
     {"id": "2hop-dev-7", "hop": 2, "question": "who wrote the films directed by [Ana Brell]",
      "answers": ["Edo Marn", "Ors Velt"]}
@@ -110,7 +110,7 @@ def _begins_like_json(file: Path) -> bool:
 
 
 def _lines(file: Path, split: str) -> Iterator[RawRow]:
-    """Yield the rows of an original file; `decode` reports a line that is no row."""
+    """Yield the rows of an original file; `decode` reports a line that is not a row."""
     match = _HOP.search(f"{file.parent.parent.name}/{file.parent.name}/{file.name}".lower())
     hop = int(match[1]) if match else 0
     stem = f"{hop}hop-{split}" if hop else split

@@ -11,7 +11,7 @@ from typing import Any
 from builders.benchmarks.sources import InputSource, RawRow, canonical_split
 from builders.paths import relation_readers
 from builders.paths.relation_inputs import GraphFile, graph_of
-from builders.paths.relation_readers import check_graph, own_graph, placed, raw_rows, reader_of
+from builders.paths.relation_readers import check_graph, locate_errors, own_graph, raw_rows, reader_of
 from builders.paths.weak import Explored, Templates, explore_all
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import GraphStore
@@ -69,7 +69,7 @@ class Questions:
         """Read all questions; raise ``UserError``, with the place, for a row that can't be read or repeats an id."""
         questions: dict[str, KGQuestion] = {}
         for raw, content in self._rows():
-            with placed(raw):
+            with locate_errors(raw):
                 question = reader_of(self.benchmark).parse(content, canonical_split(self.split))
                 own_graph(self.benchmark, content)
                 if question.id in questions:
@@ -82,7 +82,7 @@ class Questions:
         if self._shared is not None:
             yield from repeat(self._shared[0].open())
         for raw, content in self._rows():
-            with placed(raw):
+            with locate_errors(raw):
                 graph = own_graph(self.benchmark, content)
             yield graph
 
@@ -170,7 +170,7 @@ def _derived(
 
 
 def _best(explored: Mapping[str, Explored]) -> Gold:
-    """Paths that tie for the best F1 over all topics; a topic without one is left out."""
+    """Return the paths that tie for the best F1 over all topics; a topic without one is left out."""
     top = max((c.f1 for topic in explored.values() for c in topic.candidates), default=0.0)
     best = {
         name: tuple(c.path for c in topic.candidates if c.tied and c.f1 == top) for name, topic in explored.items()

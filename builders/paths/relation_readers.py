@@ -89,13 +89,13 @@ def raw_rows(
     """
     for chunk in reader_of(benchmark).chunks(source, canonical_split(split), size=_SIZE, limit=limit):
         for row in chunk.rows:
-            with placed(row):
+            with locate_errors(row):
                 content = decode(row)
             yield row, content
 
 
 @contextmanager
-def placed(row: RawRow) -> Iterator[None]:
+def locate_errors(row: RawRow) -> Iterator[None]:
     """Turn a RowError into a ``UserError`` with the row's place."""
     try:
         yield
@@ -106,6 +106,6 @@ def placed(row: RawRow) -> Iterator[None]:
 def questions(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[KGQuestion]:
     """Yield the questions of a file or a pinned Hub dataset, in order; raises as `raw_rows`."""
     for row, content in raw_rows(benchmark, source, split, limit):
-        with placed(row):
+        with locate_errors(row):
             question = reader_of(benchmark).parse(content, canonical_split(split))
         yield question

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from builders.paths.corruptions import KINDS, Scope, corrupted
+from builders.paths.corruptions import KINDS, Scope, corrupt_path
 from builders.paths.world import Path, PathQuestion, World
 from safe_stepwise.graphs.path_order import end_key, ends_in_question, find_unreached
 from safe_stepwise.methods.paths import path_request
@@ -48,14 +48,14 @@ def rows_of(
 ) -> Iterator[ProbeRow | tuple[Corruption, str]]:
     """Yield the rows of a question, the valid one first; for a kind without a row, the kind and the reason.
 
-    A row depends only on seed, question, kind, world and donors; ``refused`` counts refused drafts, as in `corrupted`.
+    A row depends only on seed, question, kind, world and donors; ``refused`` counts refused drafts (`corrupt_path`).
     """
     pair = row_id(question, question.path, "valid")
     paths = {question.path}
     yield ProbeRow(question, question.path, "valid", None, pair)
     for kind in KINDS:
         chance = Random(f"{seed} {question.benchmark} {question.id} {kind}")
-        draft = corrupted(kind, Scope(question, world, donors, chance), refused)
+        draft = corrupt_path(kind, Scope(question, world, donors, chance), refused)
         if isinstance(draft, str):
             yield kind, draft
         elif draft[0] in paths:

@@ -186,7 +186,7 @@ def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:
     return Gold(paths, tuple(needed), frozenset(t.relation for path in paths for t in path))
 
 
-_MOST_PATHS = 200
+_MAX_PATHS = 200
 """The most gold paths of a question; a genre alone has thousands of films."""
 
 
@@ -207,7 +207,7 @@ def read_films(kb: File, questions_file: File) -> Films:
     return Films(tuple(Triple(*triple) for triple in triples), graph, read)
 
 
-def derived(graph: GraphStore, questions: Sequence[KGQuestion]) -> dict[str, RelationPath]:
+def derive(graph: GraphStore, questions: Sequence[KGQuestion]) -> dict[str, RelationPath]:
     """Derive the relation path of each template of the questions, if it is beyond doubt.
 
     No path is annotated. The path is derived as for training rows (`builders.paths.weak`): over all questions of a
@@ -250,7 +250,7 @@ def _over_graph(graph: GraphStore, question: KGQuestion, gold: RelationPath | No
     topic = question.topics[0]
     if store.execute(graph, topic, gold) != question.answers:
         return "its template's relation path does not give its answers"
-    walks = (facts(chain, gold) for chain in store.instances(graph, topic, gold, limit=_MOST_PATHS))
+    walks = (facts(chain, gold) for chain in store.instances(graph, topic, gold, limit=_MAX_PATHS))
     paths = tuple(path for path in walks if len(set(path)) == len(path))
     if not paths:
         return "its paths go by one fact twice"

@@ -22,7 +22,7 @@ from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of, read_refined
 from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import Refused, StepRow, question_key
-from builders.steps.skeletons import unseen
+from builders.steps.skeletons import find_unseen
 from builders.verified.chunks import code_of
 from builders.verified.questions import VerifiedQuestion
 from builders.work import publishing
@@ -41,9 +41,9 @@ MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
 TEST_SHARE = 0.1
 ROWS_OF_A_QUESTION = 3
-"""Rows expected of one question: it gives more, but they would be too much alike."""
-LEAST_POOL = 200
-"""Questions of a split that are tried at least, so that every error type occurs."""
+"""Rows expected of one question; more can be made, but they are too much alike."""
+MIN_POOL = 200
+"""The fewest questions of a split that are tried, so that every error type occurs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class StepsBuild(Plan):
     prompt_set: PromptSet = PAPER
     """The prompts that render rows of prompt and completion."""
     pool: int | None = None
-    """Questions of a benchmark's split to make steps of; `enough` of them if None."""
+    """Questions of a benchmark's split to make steps of; `pool_size` of them if None."""
     refined: Path | None = None
     """A file of `refine_verifier_steps`, whose rows are added."""
     unverifiable: bool = False
@@ -157,7 +157,7 @@ class Pool:
         }
 
     def _total(self) -> int:
-        """Questions to make steps of."""
+        """Return the number of questions from which steps are to be made."""
         plan = self.plan
         if plan.earlier is not None:
             return sum(map(len, plan.earlier.questions.values()))
@@ -165,7 +165,7 @@ class Pool:
         return sum(min(size, plan.pool or size) for size in sizes)
 
     def line(self, refusal: Refused) -> bytes:
-        """Count a refusal; returns its line of ``refused.jsonl``."""
+        """Count a refusal, and return its line of ``refused.jsonl``."""
         reason = refusal.reason.partition(":")[0]
         self.refused[refusal.error_type, reason] += 1
         self.standing.failed += 1
@@ -215,8 +215,8 @@ class Pool:
             )
 
 
-def enough(plan: StepsBuild, verified: VerifiedSet) -> int | None:
-    """Number of questions of each split that suffices for a plan's rows; None for all.
+def pool_size(plan: StepsBuild, verified: VerifiedSet) -> int | None:
+    """Return the number of questions of each split that suffices for a plan's rows; None means all.
 
     All are needed if the plan fixes the number of questions, if refined rows may be of any question, and for the
     questions of an earlier build.
@@ -231,16 +231,16 @@ def enough(plan: StepsBuild, verified: VerifiedSet) -> int | None:
         sizes[build["benchmark"]] += _questions_in(plan, build)
     room = {name: number * composition.rows_per_question for name, number in sizes.items()}
     largest = max(fill(composition.rows, room).values())
-    return max(LEAST_POOL, math.ceil(largest / min(ROWS_OF_A_QUESTION, composition.rows_per_question)))
+    return max(MIN_POOL, math.ceil(largest / min(ROWS_OF_A_QUESTION, composition.rows_per_question)))
 
 
 def _questions_in(plan: StepsBuild, build: Mapping[str, Any]) -> int:
-    """Number of a build's questions from which steps can be made."""
+    """Return the number of a build's questions from which steps can be made."""
     return sum(build["unverifiable"].values()) if plan.unverifiable else build["verified"]
 
 
 def _repeated(chunk: StepChunk, earlier: set[str]) -> list[Refused]:
-    """Refusals for questions that an earlier split has; adds the chunk's questions to ``earlier``."""
+    """Return refusals of the questions that an earlier split has; add the chunk's questions to ``earlier``."""
     repeated = []
     for question, _ in chunk.questions:
         key = question_key(chunk.benchmark, question.id)
@@ -264,11 +264,11 @@ def build(
     warn: Callable[[str], object] = print,
     rewriter: Rewriter | None = None,
 ) -> statistics.Record:
-    """Build ``OUTPUT/safe-verifier-steps``, or replace it, and ``OUTPUT/refused.jsonl``; returns the record.
+    """Build ``OUTPUT/safe-verifier-steps``, or replace it, and ``OUTPUT/refused.jsonl``; return the record.
 
     After a kill at any instant the same call resumes, and ends in the same bytes, for any number of workers. ``warn``
-    is called with concerns that stop nothing, such as labels of other code. A ``rewriter`` rewords the chosen rows
-    where it can.
+    is called with concerns that stop nothing, such as labels of other code. A ``rewriter`` rewords the chosen rows if
+    possible.
 
     Raises ``UserError`` for mistakes that the user can mend: folders, versions, too few rows, rows that are too long,
     a full disk.
@@ -276,7 +276,7 @@ def build(
     if not 0 < plan.test_share < 1:
         raise UserError(f"--test-share {plan.test_share}: a share lies between 0 and 1")
     verified = open_verified(plan.verified, plan.version)
-    plan = replace(plan, pool=enough(plan, verified))
+    plan = replace(plan, pool=pool_size(plan, verified))
     if plan.earlier is not None:
         plan.earlier.check(verified.builds)
     stale = [b for b in verified.builds if b["code_sha256"] != code_of(b["benchmark"], b["teacher"])]
@@ -328,7 +328,7 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
     rows, overlap = configs.without_copies({name: configs.by_split(r, test) for name, r in chosen_rows.items()})
     steps = rows[names.STEPS]
     train, test_rows = ([row for group in rows.values() for row in group[split]] for split in configs.SPLITS)
-    new = unseen(test_rows, train)
+    new = find_unseen(test_rows, train)
     questions = {row.question_key for split_rows in steps.values() for row in split_rows}
     sizes = [number for group in groups if (number := sum(key in questions for key in group))]
     moved = {key for group in groups for key in group} - test
@@ -352,7 +352,7 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
             name: {w: sum((row.id in new) == (w == names.UNSEEN) for row in group[names.TEST]) for w in names.WORDINGS}
             for name, group in rows.items()
         },
-        # Rows by config that were taken out of test, as their step stands in train verbatim.
+        # Rows by config that were removed from test, as their step is in train verbatim.
         "overlap": overlap,
         "shortfalls": chosen.shortfalls,
         # Groups of questions that may not be parted, as far as they have rows.
@@ -399,9 +399,9 @@ def _picked(pool: Pool, chosen: frozenset[str]) -> list[StepRow]:
 
 
 def _in_held_back_words(pool: Pool, rows: Sequence[StepRow]) -> dict[str, StepRow]:
-    """Reword half of the rows, drawn by their ids, in held-back wordings; returns the new rows by the old ids.
+    """Reword half of the rows, drawn by their ids, in held-back wordings; return the new rows by the old ids.
 
-    So a test measures whether a verifier checks, not whether it knows the wordings (DESIGN, section 6). Rows without
+    So a test measures whether a verifier checks, not whether it knows the wordings. Rows without
     such wordings, or without one that the checker passes, are left out. A model has no held-back wordings.
     """
     held_back = pool.maker.held_back
@@ -417,8 +417,8 @@ def _in_held_back_words(pool: Pool, rows: Sequence[StepRow]) -> dict[str, StepRo
         if not any(question_key(chunk.benchmark, question.id) in rows_by_question for question, _ in chunk.questions):
             continue
         pairs, _ = chunk.pairs()
-        places = [n for n, (q, _) in enumerate(pairs) if question_key(q.benchmark, q.id) in rows_by_question]
-        for result in held_back.make_some(pairs, places):
+        positions = [n for n, (q, _) in enumerate(pairs) if question_key(q.benchmark, q.id) in rows_by_question]
+        for result in held_back.make_some(pairs, positions):
             new = {_kind(row): row for row in result.rows}
             for key in {row.question_key for row in result.rows}:
                 reworded.update({row.id: new[_kind(row)] for row in rows_by_question[key] if _kind(row) in new})
@@ -426,14 +426,14 @@ def _in_held_back_words(pool: Pool, rows: Sequence[StepRow]) -> dict[str, StepRo
 
 
 def _kind(row: StepRow) -> tuple[str, str, str, bool, int]:
-    """The key of a row within its question, independent of its wording."""
+    """Return the key of a row within its question, which does not depend on its wording."""
     return (row.feedback.error_type, row.origin, row.context, row.twin, row.step.number)
 
 
 def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[list[str]]]:
-    """The keys of the test questions, and the groups of questions that must not be parted."""
+    """Return the keys of the test questions, and the groups of questions that have to stay in one split."""
     sizes = Counter(row.question_key for row in steps)
-    # What a question was changed to comes first, so that its own passages stand in the end.
+    # Changed questions come first, so that the original passages have the last word.
     questions = {row.question_key: row.question for row in sorted(steps, key=lambda row: row.context == "original")}
     documents = {key: leakage.document(question) for key, question in questions.items()}
     links = {(question_key(row.question.benchmark, row.borrowed), row.question_key) for row in steps if row.borrowed}

@@ -21,7 +21,7 @@ from safe_stepwise.store.names import NO_PATH, REQUEST_FAILED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 CHUNK_QUESTIONS = 100
-"""Questions of a chunk: part of a shard's identity, so it is no option."""
+"""Questions of a chunk: part of a shard's identity, so it is not configurable."""
 
 NOT_IN_POOL = "a refined row's question is not in the pool"
 OTHER_PASSAGES = "a refined row's passages are not those of this build"
@@ -33,8 +33,8 @@ SCHEMA = pa.schema([("ids", pa.list_(pa.string())), ("content", pa.string())])
 class OtherWords(Protocol):
     """Makes step rows of some questions in wordings that are held back for tests."""
 
-    def make_some(self, questions: Sequence[VerifiedQuestion], places: Iterable[int]) -> list[StepResult]:
-        """Make the steps of the questions at ``places``, in order."""
+    def make_some(self, questions: Sequence[VerifiedQuestion], positions: Iterable[int]) -> list[StepResult]:
+        """Make the steps of the questions at ``positions`` (from 0), in order."""
 
 
 class Maker(Annotator, Protocol):
@@ -114,7 +114,7 @@ class StepChunk:
             raise
         for (question, _), result in zip(pairs, results, strict=True):
             rows, invalid = _checked(result.rows)
-            if rows:  # there are none but of a trajectory that passed, be its own refused
+            if rows:  # only a trajectory that passed has rows, even if its own are refused
                 passing.append(question.id)
             if joining := refined.get(question.id):
                 rows, invalid_joined = _checked([*joining, *rows])
@@ -128,7 +128,7 @@ class StepChunk:
         return summary, pa.RecordBatch.from_pylist(content, schema=SCHEMA)
 
     def pairs(self) -> tuple[list[VerifiedQuestion], list[Refused]]:
-        """The questions with ten passages and their labels, and refusals for those without steps."""
+        """Return the questions, with ten passages each, and their labels; and refusals of those without steps."""
         pairs, refused = [], []
         for verified in self.questions:
             try:
@@ -143,7 +143,7 @@ class StepChunk:
         return pairs, refused
 
     def _refined_rows(self, questions: Iterable[Question]) -> tuple[dict[str, list[StepRow]], list[Refused]]:
-        """The refined rows by question, and refusals for those that fit no question."""
+        """Return the refined rows by question, and refusals of those that fit no question."""
         by_id = {asked_question.id: asked_question for asked_question in questions}
         joining: dict[str, list[StepRow]] = {}
         refused = []
@@ -169,7 +169,7 @@ def read_rows(path: Path, ids: AbstractSet[str]) -> Iterator[StepRow]:
 
 
 def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
-    """The valid rows, each once, without steps that have two labels; and the refusals."""
+    """Return the valid rows, each once, without steps that have two labels; and the refusals."""
     sound: dict[str, StepRow] = {}
     labels: defaultdict[Any, set[str]] = defaultdict(set)
     refused = []

@@ -72,7 +72,7 @@ class Candidate:
 
     @classmethod
     def of_row(cls, row: StepRow) -> "Candidate":
-        """The candidate of a row."""
+        """Return the candidate of a row."""
         question, label, position = row.question, row.feedback.error_type, row.step.number
         identity = (row.id, question.benchmark, question.id, label, position, row.origin)
         return cls(*identity, row.borrowed, row.incomplete, row.family)
@@ -126,7 +126,7 @@ def choose(candidates: Iterable[Candidate], composition: Composition, seed: int)
 
 
 def rank(seed: int, id_: str) -> bytes:
-    """A random sort key of 16 bytes that depends only on seed and id."""
+    """Return a random sort key of 16 bytes that depends only on seed and id."""
     return hashlib.sha256(f"{seed}\0{id_}".encode()).digest()[:16]
 
 
@@ -153,7 +153,7 @@ def fill(number: int, room: Mapping[str, int]) -> dict[str, int]:
 
 
 def _room(pool: Iterable[Candidate], per_question: int) -> int:
-    """Number of rows of a pool with at most ``per_question`` of each question."""
+    """Return the number of rows of a pool with at most ``per_question`` of each question."""
     return sum(min(number, per_question) for number in Counter(c.question for c in pool).values())
 
 
@@ -202,7 +202,7 @@ def _shares(pools: Mapping[str, Sequence[Candidate]], composition: Composition) 
 def _refined(
     pools: Mapping[str, Sequence[Candidate]], composition: Composition, room: Mapping[str, int]
 ) -> dict[str, int]:
-    """Number of refined rows for each benchmark, distributed evenly as far as they are available."""
+    """Return the number of refined rows for each benchmark, as evenly distributed as the supply allows."""
     refined = {name: sum(c.origin == REFINED for c in pools.get(name, ())) for name in room}
     available = {name: min(refined[name], room[name]) for name in room}
     number = sum(available.values()) if composition.refined is None else composition.refined
@@ -271,7 +271,7 @@ def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[
 
 
 def _quota(share: _Share, supply: Counter[str]) -> dict[str, int]:
-    """Number of rows by class, as near to the share as the supply allows; they sum to its rows."""
+    """Return the number of rows by class, as near to the share as the supply allows; they sum to its rows."""
     quota = {IDEAL: min(share.ideal, supply[IDEAL]), REFINED: min(share.refined, supply[REFINED])}
     injected = share.rows - sum(quota.values())
     quota |= fill(injected, {name: supply[name] for name in _TYPES})
@@ -328,7 +328,7 @@ class _Picking:
         self._left[candidate.question] -= 1
 
     def room(self) -> dict[str, int]:
-        """Number of candidates by class that could be picked next."""
+        """Return the number of candidates by class that could be picked next."""
         return {
             name: sum(self._is_free(c) for waiting in places.values() for c in waiting)
             for name, places in self._waiting.items()
@@ -420,7 +420,7 @@ def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict
 def _path(
     options: Mapping[str, Sequence[str]], members: Mapping[str, Mapping[str, None]], room: Counter[str], newcomer: str
 ) -> list[tuple[str, str]]:
-    """Moves (question, class), the newcomer first, that end in a class with room; empty if there are none."""
+    """Return moves (question, class), the newcomer first, that end in a class with room; empty if impossible."""
     classes = options[newcomer]
     direct = [name for name in classes if room[name] > 0]
     if direct:

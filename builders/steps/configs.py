@@ -1,4 +1,4 @@
-"""Defines the configs of ``safe-verifier-steps`` (DESIGN, section 6) in one table, and writes their files.
+"""Defines the configs of ``safe-verifier-steps`` in one table, and writes their files.
 
 Rows of prompt and completion hold the loop's request to a verifier. `PREFERENCE` and `KTO` are for generators: the
 prompt is the loop's request for a step, without remarks. The rejected step is that of a row with an error; the chosen
@@ -74,7 +74,7 @@ class Config:
 
 
 def config_features(config: str) -> Any:
-    """The `datasets.Features` of a config."""
+    """Return the `datasets.Features` of a config."""
     from datasets import Features, List, Value
 
     shape = CONFIGS[config]
@@ -86,7 +86,7 @@ def config_features(config: str) -> Any:
 
 
 def step_features(incomplete_evidence: bool = False) -> Any:
-    """The `datasets.Features` of a step row."""
+    """Return the `datasets.Features` of a step row."""
     from datasets import ClassLabel, Features, List, Value
 
     text = Value("string")
@@ -97,7 +97,7 @@ def step_features(incomplete_evidence: bool = False) -> Any:
 
 
 def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
-    """Columns stored as numbers, each with the names of its numbers."""
+    """Return the columns that are stored as numbers, each with the names of its numbers."""
     return {
         "error_type": taxonomy.labels(incomplete_evidence),
         "error_category": [c for c in taxonomy.CATEGORIES if incomplete_evidence or c != MISSING_EVIDENCE],
@@ -108,7 +108,7 @@ def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
 
 
 def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wording = names.SEEN) -> Row:
-    """The columns of one row; class labels as the numbers that `ClassLabel` stores.
+    """Return the columns of a row, with class labels as the numbers that `ClassLabel` stores.
 
     ``wording`` is for rows of test: ``unseen`` if no row of train has their step's skeleton.
     Raises ValueError for a row that `check_row` refuses.
@@ -160,7 +160,7 @@ def _generator_turns(row: StepRow, prompt_set: PromptSet) -> dict[str, list[Row]
 
 
 def _pair_turns(row: StepRow, rendering: Rendering) -> Row:
-    """Render a `rejected` row, with the right step as the chosen one."""
+    """Render a rejected row, with the right step as the chosen one."""
     turns = _generator_turns(row, rendering.prompt_set)
     return {"prompt": turns["prompt"], "chosen": _reply(rendering.right[_place(row)]), "rejected": turns["completion"]}
 
@@ -188,8 +188,8 @@ def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:
     return right
 
 
-def rejected(rows: Iterable[StepRow], right: Mapping[Place, str]) -> list[StepRow]:
-    """The rows with an error at whose place a right step is known."""
+def select_rejected(rows: Iterable[StepRow], right: Mapping[Place, str]) -> list[StepRow]:
+    """Return the rows with an error for which the right step is known."""
     return [row for row in rows if row.feedback.error_type != CORRECT and _place(row) in right]
 
 
@@ -199,7 +199,8 @@ def _place(row: StepRow) -> Place:
 
 def preference_counts(rows: Sequence[StepRow]) -> dict[str, int]:
     """Count a split's rows in `PREFERENCE` and `KTO`; ``unpaired`` are errors without a right step."""
-    correct, pairs = sum(row.feedback.error_type == CORRECT for row in rows), len(rejected(rows, right_steps(rows)))
+    pairs = len(select_rejected(rows, right_steps(rows)))
+    correct = sum(row.feedback.error_type == CORRECT for row in rows)
     wrong = len(rows) - correct
     return {"pairs": pairs, "unpaired": wrong - pairs, "desirable": correct, "undesirable": wrong}
 
@@ -227,7 +228,7 @@ def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
     Rows of incomplete evidence are dropped too if their question has no other row left.
     """
     train = [row for by_split in rows.values() for row in by_split[names.TRAIN]]
-    copies = leakage.copied([row for by_split in rows.values() for row in by_split[names.TEST]], train)
+    copies = leakage.find_copies([row for by_split in rows.values() for row in by_split[names.TEST]], train)
     questions = {row.question_key for row in rows[names.STEPS][names.TEST] if row.id not in copies}
     remaining, dropped = {}, {}
     for config, by_split in rows.items():
@@ -268,7 +269,7 @@ CONFIGS: Mapping[str, Config] = {
         lambda groups, _: groups[names.STEPS], lambda row, r: _verifier_turns(row, False, r.prompt_set), _TURNS
     ),
     names.PREFERENCE: Config(
-        lambda groups, r: rejected(groups[names.STEPS], r.right), _pair_turns, ("prompt", "chosen", "rejected")
+        lambda groups, r: select_rejected(groups[names.STEPS], r.right), _pair_turns, ("prompt", "chosen", "rejected")
     ),
     names.KTO: Config(
         lambda groups, r: interleave(groups[names.STEPS], r.seed, lambda row: row.question_key),
@@ -294,7 +295,7 @@ LISTED_ROWS = 10
 def check_lengths(
     rows: Iterable[StepRow], max_length: int, tokenizer: str | None, prompt_set: PromptSet = PAPER
 ) -> dict[str, Any]:
-    """The longest prompt with its completion, and the ``method`` by which that is known.
+    """Return the longest prompt with its completion, and the ``method`` by which its length is known.
 
     That is ``tokens`` (counted with ``tokenizer``), ``bytes`` (of UTF-8, which no tokenizer exceeds) or ``estimate``
     (bytes / 2.5). Raises ``UserError`` with up to ten row ids if any is longer than ``max_length`` tokens.
@@ -319,7 +320,7 @@ def check_lengths(
             f"({method_word}; the longest {max(sizes.values())}): "
             f"{', '.join(long[:LISTED_ROWS])}{suffix}; allow more, or use shorter passages"
         )
-    # Of a folder the name alone: where it lies is nobody's business.
+    # The path of a folder is private: only its name is recorded.
     name = Path(tokenizer).name if tokenizer and Path(tokenizer).exists() else tokenizer
     longest = max(sizes.values(), default=0)
     return {"method": method, "tokenizer": name, "max_length": max_length, "longest": longest}

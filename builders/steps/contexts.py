@@ -1,4 +1,4 @@
-"""Changes a question's passages, so that the same step gets another label (DESIGN, section 6).
+"""Changes a question's passages, so that the same step gets another label.
 
 A step's label has to depend on the passages. So a question also occurs with another value in a passage, without the
 passage of a fact, or with a passage of another question: the same step is then Correct in one context, and
@@ -45,14 +45,14 @@ class Source:
     def build(cls, question: Question, label: Label, style: WordingStyle = "seen") -> "Source":
         """Make the checker of a question, that writes its findings in a ``style``.
 
-        Raises ``PlanError`` where the label's path gives no plan.
+        Raises ``PlanError`` if the label's path gives no plan.
         """
         path, graph = label.reasoning_path, label.knowledge_graph
         return cls(question, label, Checker(question, path, graph, style))
 
 
 def alter_value(source: Source, item: Item, value: str, new_value: str) -> Context | None:
-    """Give the passage of a fact another value; None where that can't be.
+    """Give the passage of a fact another value; return None if that is not possible.
 
     Only the passage that states the fact is changed, and path and graph with it. There is no such context if a part of
     the old value would remain, or if the value is the title.
@@ -81,7 +81,7 @@ def alter_value(source: Source, item: Item, value: str, new_value: str) -> Conte
 
 
 def exchange_passage(source: Source, item: Item, partner: Question, seed: str) -> Context | None:
-    """Replace the passage of a fact by a passage of another question; None where no passage fits.
+    """Replace the passage of a fact by a passage of another question; return None if no passage fits.
 
     The new passage has the most similar title, and no passage then mentions the fact's value.
     """
@@ -99,7 +99,7 @@ def exchange_passage(source: Source, item: Item, partner: Question, seed: str) -
 
 
 def add_passage(source: Source, partner: Source, item: Item, seed: str) -> tuple[Context, int] | None:
-    """Replace a distractor by a gold passage of another question; returns the context and the passage's number.
+    """Replace a distractor by a gold passage of another question; return the context and the passage's number.
 
     ``item`` is the fact of the other question that this passage states.
     """
@@ -133,18 +133,18 @@ def replace_value(sentence: str, value: str, new_value: str) -> str:
     'In Oru he sailed.'
     """
 
-    def place(match: re.Match[str]) -> str:
+    def substitute(match: re.Match[str]) -> str:
         return new_value if as_date(value) or _is_whole(sentence, *match.span()) else match[0]
 
-    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", place, sentence)
+    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", substitute, sentence)
 
 
 def _is_whole(sentence: str, start: int, end: int) -> bool:
     """Whether a span is a whole name: no other word of a name is next to it, except a nation before it."""
     if _NAME_GOES_ON.match(sentence, end):
         return False
-    led = _NAME_BEFORE.search(sentence[:start])
-    return led is None or clean(led[1]) in OPENERS or is_nation(clean(led[1]))
+    name = _NAME_BEFORE.search(sentence[:start])
+    return name is None or clean(name[1]) in OPENERS or is_nation(clean(name[1]))
 
 
 def _has_remnant(page: Passage, value: str, new_value: str) -> bool:

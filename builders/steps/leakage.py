@@ -1,10 +1,8 @@
-"""Finds questions that must not be parted: they share gold passages, or are near-duplicates.
+"""Finds questions that have to be in one split, as they share gold passages or are near-duplicates.
 
-Two questions are near-duplicates when at least half of the word 8-grams (of question and gold
-passages) of the one that has fewer are in the other. An 8-gram of more than fifty questions is
-boilerplate: it brings no two questions together, though it counts once something else has.
-
-Steps of questions that have nothing in common may still be the same, word for word: `copied`.
+Two questions are near-duplicates if at least half of the word 8-grams (of question and gold passages) of the one with
+fewer are in the other. An 8-gram of more than fifty questions is boilerplate: two questions are not compared because
+they share it, but it counts if they are compared. Steps of unrelated questions may still be equal: `find_copies`.
 """
 
 import hashlib
@@ -80,11 +78,11 @@ def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] =
     """
     keys = sorted(documents)
     joined = UnionFind(range(len(keys)))
-    places = {key: place for place, key in enumerate(keys)}
-    links_by_place = {(places[a], places[b]) for a, b in links if a in places and b in places}
-    for a, b in (*sorted(links_by_place), *_pairs([documents[key] for key in keys])):
+    numbers = {key: number for number, key in enumerate(keys)}
+    linked = {(numbers[a], numbers[b]) for a, b in links if a in numbers and b in numbers}
+    for a, b in (*sorted(linked), *_pairs([documents[key] for key in keys])):
         is_apart = joined[a] != joined[b]
-        if is_apart and ((a, b) in links_by_place or near(documents[keys[a]], documents[keys[b]])):
+        if is_apart and ((a, b) in linked or near(documents[keys[a]], documents[keys[b]])):
             joined.union(a, b)
     together: dict[int, list[str]] = defaultdict(list)
     for number, key in enumerate(keys):
@@ -93,7 +91,7 @@ def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] =
 
 
 def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], size: int) -> list[int]:
-    """Choose groups for a test split of ``size`` rows or barely more; returns their numbers.
+    """Choose groups for a test split of ``size`` rows or barely more; return their numbers.
 
     Groups are chosen in the given order as long as they fit. If rows are still lacking, the group that overshoots
     least is added. At least one group stays in train.
@@ -109,8 +107,8 @@ def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], size: int
     return chosen
 
 
-def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
-    """Ids of the test rows whose step occurs in train verbatim, apart from case, white space and number.
+def find_copies(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
+    """Return the ids of test rows whose step is in train verbatim, apart from case, white space and number.
 
     Final answers are exempt, as there is one form of "yes".
     """
@@ -123,7 +121,7 @@ def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
 
 
 def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
-    """Yield pairs to compare: they have the same passages, or share a gram that is no boilerplate."""
+    """Yield pairs to compare: they have the same passages, or share a gram that is not boilerplate."""
     by_passages: dict[bytes, int] = {}
     for number, document in enumerate(documents):
         first = by_passages.setdefault(document.passages, number)
@@ -136,7 +134,7 @@ def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
 
 
 def _holders(documents: Sequence[Document]) -> dict[int, list[int]]:
-    """Numbers of the documents that have each 8-gram."""
+    """Return the numbers of the documents that have each 8-gram."""
     holders: dict[int, list[int]] = defaultdict(list)
     for number, document in enumerate(documents):
         for gram in document.grams:

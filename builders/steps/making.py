@@ -37,7 +37,7 @@ from safe_stepwise.store.names import IDEAL, INJECTED, Origin
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
 
 TRIES = 4
-"""Proposals for one error at one position at most."""
+"""The most proposals for one error at one position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +63,34 @@ class AnnotationsMaker(NoModel):
         """Make the steps of each question, in order; neighbours are each other's partners."""
         return self.make_some(questions, range(len(questions)))
 
-    def make_some(self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]) -> list[StepResult]:
-        """Make the steps of the questions at ``places``."""
+    def make_some(self, questions: Sequence[tuple[Question, Label]], positions: Iterable[int]) -> list[StepResult]:
+        """Make the steps of the questions at ``positions`` (from 0)."""
 
         @lru_cache(maxsize=2)
-        def source(place: int) -> Source | str:
+        def source(position: int) -> Source | str:
             try:
-                return Source.build(*questions[place], self.style)
+                return Source.build(*questions[position], self.style)
             except PlanError as error:
                 return f"no plan: {error}"
 
         results = []
-        for place in places:
-            question_source, neighbour = source(place), place ^ 1
+        for position in positions:
+            question_source, neighbour = source(position), position ^ 1
             partner = source(neighbour) if neighbour < len(questions) else None
             if isinstance(question_source, str):
-                results.append(StepResult((), (Refused.of_question(questions[place][0], question_source),)))
+                results.append(StepResult((), (Refused.of_question(questions[position][0], question_source),)))
             else:
                 results.append(self._make_one(question_source, None if isinstance(partner, str) else partner))
         return results
 
     def make(self, question: Question, label: Label) -> StepResult:
-        """The rows of one question; a trajectory that does not pass is refused with its reason."""
+        """Return the rows of one question; a trajectory that does not pass is refused with its reason."""
         return self.make_all([(question, label)])[0]
 
     def _make_one(self, source: Source, partner: Source | None) -> StepResult:
         try:
             steps = write_trajectory(source.checker, self.seed)
-            verdicts = checked(source.checker, steps)
+            verdicts = check_trajectory(source.checker, steps)
         except TrajectoryError as error:
             return StepResult((), (Refused.of_question(source.question, str(error)),))
         injector = Injector(source, self.seed, partner)
@@ -104,8 +104,8 @@ class AnnotationsMaker(NoModel):
         return StepResult(tuple(rows), tuple(refused))
 
 
-def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
-    """The checker's verdict on each step of an ideal trajectory: all ``Correct``.
+def check_trajectory(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
+    """Return the checker's verdicts on the steps of an ideal trajectory, all ``Correct``.
 
     Raises TrajectoryError for a plan with a fact that its passage does not state, for a step that breaks the grammar,
     that the checker finds fault with or can't pass, and for an answer that is not an exact match.
@@ -126,9 +126,10 @@ def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
     return tuple(verdicts)
 
 
-def trusted(question: Question, steps: Sequence[Step]) -> None:
-    """Raise TrajectoryError for a step that breaks the grammar, and for an answer that is not an
-    exact match: all that can be checked where there is no plan.
+def check_without_plan(question: Question, steps: Sequence[Step]) -> None:
+    """Raise ``TrajectoryError`` for a step that breaks the grammar, or an answer that is not an exact match.
+
+    Without a plan nothing else can be checked.
     """
     for step in steps:
         _check_form(step)
@@ -164,9 +165,9 @@ def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) ->
 
 
 def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[list[StepRow], list[Refused]]:
-    """Make rows with one error each, for every type at one possible position; returns them and the refusals.
+    """Make rows with one error each, for every type at one possible position; return them and the refusals.
 
-    ``ideal`` is a trajectory that the checker passes. A proposal in the place of one of its steps is kept only if the
+    ``ideal`` is a trajectory that the checker passes. A proposal for one of its positions is accepted only if the
     checker finds exactly the intended error, so that no type before it in the order of checks applies; else it is
     refused with the checker's finding. Diagnosis and guidance are the checker's.
     """
@@ -191,7 +192,7 @@ def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[lis
 def _confirmed(
     injector: Injector, ideal: Sequence[Step], proposal: Proposal, error_type: str, position: int, teacher: str
 ) -> tuple[StepRow | None, str, str]:
-    """The row of a proposal if it has the error, else None and the reason; and its text."""
+    """Return the row of a proposal if it has the error, else None and the reason; and its text."""
     text = " ".join(proposal.text.split())
     if proposal.context is None and text == ideal[position - 1].text:
         return None, "the step is the ideal one", text
@@ -206,7 +207,7 @@ def _confirmed(
 
 
 def _row(context: Context, previous: Sequence[Step], step: Step, origin: Origin, teacher: str) -> StepRow | None:
-    """The row of a step in a context, with the checker's verdict; None where it abstains."""
+    """Return the row of a step in a context, with the checker's verdict, or None if it abstains."""
     verdict = context.checker.check(previous, step)
     if verdict is None:
         return None
@@ -244,12 +245,12 @@ def errors(source: Source, ideal: Sequence[Step], seed: int, words: Wordings) ->
                 yield error_type.name, step
 
 
-def probed(
+def count_verdicts(
     rows: Iterable[tuple[Question, Label]], seed: int, words: Wordings
 ) -> tuple[Counter[tuple[str, str | None]], Counter[str | None]]:
     """Count pairs (intended error, checker's label), and the checker's labels of ideal steps.
 
-    One question in `SHARE` is measured. A label is None where the checker abstains.
+    One question in `SHARE` is measured. A label is None if the checker abstains.
     """
     pairs: Counter[tuple[str, str | None]] = Counter()
     ideal: Counter[str | None] = Counter()
@@ -267,7 +268,7 @@ def probed(
             if label_found != CORRECT:
                 break  # what follows would build on a step that was not passed
         try:
-            checked(source.checker, steps)
+            check_trajectory(source.checker, steps)
         except TrajectoryError:
             continue
         pairs.update(meant_and_found(source, steps, seed, words))
@@ -300,28 +301,28 @@ def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher
     the `_twin`.
     """
     plan, question = checker.plan, checker.question
-    places = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
-    if not places:
+    indices = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
+    if not indices:
         return []
     choice = choice_for(str(seed), question.id, "missing evidence")
-    place = places[choice % len(places)]
-    item = plan.items[place]
+    index = indices[choice % len(indices)]
+    item = plan.items[index]
     assert item.passage is not None
-    reduced, previous = _drop_passage(question, ideal[:place], item.passage)
-    instead = _instead(question, ideal[:place], previous, seed)
+    reduced, previous = _drop_passage(question, ideal[:index], item.passage)
+    instead = _instead(question, ideal[:index], previous, seed)
     first: list[StepRow] = []
-    for step in _denials(checker, item, place, seed, is_cited=instead is not None):
+    for step in _denials(checker, item, index, seed, is_cited=instead is not None):
         (denial,) = _drop_passage(question, [step], instead)[1]
         feedback = _lacking(checker, item, denial.text)
         row = StepRow(reduced, previous, denial, feedback, INJECTED, teacher)
-        if twin := _twin(checker, ideal[:place], step, instead, row):
+        if twin := _twin(checker, ideal[:index], step, instead, row):
             return [row, twin]
         first = first or [row]
     return first
 
 
 def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step], seed: int) -> int | None:
-    """The number of the distractor to remove from the twin; None where there is none.
+    """Return the number of the distractor to remove from the twin, or None if there is none.
 
     If possible, earlier steps then cite the same numbers as in ``previous``.
     """
@@ -332,7 +333,7 @@ def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step]
     return options[choice_for(str(seed), question.id, "twin") % len(options)] if options else None
 
 
-def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool) -> Iterator[Step]:
+def _denials(checker: Checker, item: Item, index: int, seed: int, is_cited: bool) -> Iterator[Step]:
     """Yield steps that say, each in other words, that the passages do not state an item.
 
     They may name its passage only if that number is another passage in the row without it.
@@ -340,13 +341,13 @@ def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool
     evidence, number = missing(item, checker.question.passages), item.passage if is_cited else None
     for attempt in range(_WORDINGS_TRIED):
         seed_text = f"{seed} {checker.question.id} missing evidence {attempt}"
-        text = phrase("denial", seed_text, style=checker.style, what=evidence, n=number, k=place or None)
-        if step := well_formed(text, "Attribution", place + 1):
+        text = phrase("denial", seed_text, style=checker.style, what=evidence, n=number, k=index or None)
+        if step := well_formed(text, "Attribution", index + 1):
             yield step
 
 
 def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
-    """The feedback on a step that rightly denies an item."""
+    """Return the feedback on a step that rightly denies an item."""
     passages, style = checker.question.passages, checker.style
     evidence = missing(item, passages)
     return Feedback(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from builders.steps import replies
-from builders.steps.making import AnnotationsMaker, checked, trusted, without_evidence
+from builders.steps.making import AnnotationsMaker, check_trajectory, check_without_plan, without_evidence
 from builders.steps.planners import PLANNERS, planner_of
 from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
 from builders.verified.teachers import Teachers
@@ -50,7 +50,7 @@ class Target:
 def targets(question: str, possible: Iterable[Target], seed: int, number: int) -> list[Target]:
     """Choose at most ``number`` errors of different types to request, drawn by question id and seed.
 
-    A type is drawn first, then one of the places where it applies, so that all ten types are about equally frequent
+    A type is drawn first, then one of the positions where it applies, so that all ten types are about equally frequent
     over many questions.
     """
     places: dict[str, list[Target]] = {}
@@ -181,9 +181,9 @@ class ModelMaker(replies.ModelAsker):
             replied = await self.ask_model(request, replies.read_trajectory, quoted)
             steps = replies.as_trajectory(replied)
             if checker is None:
-                trusted(question, steps)
+                check_without_plan(question, steps)
             else:
-                checked(checker, steps)
+                check_trajectory(checker, steps)
         except replies.StepRefused as error:
             return StepResult((), (Refused.of_question(question, str(error), _excerpt(error.text)),))
         except TrajectoryError as error:

@@ -71,7 +71,7 @@ class Injector:
         self.writer = Writer(claims, self._seed, style=source.checker.style)
 
     def positions(self, error_type: str, steps: int) -> list[int]:
-        """Positions of a trajectory (from 1), in a random order for each error type."""
+        """Return the positions of a trajectory (from 1), in a random order for each error type."""
         return self._shuffled(range(1, steps + 1), 0, error_type)
 
     def propose(self, error_type: str, position: int) -> Iterator[Proposal]:
@@ -98,7 +98,7 @@ class Injector:
         return "" if re.search(r"{\w+}", wording) else wording
 
     def item_at(self, position: int, is_fact: bool = True) -> Item | None:
-        """The plan's item at a position, if it is a fact or may be none."""
+        """Return the plan's item at a position, if it is a fact or could be none."""
         items = self.plan.items[position - 1 : position]
         return next((item for item in items if item.triples or not is_fact), None)
 
@@ -193,7 +193,7 @@ class Injector:
                 yield draft
 
     def _alterable(self, item: Item) -> str:
-        """The part of a fact that can be altered: its value, else a date or number of its sentence."""
+        """Return the part of a fact that can be altered: its value, else a date or number of its sentence."""
         value = self.claims.value_of(item)
         if item.sentence is None:
             return value
@@ -357,7 +357,7 @@ class Injector:
                 return
 
     def _answers(self, position: int) -> list[str]:
-        """Answers that are wrong at a position: the right one too early, or others."""
+        """Return answers that are wrong at a position: the right one too early, or others."""
         wrong = self._wrong_answers(position)
         early = position < len(self.plan.items) and self.words is None
         if early and self._choice(position, "early") % 2:
@@ -365,7 +365,7 @@ class Injector:
         return wrong
 
     def _wrong_answers(self, position: int) -> list[str]:
-        """Names that could be mistaken for the answer: the other side, or entities on the way to it."""
+        """Return names that could be mistaken for the answer: the other side, or entities on the way to it."""
         answer = self.question.answer
         if is_yes_or_no(answer):
             return ["no" if answer.lower() == "yes" else "yes"]
@@ -403,7 +403,7 @@ class Injector:
         return _Draft("told", "Attribution", values)
 
     def _asides(self, *, gold: bool) -> list[tuple[int, str]]:
-        """Sentences that no fact needs, those with most of the question's words first, with their passage numbers."""
+        """Return sentences that no fact needs, with their passage numbers, those most like the question first."""
         question_words = content_words(self.question.question)
         ranked: list[tuple[int, int, str]] = []
         for number, page in enumerate(self.passages, 1):

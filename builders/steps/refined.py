@@ -18,12 +18,12 @@ REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 
 def line_of(row: StepRow) -> str:
     """Return a row as a line of ``refined.jsonl``: one JSON object, its keys as in `read_refined`."""
-    place = {"benchmark": row.question.benchmark, "split": row.question.split}
-    return canonical_json({**place, "question": question_row(row.question), **row.content}) + "\n"
+    origin = {"benchmark": row.question.benchmark, "split": row.question.split}
+    return canonical_json({**origin, "question": question_row(row.question), **row.content}) + "\n"
 
 
 def read_refined(path: Path) -> list[StepRow]:
-    """Read the rows of a ``refined.jsonl``, one JSON object a line, without blank lines::
+    """Read the rows of a ``refined.jsonl``, which has one JSON object on each line, and no blank lines::
 
         {"benchmark": "musique", "split": "train", "question": {the columns of config musique},
          "previous": [{"number": 1, "text": "According to ...", "kind": "Attribution"}],
@@ -34,14 +34,14 @@ def read_refined(path: Path) -> list[StepRow]:
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
-    mend = "make the file anew with safe-stepwise refine_verifier_steps"
-    return [row for _, row in read_lines(path, _row_of, "refined row", mend)]
+    advice = "make the file anew with safe-stepwise refine_verifier_steps"
+    return [row for _, row in read_lines(path, _row_of, "refined row", advice)]
 
 
 def _row_of(line: bytes) -> StepRow:
     content = boundary.parse_json(line)
-    place = {"benchmark": content["benchmark"], "split": content["split"]}
-    row = boundary.read(StepRow, {**content, "question": {**content["question"], **place}}, "the row")
+    origin = {"benchmark": content["benchmark"], "split": content["split"]}
+    row = boundary.read(StepRow, {**content, "question": {**content["question"], **origin}}, "the row")
     if row.origin != ORIGIN:
         raise ValueError(f"origin {row.origin!r}")
     check_row(row)
@@ -60,10 +60,10 @@ def join_refined(mined: Sequence[Path], folder: Path) -> int:
     ``refinement.json`` of the ``folder`` has the records of all runs, and their sums.
     """
     rows: dict[str, StepRow] = {}
-    for place in mined:
-        for row in read_refined(place / REFINED):
+    for run in mined:
+        for row in read_refined(run / REFINED):
             rows.setdefault(row.id, row)
-    records = [boundary.read_object(place / STATISTICS) for place in mined]
+    records = [boundary.read_object(run / STATISTICS) for run in mined]
     disagreements = sum((Counter(_disagreements(record)) for record in records), Counter[str]())
     numbers = {"disagreements": disagreements, "rows": Counter(row.family for row in rows.values())}
     folder.mkdir(parents=True, exist_ok=True)

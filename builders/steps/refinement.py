@@ -1,15 +1,15 @@
 """Mines the steps of a real generator on which a verifier errs (SAFE v1, section 3.3).
 
-Every step, of the loop over training questions or accepted by a verifier elsewhere, is judged twice, by the verifier
-under test and by the checker; where the two labels differ is a hard case. What the checker can't judge teaches
-nothing: it is counted only. A case whose label no second witness bears out is doubted, and becomes no row (`witness`).
-Each is of one family of weaknesses, and the families take turns. A teacher labels the cases anew, and they are written
-as rows with origin ``refined`` (`refined`).
+Steps come from the loop over training questions, or were accepted by a verifier elsewhere. The verifier under test and
+the checker each label a step; if their labels differ, it is a *case*. A step that the checker can't label is only
+counted. A case whose label no second witness confirms (`witness`) is doubted, and gives no row. Each case shows one
+*family* of weaknesses, and the families take turns. A teacher labels the cases anew, and they are written as rows with
+origin ``refined`` (`refined`).
 
 Accepted steps are those that ``safe-stepwise measure_faithfulness`` lists as unfaithful to the graph
-(``accepted_unfaithful.jsonl``). That a step is at fault is its rule's word; what is wrong with it the checker says
-here, and where it finds nothing wrong there is no row. Only training questions will do: evaluate the train split, by
-the same seed, as steps cite passages by their numbers.
+(``accepted_unfaithful.jsonl``). Its rule finds that a step is wrong; the checker says what is wrong, and if it finds
+nothing, there is no row. Only training questions are used: evaluate the train split, by the same seed, as steps cite
+passages by their numbers.
 """
 
 import asyncio
@@ -149,7 +149,7 @@ class Mined:
 
 
 def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: str, seed: int = 0) -> str:
-    """The reason to doubt the checker's label of a generator's step; "" if there is none.
+    """Return the reason to doubt the checker's label of a generator's step; "" if there is none.
 
     An ideal step teaches nothing about generators. For other steps the checker is only one witness, and a second one
     has to agree with it (`witness`).
@@ -210,7 +210,7 @@ def _checkers(
 ) -> Iterator[Checker]:
     """Yield checkers of the training questions that are unlike all evaluation questions; the others are counted.
 
-    ``among`` are ids by benchmark; None stands for all training questions.
+    ``among`` are ids by benchmark; None means all training questions.
     """
     near = verified.near_evaluation()
     for benchmark, pool in _pools(plan, verified).items():
@@ -226,7 +226,7 @@ def _checkers(
 
 
 def _pools(plan: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
-    """Number of questions to draw from each benchmark with training questions; None for all."""
+    """Return the number of questions to draw from each benchmark with training questions; None means all."""
     benchmarks = [benchmark for benchmark, split in verified.splits(plan.benchmarks) if split == names.TRAIN]
     if plan.limit is None or not benchmarks:
         return dict.fromkeys(benchmarks)
@@ -359,12 +359,12 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
 
 
 def _name_of(teacher: Client | None) -> str:
-    """The value of the ``teacher`` column."""
+    """Return the value of the ``teacher`` column."""
     return ANNOTATIONS if teacher is None else f"{teacher.name} prompts {verifying.prompt_digest()[:12]}"
 
 
 def _accepted_by(file: Path, steps: Sequence[AcceptedStep]) -> Record:
-    """Name and digest of a file of accepted steps, with their generators and verifiers."""
+    """Return name and digest of a file of accepted steps, with their generators and verifiers."""
     listed = {role: dict.fromkeys(step.players.get(role, "") for step in steps) for role in ("generator", "verifier")}
     generator, verifier = (", ".join(filter(None, engine_names)) for engine_names in listed.values())
     accepted = {"file": file.name, "sha256": files.sha256_of(file), "steps": len(steps)}
@@ -394,7 +394,7 @@ def summary(plan: Refinement, record: Record) -> str:
 
 
 async def _relabel_all(cases: Sequence[Case], teacher: Client | None, number: int) -> list[StepRow | Refused]:
-    """Up to ``number`` rows, from the families in turn, and the cases that gave none."""
+    """Return up to ``number`` rows, from the families in turn, and the cases that gave none."""
     # What is doubted takes no family's turn, and no teacher is asked: it could not help.
     results: list[StepRow | Refused] = [Refused.of_row(case.row, case.doubt) for case in cases if case.doubt]
     pending = iter(in_turn(case for case in cases if not case.doubt))
@@ -433,7 +433,7 @@ async def _verdict(row: StepRow, teacher: Client) -> Feedback:
 
 
 def _record(plan: Refinement, verified: VerifiedSet) -> Record:
-    """The settings of a refinement, for its record."""
+    """Return the settings of a refinement, for its record."""
     prompt_set, dropped = plan.limits.prompt_set, plan.limits.drop_category
     return {
         "version": plan.version,
@@ -502,11 +502,11 @@ _PASSED: dict[str, str] = WORDS["passed"]
 
 
 def family_of(verifier_label: str, label: str, step: Step, plan: Plan, question: Question) -> str:
-    """The name of the family of one disagreement: the first that fits.
+    """Return the name of the first weakness (family) that fits a disagreement.
 
     SAFE v1 (section 3.3) looks for "recurring weaknesses", but names two for example: lexically similar entities that
     are confused, and numerical comparisons that fail. These two are known by the situation, all else by the pair of
-    labels. It reads steps as the checker does, which is why the second witness (`witness`) stands apart.
+    labels. This function reads steps as the checker does; the second witness (`witness`) does not.
     ``verifier_label`` is the verifier's label of a step, or the loop's `UNREAD`; ``label`` is the right one.
 
     >>> step, plan = Step(1, "Oru is a town.", "Attribution"), Plan("sequential", ())
@@ -539,7 +539,7 @@ def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
 def alike(name: str, reference: str) -> bool:
     """Whether two names share at least half of the shorter one's words.
 
-    A single word that stands in the other is no look-alike, as it may be short for it.
+    A single word that is part of the other name is not a look-alike, as it may be short for it.
 
     >>> alike("Henry Percy", "Thomas Percy"), alike("Dune Rain (film)", "Dune Rain")
     (True, True)

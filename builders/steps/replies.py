@@ -318,8 +318,8 @@ _ANSWERED = re.compile(r"\banswer(?: is| must be| has to be| will be)?\W{1,4}", 
 def check_sound(question: Question, steps: Sequence[Step], position: int, remarks: ReplyStep, data: str = "") -> None:
     """Raise `StepRefused` for remarks that no verifier should learn to make of a sound step.
 
-    ``steps`` is the whole trajectory, ``position`` (from 1) that of the step; ``data`` is what the
-    request quoted: remarks that stand in it are none.
+    ``steps`` is the whole trajectory, ``position`` (from 1) that of the step. ``data`` is what
+    the request quoted: remarks that occur in it are refused.
     """
     check_remarks(remarks, CORRECT, len(question.passages), position)
     if data and is_planted(asdict(remarks), KEYS, data):
@@ -337,9 +337,9 @@ def check_sound(question: Question, steps: Sequence[Step], position: int, remark
 
 
 def check_grounded(question: Question, accepted: Sequence[Step], remarks: ReplyStep) -> None:
-    """Raise `StepRefused` for a remark with a name or number that stands nowhere.
+    """Raise `StepRefused` for a remark with a name or number that is in no passage, question or step.
 
-    It may stand in a passage, the question or the steps, of which the last is the one in question.
+    ``accepted`` are the steps up to the one that the remarks are about.
     """
     pages = (*question.passages, _context(question, accepted))
     for label in ("diagnosis", "guidance"):
@@ -391,7 +391,7 @@ def _akin(value: str, pages: Sequence[Passage]) -> bool:
 
 
 def _context(question: Question, accepted: Sequence[Step]) -> Passage:
-    """The question and the steps so far, as a text to search."""
+    """Return the question and the steps so far as one text to search."""
     return Passage("", (question.question, *(step.text for step in accepted)))
 
 

@@ -7,7 +7,7 @@ never less):
 - Quotation marks with what they enclose are one mask; so is what follows a colon and opens with a
   capital or a number ("Passage 3 states: Ana Vorr was ..."), but for a citation.
 - A word with a digit, a number word from two on and a word with a capital are masks. Of the last
-  those stay words that are no names: small ones ("According", "Passage") wherever they stand, and
+  those stay words that are not names: small ones ("According", "Passage") anywhere, and
   at the start of a sentence forms in -ing and -ly.
 - Articles before a mask, and lists or particles between two ("the Duke of Oru", "Step 1 and Step
   2"), belong to it. Neighbouring masks are one. Punctuation and case are dropped.
@@ -25,7 +25,7 @@ from safe_stepwise.taxonomy import TAXONOMY
 
 MASK = "_"
 MOST_SHARE = 0.02
-"""Highest share of a type's rows that one skeleton should have, if a single row is no greater share."""
+"""Highest share of a type's rows that one skeleton should have, unless a single row is a greater share."""
 COMMONEST = 20
 """Number of commonest diagnoses whose share is reported."""
 
@@ -41,7 +41,7 @@ _CITED = frozenset("passage passages step steps".split())
 
 @lru_cache(maxsize=16384)
 def skeleton(text: str) -> str:
-    """The skeleton of a text: words in lower case and masks, one space between two of them.
+    """Return the skeleton of a text: words in lower case and masks, separated by one space.
 
     A skeleton is its own skeleton. Text of any script is read; what has no case is masked.
 
@@ -57,7 +57,7 @@ def skeleton(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Variety:
-    """Counts of the wordings of one type; a share is None where there are no rows.
+    """Counts of the wordings of one type; a share is None without rows.
 
     Final answers have one form by the grammar of steps: they are in ``rows`` and ``diagnoses``, not among the steps.
     """
@@ -66,13 +66,13 @@ class Variety:
     steps: int
     """Skeletons of steps."""
     commonest_step: float | None
-    """Share of the commonest skeleton among the rows that are no final answers."""
+    """Share of the commonest skeleton among the rows that are not final answers."""
     diagnoses: int
     commonest_diagnosis: float | None
 
 
 def varieties(rows: Iterable[StepRow]) -> dict[str, Variety]:
-    """The variety of each type that has rows, in the taxonomy's order."""
+    """Return the variety of each type that has rows, in the taxonomy's order."""
     of_type: dict[str, list[StepRow]] = {entry.name: [] for entry in TAXONOMY}
     for row in rows:
         of_type[row.feedback.error_type].append(row)
@@ -86,12 +86,12 @@ def varieties(rows: Iterable[StepRow]) -> dict[str, Variety]:
 
 
 def common_diagnoses(rows: Sequence[StepRow]) -> float | None:
-    """Share of the rows whose diagnosis has one of the `COMMONEST` skeletons; None without rows."""
+    """Return the share of rows whose diagnosis has one of the `COMMONEST` skeletons; None without rows."""
     return _top(Counter(skeleton(row.feedback.diagnosis) for row in rows), COMMONEST)
 
 
-def unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
-    """Ids of the test rows whose step has a skeleton that no step of train has.
+def find_unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
+    """Return the ids of test rows whose step has a skeleton that no step of train has.
 
     All final answers have the same one.
     """
@@ -104,12 +104,12 @@ def unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
 
 
 def _top(counts: Counter[str], number: int = 1) -> float | None:
-    """Share of the commonest entries; None without any."""
+    """Return the share of the commonest entries, or None if there are none."""
     return round(sum(n for _, n in counts.most_common(number)) / counts.total(), 4) if counts else None
 
 
 def _masked(match: re.Match[str], starts: set[int]) -> str:
-    """A word in lower case, or a mask for it."""
+    """Return a word in lower case, or a mask for it."""
     word = match[0]
     plain = word.lower()
     if any(c.isdigit() for c in word) or plain in _NUMBERS:

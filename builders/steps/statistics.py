@@ -92,7 +92,7 @@ def summary(output: Path, record: Record) -> str:
 
 
 def counts(record: Record) -> Record:
-    """The set's row counts for a release's lock."""
+    """Return the set's row counts for a release's lock."""
     return {name: record[name] for name in ("rows", "questions", "splits", "origins")}
 
 
@@ -108,7 +108,7 @@ def _examples(rows: Sequence[StepRow]) -> list[Record]:
 
 
 def _types(rows: configs.RowGroups) -> dict[str, dict[str, dict[str, int]]]:
-    """Number of rows by benchmark, then error type, then split."""
+    """Return the number of rows by benchmark, then error type, then split."""
     numbers = Counter((row.question.benchmark, _type(row), split) for split in rows for row in rows[split])
     present = sorted({(benchmark, name) for benchmark, name, _ in numbers})
     return {

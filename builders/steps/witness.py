@@ -1,9 +1,9 @@
 """Confirms labels by a second witness: one simple rule for each error type, none of which uses the checker.
 
-The checker reads claims by `checking.step_reading` and `checking.claims`; where it misreads a step that a generator
-wrote, its label is wrong and nothing of its own would show it. So these rules look at words, names and numbers alone
-(`values`), with the plan's facts as the only thing in common. They are meant to miss: a label that no rule bears out
-is left out, which costs a row and no more.
+The checker reads claims by `checking.step_reading` and `checking.claims`. If it misreads a step of a generator,
+its label is wrong, and nothing in the checker would show it. So these rules look at words, names and numbers alone
+(`values`), and share only the plan's facts with the checker. They are strict: a label that no rule confirms is not
+used, which costs one row.
 """
 
 import difflib
@@ -25,13 +25,13 @@ MUCH_ALIKE = 0.6
 SAME_QUOTE = 0.7
 """Likeness (`difflib`, by words) of a quotation and the sentence in which it changes a value."""
 LONGEST_STEP = 2000
-"""Characters of a step at most; the patterns below are not made for longer ones."""
+"""The most characters of a step; the patterns below are not made for longer ones."""
 
 _QUOTED = re.compile(r"“([^”]*)”|\"([^\"]*)\"")
 _CITED = re.compile(r"\bpassages? (\d{1,9})", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?:; |, but )(?=[^“”]*(?:“[^”]*”[^“”]*)*$)")
 """Separates two clauses, except inside a quotation."""
-_PLACE = re.compile(r"\b(?:passage|step)s? \d+", re.IGNORECASE)
+_CITATION = re.compile(r"\b(?:passage|step)s? \d+", re.IGNORECASE)
 _DENIES = re.compile(
     r"\b(?:no|not|none|nothing|nowhere|neither|nor|never|cannot|silent|missing|absent|unknown"
     r"|unclear|unstated|unspecified|lacks?|omits?|fails?)\b|n['’]t\b",
@@ -97,7 +97,7 @@ class _StepView:
 
     @property
     def text(self) -> Passage:
-        return Passage("", (_PLACE.sub("it", self.claim),))
+        return Passage("", (_CITATION.sub("it", self.claim),))
 
     @property
     def unquoted(self) -> str:
@@ -121,7 +121,7 @@ class _StepView:
     @property
     def context(self) -> Passage:
         """The question and the earlier steps."""
-        return Passage("", (self.question.question, *(_PLACE.sub("it", step.text) for step in self.previous)))
+        return Passage("", (self.question.question, *(_CITATION.sub("it", step.text) for step in self.previous)))
 
     @property
     def denies(self) -> bool:
@@ -244,7 +244,7 @@ def _unsupported(view: _StepView) -> bool:
         return False
     if any(_quoted_from_elsewhere(view, quotation) for quotation in view.quotations):
         return True
-    values = values_in(_PLACE.sub("it", view.unquoted))
+    values = values_in(_CITATION.sub("it", view.unquoted))
     return any(value != "X" and not occurs_in_any(value, [*view.cited, view.context]) for value in values)
 
 
@@ -345,7 +345,7 @@ def _strange(view: _StepView, pages: Sequence[Passage]) -> bool:
 
 
 def _question_words(view: _StepView) -> Passage:
-    """The question and the words of its hops, as a step may quote either."""
+    """Return the question and the words of its hops, as a step may quote either."""
     hop_words = [triple.relation for triple in view.facts] + [triple.head for triple in view.facts]
     return Passage("", (view.question.question, *hop_words))
 
@@ -359,7 +359,7 @@ def _holds(page: Passage, value: str) -> bool:
 
 def _gives(text: str, triple: Triple) -> bool:
     """Whether a step gives a fact: its value, with its subject or from its passage."""
-    stripped = Passage("", (_PLACE.sub("it", text),))
+    stripped = Passage("", (_CITATION.sub("it", text),))
     if not _holds(stripped, triple.tail):
         return False
     if triple.relation in (NAMES, DESCRIBED):
@@ -391,7 +391,7 @@ def _conclusions(text: str) -> Iterator[str]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Content words of a text, cut to stems of six letters."""
+    """Return the content words of a text, cut to stems of six letters."""
     return frozenset(word[:6] for word in words_of(text).split() if word not in _FRAME)
 
 

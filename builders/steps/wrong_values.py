@@ -18,18 +18,18 @@ from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, no
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question
 
-_MOST = 6
+_MAX_CANDIDATES = 6
 _YEARS = 60
-"""Years between two dates that could be confused, at most."""
+"""The most years between two dates that could be confused."""
 _DEMONYMS: dict[str, str] = WORDS["demonyms"]
 _VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
 def wrong_values(question: Question, item: Item, value: str, choice: int, pages: Sequence[Passage] = ()) -> list[str]:
-    """Find other values for a fact, at most six, in an order that ``choice`` varies.
+    """Return other values for a fact, at most six, in an order that ``choice`` varies.
 
-    ``pages`` are passages of another question, where this one's have too few of the sort. There
-    are none for a value whose sort is not known.
+    ``pages`` are passages of another question, used if this question's have too few values of the sort. A value of
+    unknown sort has no other values.
     """
     relation = RELATIONS.get(item.triples[0].relation)
     kind = relation.kind if relation and item.sentence is None else ""
@@ -50,11 +50,11 @@ def wrong_values(question: Question, item: Item, value: str, choice: int, pages:
         v for v in dict.fromkeys(values) if normal_name(v) not in ends and not set(normal_name(v).split()) >= words
     ]
     start = choice % len(candidates) if candidates else 0
-    return (candidates[start:] + candidates[:start])[:_MOST]
+    return (candidates[start:] + candidates[:start])[:_MAX_CANDIDATES]
 
 
 def value_in(sentence: str) -> str | None:
-    """A date or number of a sentence, which can be given wrongly where no name makes it a link.
+    """Return a date or number of a sentence, which an error can replace, or None if there is none.
 
     >>> value_in("It was built on 3 May 1901 for 40 people."), value_in("It was built.")
     ('3 May 1901', None)
@@ -67,14 +67,14 @@ def value_in(sentence: str) -> str | None:
 
 
 def unstated_year(question: Question, choice: int) -> int:
-    """A year of the last centuries that no passage has."""
+    """Return a year of the last centuries that no passage has."""
     text = " ".join(page.text for page in question.passages)
     start = choice % 160
     return next(y for n in range(160) if str(y := 1850 + (start + 7 * n) % 160) not in text)
 
 
 def _dates(question: Question, value: str) -> Iterator[str]:
-    """Dates of other passages that are as exact, written alike; else the day of other years."""
+    """Yield dates of other passages that are as exact and written alike; else the day in other years."""
     date = as_date(value)
     assert date is not None
     form = _shape(value)
@@ -91,7 +91,7 @@ def _dates(question: Question, value: str) -> Iterator[str]:
 
 
 def _shape(date_text: str) -> str:
-    """The format of a date, with its digits and letters masked."""
+    """Return the format of a date, with its digits and letters masked."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", date_text))
 
 
@@ -185,7 +185,7 @@ def _matched_sort(noun: re.Match[str]) -> Sort:
 
 
 def sort_of_tail(relation: str) -> Sort | None:
-    """Sort of a relation's tails, where all have one sort.
+    """Return the sort of a relation's tails, or None if they have several.
 
     >>> sort_of_tail("director"), sort_of_tail("place of birth"), sort_of_tail("part of")
     ('person', 'place', None)
@@ -196,7 +196,7 @@ def sort_of_tail(relation: str) -> Sort | None:
 
 
 def sort_asked_for(question: str) -> Sort | None:
-    """Sort of entity that a question asks for, where it says so.
+    """Return the sort of entity that a question asks for, or None if it does not say.
 
     >>> sort_asked_for("Which city was Ana Vorr born in?"), sort_asked_for("Who won?")
     ('place', None)
@@ -206,7 +206,7 @@ def sort_asked_for(question: str) -> Sort | None:
 
 
 def sort_of_name(name: str, pages: Iterable[Passage]) -> Sort | None:
-    """Sort of a name: that of the passage about it, or a place where a passage says so."""
+    """Return the sort of a name: that of the passage about it, or "place" if a passage says so; None if unknown."""
     plain_name = normal_name(name)
     for page in pages:
         if normal_name(page.title) == plain_name:

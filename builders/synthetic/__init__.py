@@ -125,7 +125,7 @@ def _spec_error(text: str, problem: str) -> UserError:
 def generate(
     spec: Spec, start: int = 0, stop: int | None = None, split: str = "validation"
 ) -> Iterator[tuple[Question, NoiseType]]:
-    """Generate rows ``start`` to ``stop`` (excluded; the end when None) with their true noise type.
+    """Generate rows ``start`` to ``stop`` (excluded; None: to the end), each with its true noise type.
 
     A row is the same in every range, so the rows can be divided among workers in any way.
 

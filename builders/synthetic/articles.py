@@ -14,7 +14,7 @@ _KINDS = {"song": "record", "album": "record",
           **dict.fromkeys(("school", "company", "label", "award"), "organisation")}  # fmt: skip
 
 _NAMES_IT = {"name", "short", "surname", "He", "he", "him", "His", "his"}
-"""Words for the subject; in a sentence that stands alone the name replaces the first of them."""
+"""Words for the subject; in a sentence outside of an article the name replaces the first of them."""
 _IT = {"It": "", "Its": "'s"}
 """Words for a thing that open a sentence; its name and this suffix replace them."""
 
@@ -187,7 +187,7 @@ class _ArticleWriter:
         return self.entity.start_year < 1925 or "date of death" in facts or "place of death" in facts
 
     def by_gender(self, words: Sequence[str]) -> str:
-        """Pick the word for the subject from words for a man, a woman and a thing."""
+        """Choose the word for the subject from the words for a man, a woman and a thing."""
         return words[self.gender]
 
     def year(self) -> str:
@@ -206,7 +206,7 @@ class _ArticleWriter:
 
 
 def _optional_words(entity: Entity) -> set[str]:
-    """Optional placeholders that a person has, such as a middle name."""
+    """Return the optional placeholders that a person has, such as a middle name."""
     first_name, _, surname = entity.name.partition(" ")
     words = {"given"} if surname == entity.short and not entity.alikes else set[str]()
     if entity.full:

@@ -151,7 +151,7 @@ def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[FilmQue
 
 @cache
 def templates() -> Mapping[RelationPath, tuple[str, ...]]:
-    """The wordings of each path, in which ``{x}`` is the topic.
+    """Return the wordings of each path, in which ``{x}`` is the topic.
 
     A path by way of films combines each wording of the films with two of the last relation, which differ from path to
     path. So both halves of a held-out template occur elsewhere, and the template with the nearest words may mean

@@ -181,7 +181,7 @@ def _entity_confusion(draft: Draft) -> bool:
 
 
 def _follow(draft: Draft, n: int) -> list[int]:
-    """Indices of the links after link ``n`` in its branch."""
+    """Return the indices of the links after link ``n`` in its branch."""
     following = [n]
     while (after := next((k for k, link in enumerate(draft.links) if link.after == following[-1]), None)) is not None:
         following.append(after)
@@ -337,5 +337,5 @@ NOISE: dict[NoiseType, tuple[float, Callable[[Draft], bool]]] = {
 
 
 def shares() -> dict[NoiseType, float]:
-    """Share of each type in all noise."""
+    """Return the share of each type in all noise."""
     return {name: share for name, (share, _) in NOISE.items()}

@@ -44,11 +44,11 @@ class Draft:
     articles: dict[int, Article] = field(default_factory=dict)
 
     def alter(self, e: Entity) -> Entity:
-        """The copy of ``e`` from which this row's article is written."""
+        """Return the copy of ``e`` from which this row's article is written."""
         return self.altered.setdefault(e.key, self.altered.get(e.key, e).copy())
 
     def article(self, e: Entity) -> Article:
-        """The article of an entity: this row's if the entity is altered, else the world's."""
+        """Return the article of an entity: this row's if the entity is altered, else the world's."""
         if e.key not in self.articles:
             article = None if e.key in self.altered else self.world.articles.get(e.key)
             self.articles[e.key] = article or self.world.write(self.altered.get(e.key, e), self.rng)
@@ -106,7 +106,7 @@ def walk(start: Entity, path: list[str]) -> list[Link] | None:
 
 
 def winner(a: Value, b: Value, later: bool) -> int:
-    """Index (0 or 1) of the date that a comparison asks for: the earlier one, or the later one."""
+    """Return the index (0 or 1) of the date that a comparison asks for: the earlier one, or the later one."""
     return 0 if (order_of(a) < order_of(b)) != later else 1
 
 
@@ -161,7 +161,7 @@ def chain(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | No
 
 @lru_cache(maxsize=1)
 def _grandparents(world: World) -> list[tuple[Entity, list[str]]]:
-    """Every person and pair of family relations that can make a 2Wiki inference."""
+    """Return every person and pair of family relations that can make a 2Wiki inference."""
     return [
         (person, list(path))
         for person in world.by_kind["person"]

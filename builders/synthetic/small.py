@@ -22,7 +22,7 @@ _SPLITS = ("train", "validation", "test")
 
 
 def name_filter(split: str) -> Callable[[str], bool]:
-    """Predicate of the words that may be names in a split; no word may be one in two splits."""
+    """Return a predicate of the words that may be names in a split; no word may be one in two splits."""
     place = _SPLITS.index(split) if split in _SPLITS else 0
     return lambda word: sha256(word.encode()).digest()[0] % len(_SPLITS) == place
 
@@ -46,7 +46,7 @@ def make_row(world: World, rng: Random, truth: NoiseType, passages: int) -> tupl
 
 
 def _trim(draft: Draft) -> bool:
-    """Reduce the gold articles to the one fact that the chain needs; False where that can't be."""
+    """Reduce the gold articles to the one fact that the chain needs; return False if that is impossible."""
     relations: dict[int, str] = {}
     for link in draft.links:
         source = link.source or link.head

@@ -72,7 +72,7 @@ class Entity:
         return self.since
 
     def copy(self) -> Entity:
-        """A copy whose facts can be changed without touching the world."""
+        """Return a copy whose facts can be changed without touching the world."""
         works, asides, incidents = list(self.works), list(self.asides), list(self.incidents)
         return replace(self, facts=dict(self.facts), works=works, asides=asides, incidents=incidents)
 

@@ -111,7 +111,7 @@ class Writer:
 
 
 def names() -> list[str]:
-    """Names of all writers, each a file."""
+    """Return the names of all writers, each a file."""
     return sorted(file.stem for file in FOLDER.glob("*.yaml"))
 
 
@@ -240,7 +240,7 @@ def _placeholders(place: str, text: str) -> list[str]:
 
 
 def _filled(place: str, text: str, needed: Iterable[str], allowed: Iterable[str]) -> str:
-    """The text, if all its placeholders are allowed and the needed ones are among them."""
+    """Return the text, if all its placeholders are allowed and the needed ones are among them."""
     fields = _placeholders(place, text)
     for field in fields:
         if field not in allowed:

@@ -115,5 +115,5 @@ def estimate_table(plan: Build, price_prompt: float | None, price_completion: fl
 
 
 def _reply(passage: Passage) -> int:
-    """Tokens of the triples of a passage: twice those of the passage."""
+    """Return the tokens of the triples of a passage: twice those of the passage."""
     return 2 * len(passage.text) // CHARACTERS_PER_TOKEN

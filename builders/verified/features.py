@@ -11,7 +11,7 @@ SPLITS = (TRAIN, VALIDATION)
 
 
 def config_features(dataset: str, config: str) -> Any:
-    """Return the `datasets.Features` of a config of either dataset: the columns of DESIGN section 5.
+    """Return the `datasets.Features` of a config of the verified set or of the noise labels.
 
     ``B`` has the columns of a question; ``B_labeled`` adds those of its label, ``B_eval`` adds ``input`` (question and
     passages as one prompt). Noise labels have ``id``, ``question_sha256`` and the columns of a label.

@@ -177,17 +177,17 @@ def _replacement(value: str, old: str, new: str) -> str | None:
     """
     first, *segments = re.split(rf"(?<!\w){re.escape(value)}(?!\w)", old)
     start = len(first)
-    for segment in segments:  # the first place where the replacement stands
+    for segment in segments:  # find where the first replacement starts
         if not new.startswith(value + segment, start):
             break
         start += len(value + segment)
-    for places in range(1, len(segments) + 1):
-        longer, remainder = divmod(len(new) - len(old), places)
+    for replacements in range(1, len(segments) + 1):
+        longer, remainder = divmod(len(new) - len(old), replacements)
         replacement = new[start : start + len(value) + longer]
         if remainder or not replacement:
             continue
         text = first
-        for segment in segments:  # between two segments stands either value, as the new text has it
+        for segment in segments:  # two segments are joined by either value, as in the new text
             text += (replacement if new.startswith(replacement + segment, len(text)) else value) + segment
         if text == new:
             return replacement

@@ -123,11 +123,11 @@ class Statistics:
     """Builds of earlier versions lack this field and the following ones."""
     min_confidence: float = 0.0
     known: ReferenceLabels | None = None
-    """None where no row has a reference label."""
+    """None if no row has a reference label."""
     listed: Listed | None = None
-    """None where no list labelled the rows."""
+    """None if no list labelled the rows."""
     examples: tuple[Example, ...] = ()
-    """Rows of each type of noise; none where the questions are not published."""
+    """Rows of each type of noise; none if the questions are not published."""
 
     def __post_init__(self) -> None:
         accounted = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected

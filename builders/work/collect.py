@@ -20,10 +20,10 @@ class RowsJob(Job[rejects.RowsSummary], Protocol):
     """A chunk of a source, which can say where each of its rows is and show its content."""
 
     def location(self, index: int) -> str:
-        """Where a row is in the source."""
+        """Return the location of a row in the source."""
 
     def raw_row(self, index: int) -> Any:
-        """A row's content as far as it can be read."""
+        """Return a row's content as far as it can be read."""
 
 
 R = TypeVar("R", bound=RowsJob)
@@ -93,7 +93,7 @@ def collect(
 
 
 def _duplicates(job: RowsJob, summary: rejects.RowsSummary, locations: dict[str, str]) -> list[rejects.Reject]:
-    """Rejects for the rows of a chunk whose id an earlier row has; ``locations`` maps each id to its first row."""
+    """Return rejects for a chunk's rows whose id an earlier row has; ``locations`` has the first row of each id."""
     dropped = []
     for index, id_ in summary.ids:
         if id_ in locations:

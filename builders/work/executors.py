@@ -34,7 +34,7 @@ from safe_stepwise.store.progress import counts, show_progress
 
 
 class Submitted(Exception):
-    """A scheduler has the work, and there is no result yet; the message tells the user how to go on."""
+    """Raised when a scheduler has the work, and there is no result yet; the message says how to continue."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ def results(
 ) -> Generator[tuple[J, Shard[Any]], None, None]:
     """Yield each chunk with its shard, in order, and show a progress bar.
 
-    ``rows`` returns the number of input rows, or None where it is not known beforehand. ``standing`` is updated after
+    ``rows`` returns the number of input rows, or None if it is not known beforehand. ``standing`` is updated after
     each chunk, except for failed rows, which the caller counts.
 
     Raises ``UserError`` and ``OSError`` as a rank raised them, ``RankError`` for any other error in a rank, and

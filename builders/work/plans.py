@@ -51,7 +51,7 @@ class Plan:
 
 
 def libraries() -> dict[str, str]:
-    """Versions of the packages that the bytes and the labels depend on."""
+    """Return the versions of the packages that the bytes and the labels depend on."""
     packages = ("datasets", "huggingface_hub", "networkx", "pyarrow", "sentencex")
     installed = {package: installed_version(package) for package in packages}
     return {"safe-stepwise": safe_stepwise.__version__, **installed}

@@ -229,7 +229,7 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def _dataset_info(configs: Splits, features: Callable[[str], Any]) -> list[dict[str, Any]]:
-    """The ``dataset_info`` entries of a README: sizes of the splits of every config with rows."""
+    """Return the ``dataset_info`` entries of a README: sizes of the splits of every config with rows."""
     from datasets import DatasetInfo, SplitDict, SplitInfo
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCardData

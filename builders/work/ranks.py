@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def accept(shard: Shard[Any]) -> None:
-    """Accept any shard: the check of a build that no row ends."""
+    """Accept any shard: the check of a build that no row can stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Survey:
         return cls(rows, pending)
 
     def missing(self) -> list[int]:
-        """Row counts of the pending chunks without a shard; a shard in which replies failed again is not missing."""
+        """Return the row counts of the pending chunks without a shard; one whose replies failed again has a shard."""
         folders = {shard.parent for shard, _ in self.pending.values()}
         files = {folder / name for folder in folders for name in os.listdir(folder)}
         return [rows for shard, rows in self.pending.values() if shard not in files]
@@ -122,12 +122,12 @@ def new_attempt(work: Work[Any]) -> Path:
 
 
 def rank_step(work: Work[Any], survey: Survey, attempt: Path) -> Callable[..., None]:
-    """The function that each rank runs, as a step of a datatrove pipeline."""
+    """Return the function that each rank runs, as a step of a datatrove pipeline."""
     return functools.partial(_run, work, tuple(survey.pending), attempt)
 
 
 def code_path() -> str:
-    """The ``PYTHONPATH`` by which ranks find this code."""
+    """Return the ``PYTHONPATH`` by which ranks find this code."""
     return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 

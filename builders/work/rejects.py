@@ -13,7 +13,7 @@ from safe_stepwise.store.names import REJECTS
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row that is in no split: where it is, the reason, and its content as far as it could be read.
+    """A row of the source that is in no split: its location, the reason, and its content as far as it was readable.
 
     ``index`` counts the rows of its chunk from 0.
     """

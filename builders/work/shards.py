@@ -48,7 +48,7 @@ class Annotator(Protocol):
         """Raise ``UserError`` if it can't work; called before any work starts."""
 
     def progress(self) -> str:
-        """The state of its requests, for the progress bar; empty without requests."""
+        """Return the state of the requests, for the progress bar; empty without requests."""
 
     def close(self) -> None:
         """Free connections and files; the next use opens them again."""
@@ -62,16 +62,16 @@ class NoModel:
 
     @staticmethod
     def check() -> None:
-        """Nothing that could be missing."""
+        """Do nothing, as nothing could be missing."""
 
     @staticmethod
     def progress() -> str:
-        """No requests."""
+        """Return an empty state, as there are no requests."""
         return ""
 
     @staticmethod
     def close() -> None:
-        """Nothing to free."""
+        """Do nothing, as there is nothing to free."""
 
 
 class Summary(Protocol):

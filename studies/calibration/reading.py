@@ -18,7 +18,7 @@ from typing import Annotated, TypeVar
 from rapidfuzz.distance import Levenshtein
 
 from builders.benchmarks import BENCHMARKS
-from builders.paths.sources import derived, read_films, with_paths
+from builders.paths.sources import derive, read_films, with_paths
 from builders.steps.making import AnnotationsMaker
 from builders.verified.evaluation_questions import read
 from builders.verified.lookup import Labelled, drop_repeats, labelled
@@ -210,7 +210,7 @@ def select_films(options: CalibrationOptions, kb: Path, kb_questions: Path) -> B
     def refuse(_: str, __: str, reason: str) -> None:
         benchmark.left_out[reason] += 1
 
-    gold = derived(graph, questions)
+    gold = derive(graph, questions)
     rows = shuffle_rows(questions, lambda row: row.id, options.seed)
     for question in with_paths(graph, rows, gold, refuse):
         heads = dict.fromkeys(t.head for path in question.paths[:1] for t in path)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from builders.steps.contexts import Source
-from builders.steps.making import checked, inject
+from builders.steps.making import check_trajectory, inject
 from builders.steps.proposals import Injector
 from builders.steps.rows import StepRow
 from safe_stepwise.checking.writing import write_trajectory
@@ -62,7 +62,7 @@ class Truth:
             source = Source.build(question, label)
             steps = write_trajectory(source.checker, 0)
             self.steps[question.question] = steps
-            self.verdicts[question.question] = checked(source.checker, steps)
+            self.verdicts[question.question] = check_trajectory(source.checker, steps)
             for seed in range(SEEDS):
                 self._learn(question, inject(Injector(source, seed), steps, "truth")[0])
 

@@ -179,7 +179,7 @@ class LLMTeacher:
 
     @asynccontextmanager
     async def _reading(self, request: Request, subject: str) -> AsyncIterator[Completion]:
-        """The reply to a request; its failure, or an `UnreadableReply` of the block, becomes a ``TeacherError``."""
+        """Yield the reply to a request; turn its failure or the block's `UnreadableReply` into a ``TeacherError``."""
         try:
             async with self._client.reading(request) as reply:
                 yield reply

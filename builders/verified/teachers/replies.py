@@ -159,7 +159,7 @@ def _triple(value: Any) -> Triple | None:
 
 
 def _name(value: Any) -> str:
-    """Read a name on one line; "" for a value that is no name."""
+    """Read a name on one line; return "" for a value that is not a name."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     name = one_line(value).replace("_", " ").strip()

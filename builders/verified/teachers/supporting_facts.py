@@ -163,7 +163,7 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     goal = subjects[0] if subjects else question.answer
     paths = {title: graph.path([title], goal) for title in titles}
     reached = [t for t, path in paths.items() if path is not None or graph.is_same_entity(t, goal)]
-    # Namesakes (the album and the band "Dune Rain") are joined by their name, which is no triple.
+    # Namesakes (the album and the band "Dune Rain") are joined by their name, which is not a triple.
     lost = [t for t in titles if normal_name(t) not in map(normal_name, reached)]
     if not subjects and goal not in graph:
         reason = f"The answer “{goal}” was not found in the gold passages."
@@ -209,7 +209,7 @@ _WHO = re.compile(r"\s*who\b(?!.*\bor\b)", re.IGNORECASE)
 
 
 def _wrong_sort(question: Question) -> Iterator[Doubt]:
-    """Doubt an answer that is no time where a time is asked for, or no number; capitalised names may be times."""
+    """Doubt an answer that is not the time or number that is asked for; capitalised names may be times."""
     text, answer = question.question, question.answer
     clause = f"the answer “{answer}” gives"
     if _WHEN.match(text) and not (dates_in(answer) or _A_TIME.search(answer) or re.search(CAPITAL, answer)):
@@ -265,7 +265,7 @@ def _uncounted(question: Question) -> Iterator[Doubt]:
 
 
 def _has_amount(passage: Passage, stem: str) -> bool:
-    """Whether an amount is near the thing counted, even if it is no number to compare."""
+    """Whether an amount is near the thing counted, even if it is not a number to compare."""
     near = rf"(?:{_AMOUNTS})(?: \w+){{0,4}}? {stem}|\b{stem}\w*(?: \w+){{0,2}}? (?:{_AMOUNTS})"
     return bool(re.search(near, read(passage).clean))
 

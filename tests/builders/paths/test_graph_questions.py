@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.paths.sources import Films, derived, read_films, with_paths
+from builders.paths.sources import Films, derive, read_films, with_paths
 from builders.paths.world import PathQuestion as Asked
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import MemoryGraph
@@ -31,7 +31,7 @@ def asked(words: str, topic: str, hops: int, *answers: str) -> KGQuestion:
 
 def outcome(*questions: KGQuestion) -> tuple[list[Asked], list[str]]:
     refused: list[str] = []
-    gold = derived(GRAPH, questions)
+    gold = derive(GRAPH, questions)
     found = with_paths(GRAPH, questions, gold, lambda _, __, why: refused.append(why))
     return list(found), refused
 
@@ -44,7 +44,7 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> Films:
 def test_every_path_is_the_one_that_was_meant(made_up: Films) -> None:
     triples, graph, questions = made_up
     meant = {words.replace("[{}]", "[topic]"): path for words, path in films.ASKED.items()}
-    gold = derived(graph, questions)
+    gold = derive(graph, questions)
     assert gold == meant
     facts = set(triples)
     by_id = {one.id: one for one in questions}

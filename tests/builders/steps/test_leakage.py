@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.steps import leakage
-from builders.steps.leakage import BOILERPLATE, Document, Index, copied, document, groups, held_out, near
+from builders.steps.leakage import BOILERPLATE, Document, Index, document, find_copies, groups, held_out, near
 from builders.steps.rows import StepRow
 from builders.synthetic import generate, parse_spec
 from safe_stepwise.records import Feedback, Passage, Question, Step, StepKind
@@ -131,5 +131,5 @@ def test_steps_that_stand_in_train_are_copies_whatever_their_number_case_and_spa
     copy = step_row(2, "oru lies on the vel.")
     other = step_row(2, "Oru lies on the Vel")
     answer = step_row(3, "####ANSWER: Oru", "Final Answer")
-    assert copied([copy, other, answer], train) == {copy.id}
-    assert copied(train, []) == frozenset()
+    assert find_copies([copy, other, answer], train) == {copy.id}
+    assert find_copies(train, []) == frozenset()

@@ -16,7 +16,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import chunks, decode
 from builders.steps import making, proposals
 from builders.steps.contexts import Source
-from builders.steps.making import AnnotationsMaker, checked, inject, meant_and_found
+from builders.steps.making import AnnotationsMaker, check_trajectory, inject, meant_and_found
 from builders.steps.proposals import Injector, Wordings
 from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
 from builders.steps.skeletons import skeleton
@@ -234,9 +234,9 @@ def test_a_trajectory_with_an_error_is_not_kept() -> None:
     source, ideal = a_trajectory()
     checker = source.checker
     with pytest.raises(TrajectoryError, match="finds Premature Attribution"):
-        checked(checker, [Step(1, ideal[1].text, "Attribution"), *ideal[1:]])
+        check_trajectory(checker, [Step(1, ideal[1].text, "Attribution"), *ideal[1:]])
     with pytest.raises(TrajectoryError, match="can't pass"):
-        checked(checker, [Step(1, "According to Passage 1, it is so.", "Attribution"), *ideal[1:]])
+        check_trajectory(checker, [Step(1, "According to Passage 1, it is so.", "Attribution"), *ideal[1:]])
 
 
 def test_a_question_without_a_path_is_a_counted_refusal() -> None:
@@ -257,7 +257,7 @@ def test_the_checker_on_wordings_it_was_not_developed_on() -> None:
         source = Source.build(question, label)
         ideal = write_trajectory(source.checker, 3)
         try:
-            checked(source.checker, ideal)
+            check_trajectory(source.checker, ideal)
         except TrajectoryError:
             continue
         for wanted, found in meant_and_found(source, ideal, 3, words):

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.steps.making import AnnotationsMaker, trusted
+from builders.steps.making import AnnotationsMaker, check_without_plan
 from builders.steps.model import ModelMaker as Maker
 from builders.steps.model import (
     Target,
@@ -210,7 +210,7 @@ def test_of_unverifiable_questions_the_model_is_taken_at_its_word(tmp_path: Path
     assert len(types) == len(injected_rows)
     assert not any(row.feedback.query for row in found.rows)  # nor evidence to take away
     with pytest.raises(TrajectoryError, match="no exact match"):
-        trusted(replace(question, answer=other.answer + "x", aliases=()), ideal_steps(ideal))
+        check_without_plan(replace(question, answer=other.answer + "x", aliases=()), ideal_steps(ideal))
 
 
 def ideal_steps(rows: list[StepRow]) -> tuple[Step, ...]:

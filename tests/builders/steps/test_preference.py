@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
-from builders.steps.configs import preference_counts, rejected, right_steps
+from builders.steps.configs import preference_counts, right_steps, select_rejected
 from builders.steps.rows import StepRow
 from safe_stepwise.methods.generator import generator_request, prompt_digest
 from safe_stepwise.methods.prompt_sets import PromptSet
@@ -120,5 +120,5 @@ def test_what_is_right_is_known_of_the_same_place_alone() -> None:
     assert [*right_steps([mined]).values()] == ["Step 2: It is old. (Attribution)"]
     elsewhere = row("It lies on the Dol.", "Contradictory", page="Oru lies on the Dol.")
     later = row("It lies on the Dol.", "Contradictory", "Oru is a town.")
-    assert rejected([wrong, elsewhere, later], right) == [wrong]
+    assert select_rejected([wrong, elsewhere, later], right) == [wrong]
     assert preference_counts([wrong, elsewhere]) == {"pairs": 0, "unpaired": 2, "desirable": 0, "undesirable": 2}

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders.steps.rows import StepRow
-from builders.steps.skeletons import MASK, Variety, common_diagnoses, skeleton, unseen, varieties
+from builders.steps.skeletons import MASK, Variety, common_diagnoses, find_unseen, skeleton, varieties
 from safe_stepwise.records import Feedback, Question, Step, StepKind
 from tests.growth import too_slow
 
@@ -101,5 +101,5 @@ def test_unseen_is_what_no_train_step_is_worded_like() -> None:
     train = [row("Oru is old."), row("####ANSWER: Oru", kind="Final Answer")]
     seen = [row("Ana Vorr is old."), row("####ANSWER: yes", kind="Final Answer")]
     new = row("Old is Ana Vorr.")
-    assert unseen([*seen, new], train) == {new.id}
-    assert unseen(train, []) == {one.id for one in train}
+    assert find_unseen([*seen, new], train) == {new.id}
+    assert find_unseen(train, []) == {one.id for one in train}

@@ -13,7 +13,7 @@ import pytest
 
 from builders.benchmarks import BENCHMARKS
 from builders.steps.contexts import Source
-from builders.steps.making import checked, inject
+from builders.steps.making import check_trajectory, inject
 from builders.steps.proposals import Injector
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -80,7 +80,7 @@ def test_sizes_are_counted_side_by_side() -> None:
 
 def test_a_models_trajectory_of_sets_passes() -> None:
     """In the words that the set planner's prompt shows."""
-    verdicts = checked(Checker(MORE, PATH, PATH), steps(*SOUND))
+    verdicts = check_trajectory(Checker(MORE, PATH, PATH), steps(*SOUND))
     assert {one.error_type for one in verdicts} == {CORRECT}
     assert "Dune Rain" in verdicts[1].guidance  # count them
     assert "director" in verdicts[1].guidance
@@ -90,7 +90,7 @@ def test_a_models_trajectory_of_sets_passes() -> None:
 def test_our_own_trajectory_of_sets_passes(seed: int) -> None:
     checker = Checker(MORE, PATH, PATH)
     written = write_trajectory(checker, seed)
-    checked(checker, written)
+    check_trajectory(checker, written)
     assert [step.kind for step in written] == [kind for _, kind in SOUND]
     assert "2 directors" in written[2].text
     assert "1 director" in written[4].text
@@ -184,6 +184,6 @@ def test_real_sets_of_2wiki_have_trajectories_that_pass() -> None:
                 continue
             checker = Checker(question, label.reasoning_path, label.knowledge_graph)
             assert checker.plan.kind == "set comparison"
-            checked(checker, write_trajectory(checker, 0))
+            check_trajectory(checker, write_trajectory(checker, 0))
             found[checker.plan.operation or "untold"] += 1
     assert found == {"same": 5, "most": 1, "noise": 1}
