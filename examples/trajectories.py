@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from builders.steps.contexts import Source
+from builders.steps.contexts import StepSource
 from builders.steps.making import UNSEEN, check_trajectory, errors, inject, read_wordings
 from builders.steps.proposals import Injector
 from builders.steps.rows import TrajectoryError
@@ -44,7 +44,7 @@ def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Itera
     wordings = read_wordings(UNSEEN)
     for question, label in rows:
         try:
-            source = Source.build(question, label)
+            source = StepSource.build(question, label)
             ideal = write_trajectory(source.checker, seed)
             check_trajectory(source.checker, ideal)
         except (PlanError, TrajectoryError):

@@ -49,7 +49,7 @@ class RawRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class SourceChunk:
     """Consecutive rows of a source; ``start`` is the number of rows before them, blank lines not counted."""
 
     start: int
@@ -84,7 +84,7 @@ def canonical_split(name: str) -> str:
     return _SPLITS[name]
 
 
-def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[Chunk]:
+def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
     """Yield the source's rows in order, ``size`` at a time (the last chunk may be smaller).
 
     ``source`` is a file, whose rows all belong to ``split``, or ``namespace/name[:config]@<commit or tag>`` on the
@@ -97,11 +97,11 @@ def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator
     return chunked(islice(_rows(source, split), limit), source, size)
 
 
-def chunked(rows: Iterator[RawRow], source: object, size: int) -> Iterator[Chunk]:
+def chunked(rows: Iterator[RawRow], source: object, size: int) -> Iterator[SourceChunk]:
     """Yield rows in chunks; raise ``UserError`` during iteration if a source has none."""
     start = 0
     while batch := tuple(islice(rows, size)):
-        yield Chunk(start, batch)
+        yield SourceChunk(start, batch)
         start += len(batch)
     if start == 0:
         raise UserError(f"{source} holds no rows")

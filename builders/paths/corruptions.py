@@ -1,12 +1,12 @@
 """Corrupts paths, one of each kind, and checks that each corruption is wrong.
 
-A draft is a path and the place (from 1) of its error: the false triple, the first triple that does not follow, the
+A draft is a path and the position (from 1) of its error: the false triple, the first triple that does not follow, the
 first triple that differs from the question's path, or the missing hop.
 
 A draft that may be right is refused: a shuffle that still follows, a false triple that the graph has or the question's
-passages may state, another question's path that leads to this one's answer. Where the graph is not complete
-(benchmarks over text), a triple that it lacks may be true. So a swapped relation is kept only if it excludes the true
-one, and relations in free words are neither swapped nor reversed.
+passages may state, another question's path that leads to this one's answer. If the graph is not complete (benchmarks
+over text), a triple that it lacks may be true. So a swapped relation is accepted only if it excludes the true one, and
+relations in free words are neither swapped nor reversed.
 """
 
 from collections import Counter

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import sources
-from builders.benchmarks.sources import Chunk, RawRow
+from builders.benchmarks.sources import RawRow, SourceChunk
 from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.store import NamedTriple
@@ -59,7 +59,7 @@ _HOP = re.compile(r"([123])-?hop")
 _JSON = (b"{", b"[", b"PAR1", b"\xef\xbb\xbf")
 
 
-def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[Chunk]:
+def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
     """Yield the source's rows in order, as `sources.chunks`; rows of original files become JSON objects."""
     file = Path(source)
     if not file.is_file() or _begins_like_json(file):

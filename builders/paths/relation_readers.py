@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from builders.benchmarks import BENCHMARKS
-from builders.benchmarks.sources import Chunk, RawRow, canonical_split, decode
+from builders.benchmarks.sources import RawRow, SourceChunk, canonical_split, decode
 from builders.paths import metaqa
 from builders.paths.freebase import CWQ, WEBQSP
 from safe_stepwise.errors import RowError, UserError, check_choice
@@ -27,7 +27,7 @@ class Reader(Protocol):
     NEEDS_GRAPH: bool
     """Whether the graph is a separate file, and not a part of each row."""
 
-    def chunks(self, source: str, split: str, *, size: int, limit: int | None) -> Iterator[Chunk]:
+    def chunks(self, source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
         """Yield the source's rows in order, as `sources.chunks`."""
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:

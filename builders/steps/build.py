@@ -73,7 +73,7 @@ class StepsBuild(Plan):
 
 
 @dataclass(slots=True)
-class Pool:
+class CandidatePool:
     """The questions of a build, and the candidates and counts of its finished chunks."""
 
     plan: StepsBuild
@@ -282,7 +282,8 @@ def build(
     stale = [b for b in verified.builds if b["code_sha256"] != code_of(b["benchmark"], b["teacher"])]
     if stale_builds := [f"{b['benchmark']} {b['split']}" for b in stale]:
         warn(f"{verified.folder}: other code than this one made the labels of {', '.join(stale_builds)}")
-    pool, players = Pool(plan, verified, maker), [player for player in (maker, rewriter) if player is not None]
+    pool = CandidatePool(plan, verified, maker)
+    players = [player for player in (maker, rewriter) if player is not None]
 
     def make_rows(folder: Path) -> tuple[statistics.Record, bytes]:
         _check_kind(plan)
@@ -312,7 +313,7 @@ def _check_kind(plan: StepsBuild) -> None:
             )
 
 
-def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Record:
+def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> statistics.Record:
     """Choose, split and write the rows; returns the record."""
     plan, maker = pool.plan, pool.maker
     chosen, matches = _choose(pool)
@@ -372,7 +373,7 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
     }
 
 
-def _choose(pool: Pool) -> tuple[Chosen, Matches | None]:
+def _choose(pool: CandidatePool) -> tuple[Chosen, Matches | None]:
     """Choose the rows of a set; rows of an earlier build that could not be made are refused, not replaced."""
     plan = pool.plan
     if plan.earlier is None:
@@ -388,7 +389,7 @@ def _choose(pool: Pool) -> tuple[Chosen, Matches | None]:
     return Chosen(matches.ids), matches
 
 
-def _picked(pool: Pool, chosen: frozenset[str]) -> list[StepRow]:
+def _picked(pool: CandidatePool, chosen: frozenset[str]) -> list[StepRow]:
     """Read the chosen rows, and the rows of incomplete evidence of their questions, in random order."""
     questions = {(c.benchmark, c.question) for c in pool.candidates if c.id in chosen}
     incomplete = {c.id for c in pool.incomplete if (c.benchmark, c.question) in questions}
@@ -398,7 +399,7 @@ def _picked(pool: Pool, chosen: frozenset[str]) -> list[StepRow]:
     return [rows[id_] for id_ in sorted(rows, key=lambda id_: rank(pool.plan.seed, id_))]
 
 
-def _in_held_back_words(pool: Pool, rows: Sequence[StepRow]) -> dict[str, StepRow]:
+def _in_held_back_words(pool: CandidatePool, rows: Sequence[StepRow]) -> dict[str, StepRow]:
     """Reword half of the rows, drawn by their ids, in held-back wordings; return the new rows by the old ids.
 
     So a test measures whether a verifier checks, not whether it knows the wordings. Rows without

@@ -24,11 +24,11 @@ ROWS_PER_QUESTION = 8
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """How many rows from how many questions, and of what (SAFE v1, Table 7).
+    """The number of rows and questions of a set, and of each class of rows (SAFE v1, Table 7).
 
-    ``questions`` None takes as many as it comes to; ``ideal`` is a share of the rows, ``refined`` a number of them
-    (None: all there are), the rest is injected. ``per_benchmark`` gives (rows, questions) of each benchmark and has to
-    sum to the whole; without it rows are shared out evenly. No question gets more than ``rows_per_question``.
+    ``questions`` None means any number. ``ideal`` is a share of the rows (0-1), ``refined`` a number of rows (None:
+    all available); all others are injected. ``per_benchmark`` has (rows, questions) of each benchmark, summing to the
+    totals; None distributes rows evenly. No question has more than ``rows_per_question``.
     """
 
     rows: int
@@ -64,11 +64,11 @@ class Candidate:
     position: int
     origin: Origin
     borrowed: str | None = None
-    """Another question of the benchmark, of which it shows a passage."""
+    """The id of the question that lent a passage to this row's, if there is one."""
     incomplete: bool = False
-    """Whether it is of the incomplete-evidence setting (`StepRow.incomplete`)."""
+    """Whether the row belongs to the incomplete-evidence set (`StepRow.incomplete`)."""
     family: str = ""
-    """The weakness of a verifier that a refined row shows, if that is said."""
+    """The weakness of a verifier that a refined row shows; empty if none is recorded."""
 
     @classmethod
     def of_row(cls, row: StepRow) -> "Candidate":
@@ -84,7 +84,7 @@ class Candidate:
 
     @property
     def place(self) -> str:
-        """The key by which the rows of its class are spread: weakness of a verifier, else position."""
+        """The key over which rows of one class are spread: the weakness of a verifier, else the position."""
         return self.family or f"{self.position:06}"
 
 
@@ -92,7 +92,7 @@ class Candidate:
 class Chosen:
     """Ids of the chosen rows, and ``shortfalls`` by benchmark, then by class or ``questions``.
 
-    A shortfall is the number of rows that lack; rows of other classes replace them.
+    A shortfall is the number of missing rows; rows of other classes replace them.
     """
 
     ids: frozenset[str]

@@ -34,7 +34,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StepSource:
     """A verified question with its label and checker, from which contexts are made."""
 
     question: Question
@@ -42,7 +42,7 @@ class Source:
     checker: Checker
 
     @classmethod
-    def build(cls, question: Question, label: Label, style: WordingStyle = "seen") -> "Source":
+    def build(cls, question: Question, label: Label, style: WordingStyle = "seen") -> "StepSource":
         """Make the checker of a question, that writes its findings in a ``style``.
 
         Raises ``PlanError`` if the label's path gives no plan.
@@ -51,7 +51,7 @@ class Source:
         return cls(question, label, Checker(question, path, graph, style))
 
 
-def alter_value(source: Source, item: Item, value: str, new_value: str) -> Context | None:
+def alter_value(source: StepSource, item: Item, value: str, new_value: str) -> Context | None:
     """Give the passage of a fact another value; return None if that is not possible.
 
     Only the passage that states the fact is changed, and path and graph with it. There is no such context if a part of
@@ -80,7 +80,7 @@ def alter_value(source: Source, item: Item, value: str, new_value: str) -> Conte
         return None
 
 
-def exchange_passage(source: Source, item: Item, partner: Question, seed: str) -> Context | None:
+def exchange_passage(source: StepSource, item: Item, partner: Question, seed: str) -> Context | None:
     """Replace the passage of a fact by a passage of another question; return None if no passage fits.
 
     The new passage has the most similar title, and no passage then mentions the fact's value.
@@ -98,7 +98,7 @@ def exchange_passage(source: Source, item: Item, partner: Question, seed: str) -
     return None
 
 
-def add_passage(source: Source, partner: Source, item: Item, seed: str) -> tuple[Context, int] | None:
+def add_passage(source: StepSource, partner: StepSource, item: Item, seed: str) -> tuple[Context, int] | None:
     """Replace a distractor by a gold passage of another question; return the context and the passage's number.
 
     ``item`` is the fact of the other question that this passage states.

@@ -54,7 +54,7 @@ def near(document: Document, reference: Document) -> bool:
     return shared >= CONTAINMENT * min(len(document.grams), len(reference.grams))
 
 
-class Index:
+class DocumentIndex:
     """An index of documents, such as the evaluation sample, that finds near-duplicates."""
 
     def __init__(self, documents: Iterable[Document]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from builders.steps.contexts import Context, Source
+from builders.steps.contexts import Context, StepSource
 from builders.steps.proposals import Injector, Proposal, Wordings
 from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError, well_formed
 from builders.work.shards import NoModel
@@ -67,9 +67,9 @@ class AnnotationsMaker(NoModel):
         """Make the steps of the questions at ``positions`` (from 0)."""
 
         @lru_cache(maxsize=2)
-        def source(position: int) -> Source | str:
+        def source(position: int) -> StepSource | str:
             try:
-                return Source.build(*questions[position], self.style)
+                return StepSource.build(*questions[position], self.style)
             except PlanError as error:
                 return f"no plan: {error}"
 
@@ -87,7 +87,7 @@ class AnnotationsMaker(NoModel):
         """Return the rows of one question; a trajectory that does not pass is refused with its reason."""
         return self.make_all([(question, label)])[0]
 
-    def _make_one(self, source: Source, partner: Source | None) -> StepResult:
+    def _make_one(self, source: StepSource, partner: StepSource | None) -> StepResult:
         try:
             steps = write_trajectory(source.checker, self.seed)
             verdicts = check_trajectory(source.checker, steps)
@@ -233,7 +233,7 @@ def read_wordings(file: Path) -> Wordings:
     return words
 
 
-def errors(source: Source, ideal: Sequence[Step], seed: int, words: Wordings) -> Iterator[tuple[str, Step]]:
+def errors(source: StepSource, ideal: Sequence[Step], seed: int, words: Wordings) -> Iterator[tuple[str, Step]]:
     """Yield each error type with the first step that is proposed for it at each position."""
     injector = Injector(source, seed, words=words)
     for error_type in ERROR_TYPES:
@@ -258,7 +258,7 @@ def count_verdicts(
         if label.noise_type != "none" or choice_for("held back", question.id) % SHARE:
             continue
         try:
-            source = Source.build(question, label)
+            source = StepSource.build(question, label)
         except PlanError:
             continue
         steps = write_trajectory(source.checker, seed)
@@ -276,7 +276,7 @@ def count_verdicts(
 
 
 def meant_and_found(
-    source: Source, ideal: Sequence[Step], seed: int, words: Wordings
+    source: StepSource, ideal: Sequence[Step], seed: int, words: Wordings
 ) -> Iterator[tuple[str, str | None]]:
     """Yield the intended error of each of the `errors`, and the checker's label (None if it abstains)."""
     for error_type, step in errors(source, ideal, seed, words):

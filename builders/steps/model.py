@@ -3,8 +3,8 @@
 The model first writes a plan and an ideal trajectory for each question, instructed by the question's planner
 (`planners`), then one erroneous step per request. The graph-based checker has to pass every ideal step, and to find
 exactly the requested error in an erroneous one. Diagnosis and guidance are also the model's, and are checked alike. If
-those of a sound step fail, its row is refused; the trajectory still serves to inject errors. What is dropped becomes
-`Refused`, with its reason.
+those of a sound step fail, its row is refused; the trajectory still serves to inject errors. Each refusal is recorded
+as `Refused`, with its reason.
 
 ``unverifiable`` questions have no plan to check by. The model gets the same requests for them, and its replies are
 accepted after the checks that need no plan. They serve the ablation on what verification is worth (SAFE v2, Table 5),

@@ -1,8 +1,8 @@
 """Proposes steps with an intended error: one function for each error type, for every position of a plan.
 
-An error is usually a good step in the wrong place. The grammar of the ideal steps words it, and where passages decide
-a label, the same words are right in another context (`contexts`). `making.inject` checks whether a step has the
-intended error (SAFE v1, section 3.3).
+An error is usually a good step at the wrong position. The grammar of the ideal steps words it. If passages decide a
+label, the same words are right in another context (`contexts`). `making.inject` checks whether a step has the intended
+error (SAFE v1, section 3.3).
 """
 
 import re
@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from builders.steps import contexts
+from builders.steps.contexts import StepSource
 from builders.steps.values import WORDS
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import count_of, lifespan_of
@@ -48,20 +49,20 @@ class _Draft:
     values: Mapping[str, Any]
     context: contexts.Context | None = None
     item: Item | None = None
-    """The fact that it states, if that is not the item at the position."""
+    """The fact that the step states, if that is not the item at the position."""
 
 
 class Injector:
-    """Proposes erroneous steps in the places of the ideal ones of a plan.
+    """Proposes erroneous steps for the positions of a plan's ideal steps.
 
     Args:
         source: the question.
-        partner: another one of the benchmark, whose passages and facts serve as others.
-        words: wordings of another author; None takes the grammar's.
+        partner: another question of the benchmark, which lends passages and facts, if there is one.
+        words: wordings of another author; None means those of the grammar.
     """
 
     def __init__(
-        self, source: contexts.Source, seed: int, partner: contexts.Source | None = None, words: Wordings | None = None
+        self, source: StepSource, seed: int, partner: StepSource | None = None, words: Wordings | None = None
     ) -> None:
         claims = source.checker.claims
         self.source, self.partner, self.words = source, partner, words
@@ -86,7 +87,7 @@ class Injector:
                 yield Proposal(text[:1].upper() + text[1:], draft.kind, draft.context)
 
     def _worded(self, draft: _Draft, error_type: str, position: int) -> str:
-        """Word a draft; "" where another author's wordings have none for it."""
+        """Word a draft; return "" if another author's wordings have none for it."""
         if self.words is None:
             return self._render(draft, error_type, position)
         options = self.words.get(error_type, {}).get(draft.wording)

@@ -89,7 +89,7 @@ class VerifiedSet:
         """Return a test whether a question is in an evaluation sample, or nearly the same as one."""
         evaluated = list(self.evaluation_questions())
         ids = {(question.benchmark, question.id) for question in evaluated}
-        index = leakage.Index(map(leakage.document, evaluated))
+        index = leakage.DocumentIndex(map(leakage.document, evaluated))
         return lambda q: (q.benchmark, q.id) in ids or bool(evaluated and index.near(leakage.document(q)))
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps.contexts import Source
+from builders.steps.contexts import StepSource
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, by_family, line_of, write_refined
 from builders.steps.rows import Refused, StepRow, check_row, question_key
@@ -91,7 +91,7 @@ class Pattern(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class HardCase:
     """A step on which verifier and checker differ, as a row with the checker's verdict."""
 
     row: StepRow
@@ -105,7 +105,7 @@ class Mined:
     """The cases and counts of a run; ``seed`` is that of the ideal steps."""
 
     seed: int = 0
-    cases: list[Case] = field(default_factory=list)
+    cases: list[HardCase] = field(default_factory=list)
     questions: Counter[str] = field(default_factory=Counter)
     """Questions by outcome: run, failed, no plan, kept out (by the evaluation sample)."""
     tries: Counter[str] = field(default_factory=Counter)
@@ -130,7 +130,8 @@ class Mined:
             question = checker.question
             family = family_of(label, verdict.error_type, step, checker.plan, question)
             row = StepRow(question, previous, step, verdict, names.REFINED, ANNOTATIONS, family=family)
-            self.cases.append(Case(row, pattern, find_doubt(checker, previous, step, verdict.error_type, self.seed)))
+            doubt = find_doubt(checker, previous, step, verdict.error_type, self.seed)
+            self.cases.append(HardCase(row, pattern, doubt))
 
     def add_trajectory(self, checker: Checker, trajectory: Trajectory) -> None:
         """Count the tries of one trajectory, and add its cases."""
@@ -162,7 +163,7 @@ def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: st
     return ""
 
 
-def in_turn(cases: Iterable[Case]) -> list[Case]:
+def in_turn(cases: Iterable[HardCase]) -> list[HardCase]:
     """Order cases so that each family has one in turn, and rare families come early.
 
     Within a family the patterns take turns in the same way.
@@ -170,8 +171,8 @@ def in_turn(cases: Iterable[Case]) -> list[Case]:
     return _turns(_turns(cases, lambda case: case.pattern), lambda case: case.row.family)
 
 
-def _turns(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
-    clusters: dict[Any, list[Case]] = {}
+def _turns(cases: Iterable[HardCase], key: Callable[[HardCase], Any]) -> list[HardCase]:
+    clusters: dict[Any, list[HardCase]] = {}
     for case in cases:
         clusters.setdefault(key(case), []).append(case)
     rounds = zip_longest(*(clusters[name] for name in sorted(clusters)))
@@ -220,7 +221,7 @@ def _checkers(
                 mined.questions["kept out"] += 1
                 continue
             try:
-                yield Source.build(*row.sample(plan.seed)).checker
+                yield StepSource.build(*row.sample(plan.seed)).checker
             except (PlanError, ValueError):
                 mined.questions["no plan"] += 1
 
@@ -393,7 +394,7 @@ def summary(plan: Refinement, record: Record) -> str:
     return text.rstrip()
 
 
-async def _relabel_all(cases: Sequence[Case], teacher: Client | None, number: int) -> list[StepRow | Refused]:
+async def _relabel_all(cases: Sequence[HardCase], teacher: Client | None, number: int) -> list[StepRow | Refused]:
     """Return up to ``number`` rows, from the families in turn, and the cases that gave none."""
     # What is doubted takes no family's turn, and no teacher is asked: it could not help.
     results: list[StepRow | Refused] = [Refused.of_row(case.row, case.doubt) for case in cases if case.doubt]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from builders.steps import replies
-from builders.steps.contexts import Source
+from builders.steps.contexts import StepSource
 from builders.steps.rows import StepRow, check_row, question_key
 from builders.steps.values import numbers_in, occurs_in_any, values_in
 from builders.verified.questions import VerifiedQuestion
@@ -133,7 +133,7 @@ def checkers_of(verified: Iterable[VerifiedQuestion], seed: int, chosen: Sequenc
         if key in keys:
             keys.remove(key)  # a later split that repeats it made no rows
             with suppress(PlanError, ValueError):
-                checkers[row.question.id] = Source.build(*row.sample(seed)).checker
+                checkers[row.question.id] = StepSource.build(*row.sample(seed)).checker
     return checkers
 
 

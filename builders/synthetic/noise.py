@@ -1,4 +1,4 @@
-"""Makes noise: each type spoils a sound draft in its own way, or reports that the draft can't carry it."""
+"""Adds noise to sound drafts of rows: one function for each type of noise, which returns False if it can't."""
 
 import re
 from collections.abc import Callable
@@ -22,12 +22,12 @@ _LIFE = 100
 
 
 def spoil(draft: Draft) -> bool:
-    """Give the draft its noise; False if the draft can't carry it."""
+    """Add the noise of type ``draft.truth``; return False if the draft does not allow it."""
     return draft.truth == "none" or NOISE[draft.truth][1](draft)
 
 
 def _withhold(draft: Draft, link: Link) -> bool:
-    """Remove a hop's fact from the gold articles; False if they still give it or the answer."""
+    """Remove a hop's fact from the gold articles; return False if they still state it or the answer."""
     head, tail = link.head, link.tail
     draft.withheld = link
     copy = draft.alter(head)

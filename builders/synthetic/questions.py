@@ -85,7 +85,7 @@ def label_of(e: Entity, style: str = "") -> str:
 
 
 def walk(start: Entity, path: list[str]) -> list[Link] | None:
-    """Follow ``path`` from an entity; None where a fact is missing, has several values, or leads back."""
+    """Follow ``path`` from an entity; return None if a fact is missing, has several values, or leads back."""
     links: list[Link] = []
     head: Value = start
     visited = {start.key}
@@ -125,7 +125,7 @@ _STARTS = ("film", "film", "film", "song", "album", "book", "person", "person", 
 
 
 def chain(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
-    """Draft a chain of hops in a benchmark's style; None where the draw makes no chain."""
+    """Draft a chain of hops in a benchmark's style; return None if the draw makes no chain."""
     hops = 2
     if style == "musique":
         hops = pick(rng, (2, 2, 2, 3, 3, 4, 4))

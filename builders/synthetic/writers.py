@@ -70,7 +70,7 @@ class Wording:
     states: tuple[str, ...]
 
 
-class Choice:
+class WordingChoice:
     """A set of wordings, from which an article draws those that fit."""
 
     def __init__(self, wordings: Iterable[Wording]) -> None:
@@ -96,8 +96,8 @@ class Writer:
     name: str
     dates: tuple[str, str]
     place: str
-    openings: Mapping[str, Choice]
-    facts: Mapping[str, Mapping[str, Choice]]
+    openings: Mapping[str, WordingChoice]
+    facts: Mapping[str, Mapping[str, WordingChoice]]
     remarks: Mapping[str, list[Wording]]
 
     def day(self, day: Day) -> str:
@@ -174,13 +174,13 @@ class _Reader:
             {key: self._remarks(key) for key in REMARKS},
         )  # fmt: skip
 
-    def _opening(self, kind: str) -> Choice:
+    def _opening(self, kind: str) -> WordingChoice:
         wordings = self._wordings(f"opening {kind}", self.content["opening"][kind], FACTS[kind])
         if all(wording.requires for wording in wordings):
             raise _FormatError(f"opening {kind}: no wording does without a fact")
-        return Choice(wordings)
+        return WordingChoice(wordings)
 
-    def _facts(self, kind: str) -> dict[str, Choice]:
+    def _facts(self, kind: str) -> dict[str, WordingChoice]:
         texts = _texts(f"facts {kind}", self.content["facts"][kind])
         wordings: list[Wording] = []
         order: dict[str, None] = {}
@@ -194,7 +194,7 @@ class _Reader:
         for key in FACTS[kind]:
             if sum(wording.requires == {key} for wording in wordings) < MIN_WORDINGS:
                 raise _FormatError(f"facts {kind}: {MIN_WORDINGS} wordings must have {{{key}}} and no other fact")
-        return {key: Choice(wording for wording in wordings if key in wording.states) for key in order}
+        return {key: WordingChoice(wording for wording in wordings if key in wording.states) for key in order}
 
     def _remarks(self, key: str) -> list[Wording]:
         wordings = self._wordings(key, self.content["remarks"][key], REMARKS[key])

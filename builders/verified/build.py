@@ -21,7 +21,7 @@ from builders.benchmarks.sources import InputSource
 from builders.verified import chunks, questions
 from builders.verified.collect import Build, collect, source_of
 from builders.verified.features import config_features
-from builders.verified.statistics import TRUTH, Kind, ReferenceLabels, SampleCounts, Statistics, Tally
+from builders.verified.statistics import TRUTH, KindCounts, ReferenceLabels, SampleCounts, Statistics, Tally
 from builders.verified.teachers.published import lists_of
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
@@ -179,7 +179,7 @@ def _statistics(
         unparsed=types.pop(UNPARSED, 0),
         unverifiable={type_: types[type_] for type_ in NOISE_TYPES if types[type_]},
         rejected=collected.standing.failed,
-        kinds={kind: Kind(kinds[kind], unverifiable[kind]) for kind in sorted(kinds)},
+        kinds={kind: KindCounts(kinds[kind], unverifiable[kind]) for kind in sorted(kinds)},
         evaluation=evaluation,
         files={
             name: {config: split_files for config, splits in configs.items() for split_files in splits.values()}

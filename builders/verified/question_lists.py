@@ -30,7 +30,7 @@ class QuestionList:
     texts: tuple[str, ...]
 
 
-class Index:
+class ListIndex:
     """Finds which questions some lists name."""
 
     def __init__(self, lists: Iterable[QuestionList]) -> None:
@@ -40,7 +40,7 @@ class Index:
     def find(self, question: str) -> Match | None:
         """Return whether a list names a question by its exact text or its plain form; None if no list does.
 
-        >>> index = Index([QuestionList("a.txt", "", ("Who  was Ana?",))])
+        >>> index = ListIndex([QuestionList("a.txt", "", ("Who  was Ana?",))])
         >>> index.find("Who  was Ana?"), index.find("Who was Ana? "), index.find("who was ana?")
         ('exact', 'plain', None)
         """

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.benchmarks.sources import InputSource
-from builders.verified.question_lists import Index, Match, QuestionList, plain
+from builders.verified.question_lists import ListIndex, Match, QuestionList, plain
 from builders.verified.questions import PASSAGES
 from builders.work.parquet import SplitFiles
 from safe_stepwise.records import NOISE_TYPES, NoiseType
@@ -31,7 +31,7 @@ class SampleCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class KindCounts:
     """Rows of one kind of question."""
 
     rows: int
@@ -80,8 +80,8 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """A row of noise to show."""
+class NoiseExample:
+    """A row with noise, as an example for the card."""
 
     id: str
     noise_type: NoiseType
@@ -114,7 +114,7 @@ class Statistics:
     unverifiable: Mapping[str, int]
     unparsed: int
     rejected: int
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, KindCounts]
     evaluation: SampleCounts | None
     license: str
     homepage: str
@@ -126,7 +126,7 @@ class Statistics:
     """None if no row has a reference label."""
     listed: Listed | None = None
     """None if no list labelled the rows."""
-    examples: tuple[Example, ...] = ()
+    examples: tuple[NoiseExample, ...] = ()
     """Rows of each type of noise; none if the questions are not published."""
 
     def __post_init__(self) -> None:
@@ -150,9 +150,9 @@ class Tally:
         """By kind of question and noise type."""
         self.outcomes = Counter[Outcome]()
         self._published = published
-        self._least: dict[str, list[tuple[bytes, Example]]] = {}
+        self._least: dict[str, list[tuple[bytes, NoiseExample]]] = {}
         """By type of noise, the rows whose ids have the least digests."""
-        self.lists, self._index = lists, Index(lists)
+        self.lists, self._index = lists, ListIndex(lists)
         self._matches = Counter[tuple[Match, str]]()
         """Rows that a list names, by how it does and the text, or its plain form."""
         self._pathless = 0
@@ -170,7 +170,7 @@ class Tally:
             self._pathless += sum(t == "none" and not steps for t, steps in zip(types, lengths, strict=True))
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[NoiseExample, ...]:
         """One row of each type of noise, then a next row of each until there are enough."""
         turns = sorted(
             (turn, NOISE_TYPES.index(row.noise_type), row)
@@ -214,7 +214,7 @@ class Tally:
             rows = self._least.setdefault(type_, [])
             if len(rows) < EXAMPLES or digest < rows[-1][0]:
                 texts = (table.column(name)[row].as_py() for name in ("question", "answer", "explanation"))
-                insort(rows, (digest, Example(id_, type_, *texts)), key=itemgetter(0))
+                insort(rows, (digest, NoiseExample(id_, type_, *texts)), key=itemgetter(0))
                 del rows[EXAMPLES:]
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.steps.composition import Candidate
-from builders.steps.contexts import Source
+from builders.steps.contexts import StepSource
 from builders.steps.earlier_build import NO_MATCH, EarlierBuild, read_earlier_build
 from builders.steps.questions import open_verified
 from safe_stepwise.checking.writing import write_trajectory
@@ -48,7 +48,7 @@ def asked_of(verified: Path) -> tuple[Pair, ...]:
 def weaker(pairs: tuple[Pair, ...]) -> Truth:
     """In other words, without an idea of some questions and of Redundancy."""
     made = Truth(pairs)
-    known = {question.question: Source.build(question, label) for question, label in pairs}
+    known = {question.question: StepSource.build(question, label) for question, label in pairs}
     lost = {question for question in known if sum(question.encode()) % 6 == 0}
     for question, source in known.items():
         made.steps[question] = write_trajectory(source.checker, 5)

@@ -255,7 +255,7 @@ def test_a_near_duplicate_of_the_evaluation_sample_is_kept_out(
         seen.append(document)
         return len(seen) == 1
 
-    monkeypatch.setattr(leakage.Index, "near", near)
+    monkeypatch.setattr(leakage.DocumentIndex, "near", near)
     with MockServer(careless()) as server:
         build_verifier_steps.main(
             f"--verified {built} --teacher {server.spec} --rows 50 --unverifiable --workers 1 "

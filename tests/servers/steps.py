@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from builders.steps.contexts import Source
+from builders.steps.contexts import StepSource
 from builders.steps.making import check_trajectory, inject
 from builders.steps.proposals import Injector
 from builders.steps.rows import StepRow
@@ -59,7 +59,7 @@ class Truth:
         self.verdicts: dict[str, tuple[Feedback, ...]] = {}
         self.errors: dict[tuple[str, str, int], StepRow] = {}
         for question, label in asked_of:
-            source = Source.build(question, label)
+            source = StepSource.build(question, label)
             steps = write_trajectory(source.checker, 0)
             self.steps[question.question] = steps
             self.verdicts[question.question] = check_trajectory(source.checker, steps)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from builders.verified.question_lists import Index, QuestionList, read_list
+from builders.verified.question_lists import ListIndex, QuestionList, read_list
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import drop_loops, validate
@@ -74,15 +74,15 @@ def _read(teachers: PublishedTeachers) -> tuple[QuestionList, ...]:
 
 
 @functools.lru_cache(maxsize=8)
-def _index(teachers: PublishedTeachers) -> Index:
+def _index(teachers: PublishedTeachers) -> ListIndex:
     """Return the index of the lists, which is made once per process."""
-    return Index(_read(teachers))
+    return ListIndex(_read(teachers))
 
 
 class PublishedTeacher(AnnotationsTeacher):
     """A teacher by annotations, overruled by the lists."""
 
-    def __init__(self, name: str, index: Index) -> None:
+    def __init__(self, name: str, index: ListIndex) -> None:
         super().__init__()
         self.name = name
         self._index = index

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.steps import leakage
-from builders.steps.leakage import BOILERPLATE, Document, Index, document, find_copies, groups, held_out, near
+from builders.steps.leakage import BOILERPLATE, Document, DocumentIndex, document, find_copies, groups, held_out, near
 from builders.steps.rows import StepRow
 from builders.synthetic import generate, parse_spec
 from safe_stepwise.records import Feedback, Passage, Question, Step, StepKind
@@ -95,7 +95,7 @@ def test_boilerplate_brings_nobody_together() -> None:
 
 def test_the_index_finds_what_is_near_to_any() -> None:
     held = [question(str(n), words(n), words(50 + n)) for n in range(20)]
-    index = Index(map(document, held))
+    index = DocumentIndex(map(document, held))
     copy = question("x", f"And {held[7].question}", held[7].passages[0].text)
     assert index.near(document(copy))
     assert not index.near(document(question("y", words(98), words(99))))

@@ -15,7 +15,7 @@ import yaml
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import chunks, decode
 from builders.steps import making, proposals
-from builders.steps.contexts import Source
+from builders.steps.contexts import StepSource
 from builders.steps.making import AnnotationsMaker, check_trajectory, inject, meant_and_found
 from builders.steps.proposals import Injector, Wordings
 from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
@@ -94,7 +94,7 @@ def test_a_new_error_type_is_an_entry_of_the_taxonomy_its_check_and_its_proposal
     monkeypatch.setattr(Checker, "check", checked_first)
     monkeypatch.setattr(making, "ERROR_TYPES", (*ERROR_TYPES, replace(ERROR_TYPES[0], name="Shouting")))
     monkeypatch.setitem(proposals.PROPOSALS, "Shouting", shout)
-    source = Source.build(*synthetic()[0])
+    source = StepSource.build(*synthetic()[0])
     rows, _ = inject(Injector(source, 0), write_trajectory(source.checker, 0), "annotations")
     (row,) = (row for row in rows if row.feedback.error_type == "Shouting")
     assert row.step.text == "ORU LIES ON THE VEL."
@@ -205,8 +205,8 @@ def _place(question: Question, number: int | None) -> int:
     return [n for n, _ in question.gold].index(number or 0) + 1
 
 
-def a_trajectory() -> tuple[Source, tuple[Step, ...]]:
-    source = Source.build(*next((q, lab) for q, lab in synthetic() if len(lab.reasoning_path) == 2))
+def a_trajectory() -> tuple[StepSource, tuple[Step, ...]]:
+    source = StepSource.build(*next((q, lab) for q, lab in synthetic() if len(lab.reasoning_path) == 2))
     return source, write_trajectory(source.checker, 0)
 
 
@@ -254,7 +254,7 @@ def test_the_checker_on_wordings_it_was_not_developed_on() -> None:
     meant: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for question, label in synthetic():
-        source = Source.build(question, label)
+        source = StepSource.build(question, label)
         ideal = write_trajectory(source.checker, 3)
         try:
             check_trajectory(source.checker, ideal)

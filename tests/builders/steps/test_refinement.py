@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from builders.steps import questions
-from builders.steps.contexts import Source
+from builders.steps.contexts import StepSource
 from builders.steps.questions import open_verified
 from builders.steps.refined import REFINED, STATISTICS, read_refined
 from builders.steps.refinement import (
     IDEAL_STEP,
     NO_WITNESS,
-    Case,
+    HardCase,
     Pattern,
     Record,
     Refinement,
@@ -78,7 +78,7 @@ def run(
 
 def checkers(verified: Path) -> Iterator[Checker]:
     for row in open_verified(verified, "v0.1.0").questions("synthetic", "train"):
-        yield Source.build(*row.sample(0)).checker
+        yield StepSource.build(*row.sample(0)).checker
 
 
 # ------------------------------------------------------------------------------------------ mining
@@ -136,7 +136,7 @@ def test_families_take_turns_and_patterns_within_them() -> None:
         StepRow(question, (), replace(step, text=f"{n}"), verdict, "refined", "", family="other"[: pattern[3] > "y"])
         for n, pattern in enumerate(patterns)
     ]
-    cases = [Case(*pair) for pair in zip(rows, patterns, strict=True)]
+    cases = [HardCase(*pair) for pair in zip(rows, patterns, strict=True)]
     assert [case.row.step.text for case in in_turn(cases)] == ["0", "4", "3", "1", "2"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builders.verified.question_lists import Index, QuestionList, plain, questions_of, read_list
+from builders.verified.question_lists import ListIndex, QuestionList, plain, questions_of, read_list
 from safe_stepwise.errors import UserError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
@@ -26,8 +26,8 @@ def is_json(text: str) -> bool:
     return True
 
 
-def index(*texts: str) -> Index:
-    return Index([QuestionList("a.txt", "", texts)])
+def index(*texts: str) -> ListIndex:
+    return ListIndex([QuestionList("a.txt", "", texts)])
 
 
 # Reading

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps.contexts import Source
+from builders.steps.contexts import StepSource
 from builders.steps.making import check_trajectory, inject
 from builders.steps.proposals import Injector
 from builders.verified.teachers import Proposal
@@ -123,7 +123,7 @@ def test_a_count_of_what_was_not_read_is_baseless() -> None:
 
 def test_wrong_counts_are_injected_and_found() -> None:
     label = Label("none", "", PATH, PATH, "", 1.0)
-    source = Source.build(MORE, label)
+    source = StepSource.build(MORE, label)
     ideal = write_trajectory(source.checker, 0)
     rows = [row for seed in range(6) for row in inject(Injector(source, seed), ideal, "x")[0]]
     own = [row for row in rows if row.question == MORE and row.step.number in (3, 5)]
