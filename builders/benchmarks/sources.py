@@ -32,7 +32,7 @@ WHITE = " \t\r\n"
 """White space allowed between the parts of JSON."""
 _WHITE = WHITE.encode()
 _BATCH = 1_000
-LONGEST_ROW = 4 * 2**20
+MAX_ROW_BYTES = 4 * 2**20
 """The most bytes of a row's JSON; the longest row of the benchmarks has less than a hundredth of it."""
 
 
@@ -115,15 +115,15 @@ def raw_rows(source: str, split: str) -> Iterator[RawRow]:
 def decode(row: RawRow) -> Mapping[str, Any]:
     """Return the row as an object.
 
-    Raises ``RowError`` for bad JSON, bad UTF-8, another JSON type, or more than `LONGEST_ROW` bytes.
+    Raises ``RowError`` for bad JSON, bad UTF-8, another JSON type, or more than `MAX_ROW_BYTES` bytes.
 
     >>> decode(RawRow("dev.jsonl:1", '{"id": "a"}'))
     {'id': 'a'}
     """
     if not isinstance(row.payload, str):
         return row.payload
-    if len(row.payload.encode("utf-8", "surrogateescape")) > LONGEST_ROW:
-        raise RowError(f"longer than {LONGEST_ROW:,} bytes")
+    if len(row.payload.encode("utf-8", "surrogateescape")) > MAX_ROW_BYTES:
+        raise RowError(f"longer than {MAX_ROW_BYTES:,} bytes")
     try:
         row.payload.encode("utf-8")
         value = parse_json(row.payload)
@@ -217,7 +217,7 @@ def _first_byte(file: BinaryIO, start: int) -> bytes:
 
 def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
     for number, raw in enumerate(_lines(file), 1):
-        line = raw if len(raw) > LONGEST_ROW else raw.rstrip(_WHITE)
+        line = raw if len(raw) > MAX_ROW_BYTES else raw.rstrip(_WHITE)
         if number == 1 and line == b"{":
             raise UserError(f"{path} is one JSON object over many lines: give an array of rows, or a row a line")
         if line:
@@ -227,7 +227,7 @@ def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines; a line too long for a row is cut just above the limit."""
-    limit = LONGEST_ROW + 1
+    limit = MAX_ROW_BYTES + 1
     while line := file.readline(limit):
         piece = line
         while len(piece) == limit and not piece.endswith(b"\n"):
@@ -238,7 +238,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 def _array_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
     number = -1
     try:
-        for number, element in enumerate(elements(file, LONGEST_ROW)):
+        for number, element in enumerate(elements(file, MAX_ROW_BYTES)):
             yield RawRow(f"{path.name}[{number}]", element)
     except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else error

@@ -122,7 +122,7 @@ class CorpusBuild:
 
     @property
     def stem(self) -> str:
-        """The output's name without its suffix; raises ``UserError`` if it has none of `SUFFIXES`."""
+        """The output's name without its suffix (one of `SUFFIXES`); raises ``UserError`` without such a suffix."""
         for suffix in SUFFIXES:
             if self.output.name.endswith(suffix) and self.output.name != suffix:
                 return self.output.name.removesuffix(suffix)

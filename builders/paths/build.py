@@ -39,7 +39,7 @@ _GROUP = 1_000
 def build(
     plan: ProbeBuild, card: publishing.SingleCard, derivations: Mapping[str, Sequence[Derivation]]
 ) -> publishing.Record:
-    """Build ``OUTPUT/safe-path-probe``, or replace it, and ``OUTPUT/rejects.jsonl``; returns the record.
+    """Build ``OUTPUT/safe-path-probe``, or replace it, and ``OUTPUT/rejects.jsonl``; return the record.
 
     Raises ``UserError`` for mistakes that the user can mend: folders, versions, files of another form.
     """

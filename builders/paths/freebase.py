@@ -28,7 +28,7 @@ from safe_stepwise.graphs.store import NamedTriple
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.boundary import parse_json
 
-MOST_TRIPLES = 200_000
+MAX_TRIPLES = 200_000
 """The most triples, or names, of a row; real rows have some thousands."""
 
 
@@ -72,7 +72,7 @@ class FreebaseQuestions:
                 graph = parse_json(graph)
             except ValueError as error:
                 raise RowError("graph is a string that isn't JSON") from error
-        return [_triple(triple, number) for number, triple in enumerate(fields.items(graph, "graph", MOST_TRIPLES), 1)]
+        return [_triple(triple, number) for number, triple in enumerate(fields.items(graph, "graph", MAX_TRIPLES), 1)]
 
 
 def _triple(triple: Any, number: int) -> NamedTriple:
@@ -84,7 +84,7 @@ def _triple(triple: Any, number: int) -> NamedTriple:
 
 def _names(value: Any, label: str) -> tuple[str, ...]:
     """Return names in their order, each once."""
-    names = [value] if isinstance(value, str) else fields.items(value, label, MOST_TRIPLES)
+    names = [value] if isinstance(value, str) else fields.items(value, label, MAX_TRIPLES)
     return tuple(dict.fromkeys(fields.filled_text(name, label) for name in names))
 
 

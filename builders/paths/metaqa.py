@@ -51,7 +51,7 @@ CAVEAT = (
     "in their topic alone, the path of their number of hops that yields their answers best."
 )
 NEEDS_GRAPH = True
-MOST_ANSWERS = 50_000
+MAX_ANSWERS = 50_000
 """The most answers of a question: more than the graph has entities."""
 
 _TOPIC = re.compile(r"\[(.+)\]")
@@ -79,7 +79,7 @@ def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
     if topic is None:
         raise RowError("the question has no [topic entity] in brackets")
     hops = fields.integer(row.get("hop", 0), "hop")
-    answers = fields.items(fields.require(row, "answers"), "answers", MOST_ANSWERS)
+    answers = fields.items(fields.require(row, "answers"), "answers", MAX_ANSWERS)
     if not answers:
         raise RowError("answers is empty")
     return KGQuestion(

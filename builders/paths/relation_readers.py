@@ -31,7 +31,7 @@ class Reader(Protocol):
         """Yield the source's rows in order, as `sources.chunks`."""
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
-        """Parse a raw row; raises RowError with the reason when it is unusable."""
+        """Parse a raw row; raise RowError with the reason when it is unusable."""
 
     def triples(self, row: Mapping[str, Any]) -> list[NamedTriple]:
         """Read the graph in a row; empty if the graph is a separate file."""
@@ -73,7 +73,7 @@ def check_graph(benchmark: str, kb: object) -> None:
 
 
 def own_graph(benchmark: str, row: Mapping[str, Any]) -> MemoryGraph:
-    """Read the graph in a row; raises RowError with the reason for a bad one."""
+    """Read the graph in a row; raise RowError with the reason for a bad one."""
     try:
         return MemoryGraph(reader_of(benchmark).triples(row))
     except ValueError as error:
@@ -104,7 +104,7 @@ def locate_errors(row: RawRow) -> Iterator[None]:
 
 
 def questions(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[KGQuestion]:
-    """Yield the questions of a file or a pinned Hub dataset, in order; raises as `raw_rows`."""
+    """Yield the questions of a file or a pinned Hub dataset, in order; raise ``UserError`` if it is bad."""
     for row, content in raw_rows(benchmark, source, split, limit):
         with locate_errors(row):
             question = reader_of(benchmark).parse(content, canonical_split(split))

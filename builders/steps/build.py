@@ -314,7 +314,7 @@ def _check_kind(plan: StepsBuild) -> None:
 
 
 def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> statistics.Record:
-    """Choose, split and write the rows; returns the record."""
+    """Choose, split and write the rows; return the record."""
     plan, maker = pool.plan, pool.maker
     chosen, matches = _choose(pool)
     picked = _picked(pool, chosen.ids)

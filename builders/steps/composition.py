@@ -224,7 +224,7 @@ def _split(number: int, weights: Mapping[str, int]) -> dict[str, int]:
 
 
 def _choose(benchmark: str, pool: list[Candidate], share: _Share, seed: int) -> tuple[list[Candidate], dict[str, int]]:
-    """Choose one benchmark's rows from a pool in random order; returns them and the shortfalls."""
+    """Choose one benchmark's rows from a pool in random order; return them and the shortfalls."""
     short: dict[str, int] = {}
     eligible, suffix = pool, ""
     if share.questions is not None:

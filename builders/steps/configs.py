@@ -223,7 +223,7 @@ def by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRo
 
 
 def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
-    """Drop test rows whose step occurs in train; returns the remaining rows, and the dropped number by config.
+    """Drop test rows whose step occurs in train; return the remaining rows, and the dropped number by config.
 
     Rows of incomplete evidence are dropped too if their question has no other row left.
     """

@@ -221,7 +221,7 @@ SHARE = 3
 
 
 def read_wordings(file: Path) -> Wordings:
-    """Read wordings of errors; raises ``UserError`` for a file that can't be read or lacks a wording."""
+    """Read wordings of errors; raise ``UserError`` for a file that can't be read or lacks a wording."""
     try:
         words: Wordings = yaml.safe_load(file.read_text(encoding="utf-8"))
         form = yaml.safe_load(UNSEEN.read_text(encoding="utf-8"))

@@ -114,7 +114,7 @@ PROMPTS_DIGEST = prompts.digest(TRAJECTORY, *PLANNERS.values(), INJECT)
 ERRORS = 4
 """Erroneous steps requested per question; many are refused, and the paper has 1.3 per question in the end."""
 
-_LONGEST_TEXT = 1000
+_MAX_TEXT_CHARS = 1000
 _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
 
 
@@ -272,7 +272,7 @@ def resolve_maker(
 
 
 def _excerpt(text: str) -> str:
-    return replies.one_line(text)[:_LONGEST_TEXT]
+    return replies.one_line(text)[:_MAX_TEXT_CHARS]
 
 
 def trajectory_request(question: Question, label: Label, plan: Plan | None) -> Request:

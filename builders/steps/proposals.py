@@ -280,7 +280,7 @@ class Injector:
             wording = "no_answer"
         opening = " ".join(item.page(self.passages).sentences[0].split())
         needed = self.claims.place_of(item) == 0 or self.claims.value_of(item) in opening
-        aside = None if needed or len(opening) > _LONGEST_ASIDE else opening
+        aside = None if needed or len(opening) > _MAX_ASIDE_CHARS else opening
         evidence = missing(item, self.passages)
         yield _Draft(wording, "Attribution", {"n": item.passage, "what": evidence, "aside": aside})
 
@@ -417,7 +417,7 @@ class Injector:
             options = [
                 n
                 for n, sentence in enumerate(page.sentences)
-                if len(sentence) <= _LONGEST_ASIDE
+                if len(sentence) <= _MAX_ASIDE_CHARS
                 and len(sentence.split()) >= _SHORTEST_ASIDE
                 and sentence.rstrip().endswith((".", "”", '"', ")"))
                 and not (gold and (n in places or any(value in sentence for value in values)))
@@ -438,8 +438,8 @@ class Injector:
         return [options[n] for n in ranked]
 
 
-_LONGEST_ASIDE = 240
-"""Characters of an irrelevant sentence at most."""
+_MAX_ASIDE_CHARS = 240
+"""The most characters of an irrelevant sentence."""
 _SHORTEST_ASIDE = 6
 """Words of an irrelevant sentence at least, so that it states something."""
 _CALCULATED = ("calculated comparison", "set comparison")

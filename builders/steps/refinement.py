@@ -257,7 +257,7 @@ class AcceptedStep:
 
 
 def read_accepted(file: Path) -> list[AcceptedStep]:
-    """Read the steps of a file; raises ``UserError``, with the line, for one that can't be read."""
+    """Read the steps of a file; raise ``UserError``, with the line, for one that can't be read."""
     mend = "make the file anew with safe-stepwise measure_faithfulness"
     read = lambda line: boundary.read(AcceptedStep, boundary.parse_json(line), "the step")  # noqa: E731
     steps = [step for _, step in read_lines(file, read, "accepted step", mend, blanks=True)]

@@ -29,9 +29,9 @@ from safe_stepwise.store.names import REQUEST_FAILED
 from safe_stepwise.store.replies import TOO_LONG, Reply, ReplyError, is_planted, is_quoted, plain_key, read_reply
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
-MOST_STEPS = 20
-LONGEST_STEP = 1000
-LONGEST_REMARK = 600
+MAX_STEPS = 20
+MAX_STEP_CHARS = 1000
+MAX_REMARK_CHARS = 600
 """Characters of a diagnosis or guidance; what is longer is an essay, not a verdict."""
 TWO_STEPS = "two steps in one"
 UNREADABLE = "the reply is unreadable"
@@ -84,9 +84,9 @@ class ModelAsker:
         return self.teachers.client
 
     async def ask_model(self, request: Request, read: Callable[[str, str], R], quoted: str) -> R:
-        """Send a request and parse the reply by ``read``; raises `StepRefused`. ``quoted`` is the request's data.
+        """Send a request, and return what ``read`` makes of the reply and of ``quoted``, the request's data.
 
-        Raises ``UserError`` if none of the first replies is readable.
+        Raises `StepRefused` for a failed request or a bad reply, and ``UserError`` if the first replies all are bad.
         """
         try:
             async with self.client.reading(request) as reply:
@@ -108,7 +108,7 @@ class ModelAsker:
 
 
 def read_trajectory(text: str, data: str = "") -> tuple[ReplyStep, ...]:
-    """Read the steps of a reply as written; raises `UnreadableReply`.
+    """Read the steps of a reply, as written; raise `UnreadableReply` if it has none, or several trajectories.
 
     ``data`` is the text that the request quoted: a trajectory that occurs in it does not count. A step may be a bare
     text; it then has no remarks.
@@ -138,10 +138,10 @@ def read_trajectory(text: str, data: str = "") -> tuple[ReplyStep, ...]:
 
 
 def as_trajectory(replied: Sequence[ReplyStep]) -> tuple[Step, ...]:
-    """Parse the steps, numbered from 1; raises `TrajectoryError` where they are no trajectory."""
+    """Parse steps that are numbered from 1; raise `TrajectoryError` if they are not a trajectory."""
     if not replied:
         raise TrajectoryError("the trajectory is empty")
-    if len(replied) > MOST_STEPS:
+    if len(replied) > MAX_STEPS:
         raise TrajectoryError(f"the trajectory is too long: {len(replied)} steps")
     steps = []
     for position, reply_step in enumerate(replied, 1):
@@ -196,7 +196,7 @@ def as_step(raw: str, position: int) -> Step:
     >>> as_step("According to Passage 2, Oru lies on the Vel. (Attribution)", 1).number
     1
     """
-    if len(raw) > LONGEST_STEP:
+    if len(raw) > MAX_STEP_CHARS:
         raise StepRefused(f"the step breaks the grammar: {len(raw)} characters are too many")
     text = "\n".join(raw.strip().splitlines())
     if not _NUMBERED.match(text):
@@ -237,7 +237,7 @@ def check_remarks(remarks: ReplyStep, error_type: str, passages: int, position: 
     for label, text in (("diagnosis", remarks.diagnosis), ("guidance", remarks.guidance)):
         if not any(map(str.isalnum, text)):
             raise StepRefused(f"the {label} is empty")
-        if len(text) > LONGEST_REMARK:
+        if len(text) > MAX_REMARK_CHARS:
             raise StepRefused(f"the {label} is too long: {len(text)} characters")
         if not is_english(text):
             raise StepRefused(f"the {label} is not in English")

@@ -24,7 +24,7 @@ from builders.steps.values import words
 from safe_stepwise.taxonomy import TAXONOMY
 
 MASK = "_"
-MOST_SHARE = 0.02
+MAX_SHARE = 0.02
 """Highest share of a type's rows that one skeleton should have, unless a single row is a greater share."""
 COMMONEST = 20
 """Number of commonest diagnoses whose share is reported."""

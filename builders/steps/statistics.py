@@ -39,7 +39,7 @@ def chosen_rows(rows: configs.RowGroups) -> Record:
         "per_question": {"mean": mean, "most": max(questions.values(), default=0)},
         "variety": skeletons.varieties(everything),
         # The share of a type's rows that one skeleton should not exceed.
-        "most_alike": skeletons.MOST_SHARE,
+        "most_alike": skeletons.MAX_SHARE,
         "common_diagnoses": {"skeletons": skeletons.COMMONEST, "share": skeletons.common_diagnoses(everything)},
         # What can be labelled without passages.
         "probes": probes.run_probes(everything),
@@ -59,8 +59,8 @@ def concerns(record: Record) -> Iterator[str]:
     for name, variety in record["variety"].items():
         for content, share in (("steps", variety.commonest_step), ("diagnoses", variety.commonest_diagnosis)):
             # Where a single row is a greater share, nothing can be said.
-            if share is not None and share > skeletons.MOST_SHARE and variety.rows * skeletons.MOST_SHARE >= 1:
-                limit = f"{skeletons.MOST_SHARE:.0%}"
+            if share is not None and share > skeletons.MAX_SHARE and variety.rows * skeletons.MAX_SHARE >= 1:
+                limit = f"{skeletons.MAX_SHARE:.0%}"
                 yield f"{share:.1%} of the {content} of {name} are worded alike, more than {limit}"
 
 

@@ -24,7 +24,7 @@ MUCH_ALIKE = 0.6
 """Share of a step's words that a text has to contain to count as its source."""
 SAME_QUOTE = 0.7
 """Likeness (`difflib`, by words) of a quotation and the sentence in which it changes a value."""
-LONGEST_STEP = 2000
+MAX_STEP_CHARS = 2000
 """The most characters of a step; the patterns below are not made for longer ones."""
 
 _QUOTED = re.compile(r"“([^”]*)”|\"([^\"]*)\"")
@@ -60,7 +60,7 @@ def bears_out(label: str, plan: Plan, question: Question, previous: Sequence[Ste
     ``Correct`` has a rule too: every name and number of the step is where the step says, and no rule of an error
     fires.
     """
-    if any(len(candidate.text) > LONGEST_STEP for candidate in (*previous, step)):
+    if any(len(candidate.text) > MAX_STEP_CHARS for candidate in (*previous, step)):
         return False
     view = _StepView(question, plan, tuple(previous), step)
     if label != CORRECT:
@@ -400,6 +400,6 @@ def _share(words: frozenset[str], text: str) -> float:
 
 
 def _alike(text: str, reference: str) -> float:
-    if max(len(text), len(reference)) > LONGEST_STEP:
+    if max(len(text), len(reference)) > MAX_STEP_CHARS:
         return 0.0
     return difflib.SequenceMatcher(None, words_of(text).split(), words_of(reference).split()).ratio()

@@ -61,7 +61,7 @@ EXPECTED: Mapping[str, Mapping[str, float]] = {  # not measured: about as the ot
 
 BLOCK = 200
 """Rows that share one world."""
-MOST_ROWS = 10_000_000
+MAX_ROWS = 10_000_000
 """Rows of a spec at most; a larger number is a typing mistake, and its build would not end."""
 
 
@@ -86,7 +86,7 @@ class SmallSpec(Spec):
 
 
 def parse_spec(text: str) -> Spec:
-    """Parse the text that ``--input`` gives for this benchmark; raises UserError when it can't be read.
+    """Parse the text that ``--input`` gives for this benchmark; raise UserError when it can't be read.
 
     >>> parse_spec("rows=20000,seed=7")
     Spec(rows=20000, seed=7, noise=0.12, writer='')
@@ -108,8 +108,8 @@ def parse_spec(text: str) -> Spec:
             raise _spec_error(text, f"{name} is {number!r}, not a number") from None
     if values.get("rows", 0) < 1:
         raise _spec_error(text, "rows must be at least 1")
-    if values["rows"] > MOST_ROWS:
-        raise _spec_error(text, f"rows must be at most {MOST_ROWS:,}")
+    if values["rows"] > MAX_ROWS:
+        raise _spec_error(text, f"rows must be at most {MAX_ROWS:,}")
     if not 0 <= values.get("noise", 0) <= 1:
         raise _spec_error(text, "noise must lie between 0 and 1")
     if not MIN_PASSAGES <= values.get("passages", MIN_PASSAGES) <= MAX_PASSAGES:
@@ -173,7 +173,7 @@ def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """Parse a ``to_row`` object without its truth; raises RowError when a field is unusable.
+    """Parse a ``to_row`` object without its truth; raise RowError when a field is unusable.
 
     >>> question, truth = next(generate(Spec(rows=1, seed=3)))
     >>> parse(to_row(question, truth), "validation") == question

@@ -117,7 +117,7 @@ def names() -> list[str]:
 
 @cache
 def writer(name: str) -> Writer:
-    """Read the writer of that name; raises UserError when there is none or its file isn't complete."""
+    """Read the writer of that name; raise UserError when there is none or its file isn't complete."""
     if name not in names():
         raise UserError(f"no synthetic writer {name!r}: choose from {', '.join(names())}")
     return read_writer(FOLDER / f"{name}.yaml")
@@ -132,7 +132,7 @@ def written_forms(value: Value) -> list[str]:
 
 
 def read_writer(file: Path) -> Writer:
-    """Read a writer from a file; raises UserError, with the place, for a mistake in it."""
+    """Read a writer from a file; raise UserError, with the place, for a mistake in it."""
     try:
         return _Reader(file.stem, load(file)).writer()
     except yaml.YAMLError as error:

@@ -42,7 +42,7 @@ Card = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 
 
 def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
-    """Build both release folders, or replace one benchmark and split in them; returns the build's statistics.
+    """Build both release folders, or replace one benchmark and split in them; return the build's statistics.
 
     ``cards`` renders the README of each of `VERIFIED` and `NOISE_LABELS`. After a kill at any instant the same call
     resumes, and ends in the same bytes.

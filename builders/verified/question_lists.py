@@ -59,7 +59,7 @@ def plain(text: str) -> str:
 
 
 def read_list(file: Path) -> QuestionList:
-    """Read a list of questions; raises ``UserError``, with the line, for another file.
+    """Read a list of questions; raise ``UserError``, with the line, for another file.
 
     An empty file is refused, as it would call every row sound.
     """

@@ -55,7 +55,7 @@ class VerifiedQuestion(NamedTuple):
 def verified_questions(
     files: Iterable[Path], benchmark: str, split: str = "", select: Rows | None = None
 ) -> Iterator[VerifiedQuestion]:
-    """Yield the labelled rows of files, or those that ``select`` chooses; raises as `read_rows`."""
+    """Yield the labelled rows of files, or those that ``select`` chooses; raise ``UserError`` for a bad file."""
     for file in files:
         yield from read_rows(file, partial(VerifiedQuestion.of_row, benchmark=benchmark, split=split), select=select)
 

@@ -81,7 +81,7 @@ def results(
 
 
 def prepare(work: Work[Any], plan: Plan) -> int:
-    """Let ranks make every pending shard, and return the number of the source's rows; raises as `results`."""
+    """Let ranks make every pending shard, and return the number of the source's rows; errors as in `results`."""
     _require(plan.engine)
     survey = Survey.read(work)
     ranks = min(plan.ranks or plan.workers, len(survey.pending))
@@ -202,7 +202,7 @@ Step = Callable[..., None]
 
 
 def run_ranks(work: Work[Any], plan: Plan, ranks: int, survey: Survey) -> None:
-    """Let an engine make the pending chunks on this machine; raises the first error of a rank or of the engine."""
+    """Let an engine make the pending chunks on this machine; raise the first error of a rank or of the engine."""
     attempt = new_attempt(work)
     arguments = (_ENGINES[plan.engine], rank_step(work, survey, attempt), ranks, plan.workers, attempt)
     launcher = multiprocessing.get_context("spawn").Process(target=_launch, args=arguments)
@@ -221,7 +221,7 @@ def run_ranks(work: Work[Any], plan: Plan, ranks: int, survey: Survey) -> None:
 
 
 def _watch(launcher: BaseProcess, work: Work[Any], survey: Survey, attempt: Path) -> None:
-    """Update the progress bar until the launcher ends; raises ``UserError`` if a rank was killed."""
+    """Update the progress bar until the launcher ends; raise ``UserError`` if a rank was killed."""
     rows = sum(size for _, size in survey.pending.values())
     cached = survey.rows - rows
     killed_since: dict[str, float] = {}

@@ -19,7 +19,7 @@ NO_JSON = "not in JSON"
 
 OTHER_BENCHMARK = "try --benchmark"
 """Words in the reason of a reject that says what to do."""
-LONGEST = PASSAGE
+MAX_CHARS = PASSAGE
 """The most characters of a text; texts of real rows have a sixth of it."""
 MAX_ENTRIES = 1_000
 """The most entries of a list; lists of real rows have up to 53, the sentences of a passage."""
@@ -38,11 +38,11 @@ def require(row: Mapping[str, Any], *names: str) -> Any:
 
 
 def text(value: Any, label: str) -> str:
-    """Return the value unchanged, if it is a string of at most `LONGEST` characters that UTF-8 can encode."""
+    """Return the value unchanged, if it is a string of at most `MAX_CHARS` characters that UTF-8 can encode."""
     if not isinstance(value, str):
         raise RowError(f"{label} is {_kind(value)}, expected a string")
-    if len(value) > LONGEST:
-        raise RowError(f"{label} has {len(value)} characters, at most {LONGEST} are read")
+    if len(value) > MAX_CHARS:
+        raise RowError(f"{label} has {len(value)} characters, at most {MAX_CHARS} are read")
     if not value.isascii():
         try:
             value.encode("utf-8")

@@ -56,7 +56,7 @@ class RejectPolicy:
             self.line(reject)
 
     def line(self, reject: Reject) -> bytes:
-        """Render a reject as a line of ``rejects.jsonl``; raises ``UserError`` if rejects are not kept."""
+        """Render a reject as a line of ``rejects.jsonl``; raise ``UserError`` if rejects are not kept."""
         if not self.keep:
             id_ = "" if reject.id is None else f" (id {reject.id})"
             mend = f"; mend the row, or run with --on-error keep to put such rows into {REJECTS}"

@@ -144,7 +144,7 @@ def read_stored(job: Job[S], path: Path) -> Shard[S] | None:
 
 
 def read_shard(path: Path) -> pa.Table:
-    """Read the rows of one shard; raises ``UserError`` if its file is damaged."""
+    """Read the rows of one shard; raise ``UserError`` if its file is damaged."""
     content = _read_content(path)
     if content is None:
         raise UserError(f"{path}: is damaged; run the same command again: it is made anew")

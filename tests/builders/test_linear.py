@@ -18,7 +18,7 @@ from builders.steps.leakage import document, held_out
 from builders.steps.wrong_values import wrong_values
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
-from builders.work.fields import LONGEST, MAX_ENTRIES
+from builders.work.fields import MAX_CHARS, MAX_ENTRIES
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.writing import write_trajectory
@@ -83,7 +83,7 @@ def values(text: str) -> None:
 
 
 def sentences(text: str) -> None:
-    # sentencex looks for the end of every quotation anew: what bounds that is `fields.LONGEST`.
+    # sentencex looks for the end of every quotation anew: what bounds that is `fields.MAX_CHARS`.
     split_sentences(re.sub("[“”'\"]", "", text))
 
 
@@ -153,7 +153,7 @@ def refusal(**fields: Any) -> str:
         ({"evidences": [["a", "b", "c" * 1001]]}, "evidence 1 has 1001 characters, at most 1000"),
         ({"evidences": [["a", "b", "c"]] * (HOPS + 1)}, "evidence has 51 entries, at most 50"),
         ({"context": [["Dune Rain", ["a"]]] * (PASSAGES + 1)}, "passages has 201 entries"),
-        ({"context": [["Dune Rain", ["a" * (LONGEST + 1)]]]}, "passage 1 sentence 0 has 50001"),
+        ({"context": [["Dune Rain", ["a" * (MAX_CHARS + 1)]]]}, "passage 1 sentence 0 has 50001"),
         ({"context": [["Dune Rain", ["a" * 500] * 101]]}, f"passage 1 has 50500 .* {PASSAGE}"),
         ({"context": [["Dune Rain", ["a"] * (MAX_ENTRIES + 1)]]}, "passage 1 sentences has 1001 entries"),
         ({"context": [["Dune Rain", ["a" * 9_999]]] * 101}, "all passages together has 1009899"),

@@ -14,9 +14,9 @@ from safe_stepwise.store.replies import LONGEST, TOO_LONG, ReplyError, read_repl
 
 ReplyClass = Literal["clean", "salvaged", "unreadable"]
 
-LONGEST_NAME = 300
+MAX_NAME_CHARS = 300
 """The most characters of a head, relation or tail; a longer text is a paragraph, not a name."""
-MOST_TRIPLES = 200
+MAX_TRIPLES = 200
 """The most triples of a reply: 100 words state some 30; a model with more repeats itself."""
 
 _HEADS = ("head", "subject", "source")
@@ -56,7 +56,7 @@ def read_triples(text: str) -> Triples:
     listed, kind = _read_list(text, "triples", _is_triple_like)
     parsed = [_triple(value) for value in listed]
     unique = dict.fromkeys(triple for triple in parsed if triple is not None)
-    triples = tuple(unique)[:MOST_TRIPLES]
+    triples = tuple(unique)[:MAX_TRIPLES]
     broken = sum(triple is None for triple in parsed)
     return Triples(triples, kind, broken + len(unique) - len(triples))
 
@@ -163,7 +163,7 @@ def _name(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     name = one_line(value).replace("_", " ").strip()
-    return name if len(name) <= LONGEST_NAME else ""
+    return name if len(name) <= MAX_NAME_CHARS else ""
 
 
 def one_line(value: Any) -> str:

@@ -32,11 +32,11 @@ _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had|consists?|contains?)\b")
 _SHORT_WORD = 3
 _CLAUSE = re.compile(r"""[.,;:()"“”–—]|\b(?:that|which|who|whom|whose|where|when|while|because|although)\b""")
 _PLAIN_WORD = re.compile(r"[^\W\d_A-Z][^\W\d_A-Z'’-]*")
-_LONGEST_RELATION = 5
-_LONGEST_CLAUSE = 200
+_MAX_RELATION_WORDS = 5
+_MAX_CLAUSE_CHARS = 200
 _SAYS_NOTHING = word_list("stop_words") | word_list("function_words")
 _LOOSE_END = word_list("loose_ends")
-_LONG_WORD = 6
+_LONG_WORD_CHARS = 6
 _OPENED = re.compile(r" (?:in|of|at|for) |[,(]")
 _COMMON = word_list("common_nouns") | word_list("sorts")
 
@@ -89,8 +89,8 @@ def leading_words(sentence: str, name: str) -> str:
     before = sentence[: next((place for place in places if place > 0), 0)]
     if before[-1:].isalnum():
         return NAMES
-    clause = _CLAUSE.split(before[-_LONGEST_CLAUSE:].rstrip("\"“‘' "))[-1]
-    words = list(takewhile(_PLAIN_WORD.fullmatch, reversed(clause.split())))[:_LONGEST_RELATION]
+    clause = _CLAUSE.split(before[-_MAX_CLAUSE_CHARS:].rstrip("\"“‘' "))[-1]
+    words = list(takewhile(_PLAIN_WORD.fullmatch, reversed(clause.split())))[:_MAX_RELATION_WORDS]
     words = list(dropwhile(_LOOSE_END.__contains__, words))[::-1]
     return " ".join(dropwhile(_SAYS_NOTHING.__contains__, words)) or NAMES
 
@@ -116,7 +116,7 @@ def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
     words = [w for w in clean(_OPENED.split(title)[0]).split() if w not in _SAYS_NOTHING]
     stems = [f" {word[:5]}" for word in words]
     if len(words) < 2:
-        stems = [f" {word} " for word in words if len(word) > _LONG_WORD and word not in _COMMON]
+        stems = [f" {word} " for word in words if len(word) > _LONG_WORD_CHARS and word not in _COMMON]
     for number, sentence in enumerate(passage.sentences if stems else ()):
         text = f" {clean(sentence)} "
         if all(stem in text for stem in stems):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.benchmarks import sources as module
-from builders.benchmarks.sources import LONGEST_ROW, chunks, decode, elements
+from builders.benchmarks.sources import MAX_ROW_BYTES, chunks, decode, elements
 from safe_stepwise.errors import RowError, UserError
 
 VALUES = st.recursive(
@@ -100,6 +100,6 @@ def test_a_row_of_50_megabytes_is_refused_in_a_fraction_of_that(name: str, tmp_p
             assert (long.location, last.location) == ("x.jsonl:2", "x.jsonl:3")
             with pytest.raises(RowError, match="longer than 4,194,304 bytes"):
                 decode(long)
-        assert tracemalloc.get_traced_memory()[1] < 10 * LONGEST_ROW
+        assert tracemalloc.get_traced_memory()[1] < 10 * MAX_ROW_BYTES
     finally:
         tracemalloc.stop()

@@ -11,7 +11,7 @@ import pytest
 from builders.steps.replies import ReplyStep, StepRefused, check_sound
 from builders.steps.rewriting import citations_in
 from builders.steps.values import numbers_in, values_in
-from builders.steps.witness import LONGEST_STEP, bears_out
+from builders.steps.witness import MAX_STEP_CHARS, bears_out
 from safe_stepwise.checking.plans import make_plan
 from safe_stepwise.records import Passage, Question, Step, Triple
 from safe_stepwise.taxonomy import labels
@@ -28,7 +28,7 @@ FIRST = Step(1, "According to Passage 1, Dune Rain was directed by Ors Velt.", "
 
 
 def witnessed(text: str) -> None:
-    step = Step(2, text[:LONGEST_STEP], "Attribution")
+    step = Step(2, text[:MAX_STEP_CHARS], "Attribution")
     for label in labels():
         bears_out(label, PLAN, CHAIN, (FIRST,), step)
 
@@ -51,6 +51,6 @@ def test_the_witness_reads_no_more_than_a_step_and_soon() -> None:
         for unit in UNITS:
             witnessed(unit * (size // len(unit)))
 
-    assert exponent(work, LONGEST_STEP, bound=2.5) <= 2.5
-    long = Step(2, "“A; " * LONGEST_STEP, "Attribution")
+    assert exponent(work, MAX_STEP_CHARS, bound=2.5) <= 2.5
+    long = Step(2, "“A; " * MAX_STEP_CHARS, "Attribution")
     assert not any(bears_out(label, PLAN, CHAIN, (FIRST,), long) for label in labels())

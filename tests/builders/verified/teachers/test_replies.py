@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.verified.teachers.replies import (
-    LONGEST_NAME,
-    MOST_TRIPLES,
+    MAX_NAME_CHARS,
+    MAX_TRIPLES,
     UnreadableReply,
     read_groups,
     read_path,
@@ -68,7 +68,7 @@ def test_other_words_for_the_parts() -> None:
         "Oru – country – Marn",
         None,
         3,
-        ["Oru", "country", "M" * (LONGEST_NAME + 1)],
+        ["Oru", "country", "M" * (MAX_NAME_CHARS + 1)],
     ],
 )
 def test_what_is_no_triple_is_left_out_and_counted(bad: object) -> None:
@@ -78,9 +78,9 @@ def test_what_is_no_triple_is_left_out_and_counted(bad: object) -> None:
 
 
 def test_repetition_without_end_is_cut() -> None:
-    many = [["Oru", "country", f"Marn {n}"] for n in range(MOST_TRIPLES + 50)]
+    many = [["Oru", "country", f"Marn {n}"] for n in range(MAX_TRIPLES + 50)]
     found = read_triples(json.dumps(many))
-    assert len(found.triples) == MOST_TRIPLES
+    assert len(found.triples) == MAX_TRIPLES
     assert found.left_out == 50
     assert read_triples(json.dumps(BOTH * 500)).triples == (ORU, VEL)
 
