@@ -20,7 +20,7 @@ class _Manifest:
     sha256: str
 
 
-_MEND = "make the release anew with safe-stepwise regenerate"
+_REGENERATE_ADVICE = "make the release anew with safe-stepwise regenerate"
 _FIELDS: Mapping[str, Any] = {
     "version": str,
     "files": Mapping[str, str],
@@ -30,7 +30,7 @@ _FIELDS: Mapping[str, Any] = {
 
 
 def read_lock(root: Path, required: Collection[str] = ("version", "files")) -> dict[str, Any]:
-    """Read the lock of a complete folder; raise ``UserError`` for a damaged lock, or without a ``required`` key."""
+    """Read the lock of a folder; raise ``UserError`` if it is damaged or lacks a key of ``required``."""
     try:
         lock = read_object(root / LOCK)
     except UserError as error:
@@ -55,18 +55,21 @@ def read_unchanged(root: Path) -> dict[str, Any]:
     """
     if not (root / LOCK).is_file():
         fault = "is not complete" if root.is_dir() else "is no folder"
-        raise UserError(f"{root}: {fault}: it has no {LOCK}; {_MEND}")
+        raise UserError(f"{root}: {fault}: it has no {LOCK}; {_REGENERATE_ADVICE}")
     lock = read_lock(root, ("version", "files", "manifest", "skipped"))
     digests = {name: sha256_of(root / name) for name in lock["files"] if (root / name).is_file()}
-    refuse_changes(root, lock, digests, _MEND)
+    refuse_changes(root, lock, digests, _REGENERATE_ADVICE)
     return lock
 
 
-def refuse_changes(root: Path, lock: Mapping[str, Any], digests: Mapping[str, str], mend: str) -> None:
-    """Raise ``UserError``, ending with ``mend``, for the first file whose digest differs from the lock's."""
+def refuse_changes(root: Path, lock: Mapping[str, Any], digests: Mapping[str, str], advice: str) -> None:
+    """Raise ``UserError`` for the first file, by path, whose digest differs from the lock's or that only one has.
+
+    ``digests`` are the SHA-256 of the files below ``root``; ``advice`` ends the message.
+    """
     locked = lock["files"]
     for name in sorted({*locked, *digests}):
         if locked.get(name) != digests.get(name):
             state = "is missing" if name not in digests else "is not part of the release"
             state = "differs" if name in locked and name in digests else state
-            raise UserError(f"{root / name}: {state}, says {LOCK}; {mend}")
+            raise UserError(f"{root / name}: {state}, says {LOCK}; {advice}")

@@ -1,4 +1,8 @@
-"""The checks that a release has to pass before any of it leaves this machine."""
+"""The checks that a release has to pass before any of it leaves this machine.
+
+A *question key* is a text that identifies a question in a set: its benchmark and id, or its text. Two splits leak if
+they share a key.
+"""
 
 import gzip
 import hashlib
@@ -20,16 +24,16 @@ from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERI
 from safe_stepwise.store.parquet import parquet_files, read_rows
 from safe_stepwise.store.terminal import credentials
 
-_AGAIN = "make the release again with safe-stepwise regenerate"
+_REGENERATE_ADVICE = "make the release again with safe-stepwise regenerate"
 
 
 def check_release(release: FinishedRelease, hub: Hub | None, on_file: Callable[[str], None]) -> None:
-    """Check a release for unverified steps, then its cards, digests, secrets and leaks.
+    """Check a release for unverifiable questions, then its cards, digests, secrets and leaks.
 
-    Secrets include the credentials of this process. The ``hub``, if there is one, validates the cards, too;
-    ``on_file`` is called with each file that is read. Raises ``UserError`` for the first fault.
+    Secrets include the credentials of this process. The ``hub`` validates the cards, too, unless it is None.
+    ``on_file`` gets the path of each file whose digest is compared. Raises ``UserError`` for the first fault.
     """
-    _refuse_unchecked(release)
+    _refuse_unverifiable(release)
     for artifact in release.artifacts:
         card = check_card(artifact)
         if hub is not None:
@@ -40,9 +44,8 @@ def check_release(release: FinishedRelease, hub: Hub | None, on_file: Callable[[
         for file in artifact.files:
             secret = secret_in(file, own_secrets)
             if secret is not None:
-                raise UserError(
-                    f"{file.origin}: holds {secret}; take it out (and revoke it if it is real), then {_AGAIN}"
-                )
+                advice = f"take it out (and revoke it if it is real), then {_REGENERATE_ADVICE}"
+                raise UserError(f"{file.origin}: holds {secret}; {advice}")
     check_leaks(release.root)
 
 
@@ -55,13 +58,13 @@ def _validate_on_hub(card: Any, artifact: Artifact, hub: Hub) -> None:
         except ValueError as error:
             return str(error)
 
-    place = f"{artifact.folder}/{README}"
-    if (fault := hub.request(place, find_fault)) is not None:
-        raise UserError(f"{place}: does not pass the Hub's check of cards: {shorten(fault)}")
+    card_path = f"{artifact.folder}/{README}"
+    if (fault := hub.request(card_path, find_fault)) is not None:
+        raise UserError(f"{card_path}: does not pass the Hub's check of cards: {shorten(fault)}")
 
 
-def _refuse_unchecked(release: FinishedRelease) -> None:
-    """Raise ``UserError`` for a verifier set of unverified questions, whose steps no checker has confirmed."""
+def _refuse_unverifiable(release: FinishedRelease) -> None:
+    """Raise ``UserError`` for a verifier set of unverifiable questions (not answerable from their passages)."""
     file = release.root / DATASETS / VERIFIER_STEPS / STEPS_RECORD
     if file.is_file() and read_object(file).get("unverifiable"):
         raise UserError(
@@ -80,30 +83,31 @@ def check_digests(release: FinishedRelease, on_file: Callable[[str], None]) -> N
         for file in artifact.files:
             on_file(file.origin)
             if file.origin not in locked:
-                raise UserError(f"{release.root / file.origin}: not in {LOCK}; {_AGAIN}")
+                raise UserError(f"{release.root / file.origin}: not in {LOCK}; {_REGENERATE_ADVICE}")
             is_generated = isinstance(file.content, bytes)
             digest = sha256_of(release.root / file.origin) if is_generated else file.sha256
             if digest != locked[file.origin]:
-                raise UserError(f"{release.root / file.origin}: differs from {LOCK}; {_AGAIN}")
+                raise UserError(f"{release.root / file.origin}: differs from {LOCK}; {_REGENERATE_ADVICE}")
     missing = sorted(name for name in locked if not (release.root / name).is_file())
     if missing:
-        raise UserError(f"{release.root / missing[0]}: missing, though {LOCK} has it; {_AGAIN}")
+        raise UserError(f"{release.root / missing[0]}: missing, though {LOCK} has it; {_REGENERATE_ADVICE}")
 
 
 _BENCHMARKS, _STEPS = f"{names.DATASETS}/{names.VERIFIED}", f"{names.DATASETS}/{names.VERIFIER_STEPS}"
 _PROBE = f"{names.DATASETS}/{names.PATH_PROBE}"
-_MEND = "build the release again, or take those rows out of train and say so in the card"
+_LEAK_ADVICE = "build the release again, or take those rows out of train and say so in the card"
 
 
 def check_leaks(root: Path) -> None:
     """Raise ``UserError`` for the first question that leaks from the test rows on disk into train rows or reports.
 
-    - Verifier set: no question, by id or text, is in both splits, and no evaluation question is in train.
+    - Verifier set: no row id and no question, by id or text, is in both splits; no evaluation question is in train.
     - Verified benchmarks: no evaluation question is in train, by id or by text and gold passages. (Questions made
       from a template may share their text.)
-    - Reports: all questions are from the evaluation samples.
-    - Relation paths: no question is in both splits; nor is a template, in the configs split by template.
-    - Path probe: no question is in both splits, and no evaluation question is in train.
+    - Relation paths: no question, by id or text, is in both splits; nor is a template, in configs split by template.
+    - Path probe: no question, by id or text, is in both splits; no evaluation question, by id, is in train.
+
+    Reports may tell of questions of the evaluation samples only, by id and text; any other raises ``UserError``, too.
     """
     for folder in sorted((root / names.DATASETS).glob(names.PATHS_SETS)):
         for suffix in ("", names.BY_TEMPLATE):
@@ -141,12 +145,12 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
     def is_candidate(batch: Any) -> Any:  # spares 100,000 rows of ten passages from becoming Python objects
         return pc.or_(*(pc.is_in(batch.column(name), values) for name, values in columns.items()))
 
-    place = f"{_BENCHMARKS}, {benchmark}"
+    config_title = f"{_BENCHMARKS}, {benchmark}"
     for config in (benchmark, benchmark + names.LABELED):
         for file in parquet_files(root / _BENCHMARKS, config, names.TRAIN):
             for row in read_rows(file, dict, _QUESTION, is_candidate):
                 if row["id"] in ids or _content_digest(row) in digests:
-                    _refuse({row["id"]}, place, f"a question of {benchmark}{names.EVAL}")
+                    _refuse({row["id"]}, config_title, f"a question of {benchmark}{names.EVAL}")
 
 
 def _refuse_unsampled(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
@@ -170,15 +174,15 @@ def _lines(packed: Path) -> Iterator[dict[str, Any]]:
         raise UserError(f"{packed}: can't be read as questions: {error!r}") from None
 
 
-def _refuse(leaked: set[str], place: str, noun: str) -> None:
+def _refuse(leaked: set[str], dataset: str, noun: str) -> None:
     if leaked:
-        name = min(leaked)
+        key = min(leaked)
         suffix = f" and {len(leaked) - 1} more" if len(leaked) > 1 else ""
-        raise UserError(f"{place}: {noun} is in train ({name!r}{suffix}); {_MEND}")
+        raise UserError(f"{dataset}: {noun} is in train ({key!r}{suffix}); {_LEAK_ADVICE}")
 
 
 def _step_keys(root: Path, split: str) -> set[str]:
-    """Return the ids and texts of the questions in a split of the verifier set."""
+    """Return the keys of the questions in a split of the verifier set, by id and by text."""
     rows = _split(root / _STEPS, names.STEP_CONFIGS[True], split, "benchmark", "question_id", "question")
     return {key for row in rows for key in _question_keys(row["benchmark"], row["question_id"], row["question"])}
 
@@ -190,15 +194,18 @@ def _row_ids(root: Path, split: str) -> set[str]:
 
 
 def _probe_keys(root: Path, split: str) -> set[str]:
-    """Return the ids and texts of the questions in a split of the path probe, each after its benchmark."""
-    rows = _split(root / _PROBE, (names.PROBED,), split, "benchmark", "question_id", "question")
-    return {
-        f"{row['benchmark']} {name}" for row in rows for name in (row["question_id"], f"{row['question'].casefold()}?")
-    }
+    """Return the keys of the questions in a split of the path probe, by id and by text, both with the benchmark."""
+    rows = [*_split(root / _PROBE, (names.PROBED,), split, "benchmark", "question_id", "question")]
+    # The suffix keeps a text from being taken for an id.
+    texts = {f"{row['benchmark']} {row['question'].casefold()}?" for row in rows}
+    return texts | {f"{row['benchmark']} {row['question_id']}" for row in rows}
 
 
 def _path_keys(dataset: Path, suffix: str, split: str) -> set[str]:
-    """Return the ids of the questions in a split of relation paths, and their texts (or templates with a suffix)."""
+    """Return the keys of the questions in a split of relation paths: ids and texts, or ids and templates.
+
+    ``suffix`` is that of the configs split by template, or empty.
+    """
     column = "template" if suffix else "question"
     configs = [config + suffix for config in (names.PATHS, names.PROMPT_COMPLETION, names.KTO)]
     rows = _split(dataset, configs, split, "question_id")
@@ -206,8 +213,8 @@ def _path_keys(dataset: Path, suffix: str, split: str) -> set[str]:
     return texts | {f"question {row['question_id']}" for row in rows}
 
 
-def _question_keys(benchmark: str, name: str, question: str) -> tuple[str, str]:
-    return f"{benchmark} {name}", " ".join(question.casefold().split())
+def _question_keys(benchmark: str, question_id: str, question: str) -> tuple[str, str]:
+    return f"{benchmark} {question_id}", " ".join(question.casefold().split())
 
 
 def _split(dataset: Path, configs: Iterable[str], split: str, *columns: str) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The evaluation of answers that relation paths find over a knowledge graph, once for each mode of proposing."""
+"""The stage that evaluates answers over relation paths of a knowledge graph, once for each mode of proposing."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,16 +20,20 @@ from safe_stepwise.open import check_spec
 from safe_stepwise.store.names import ADAPTER, PATHS, RESULTS, SFT, paths_set
 from trainers.checkpoints import read_json
 
-_PLACES = {OWN_SFT: SFT, OWN_ADAPTER: ADAPTER}
-"""The folders that placeholders in specs stand for."""
+_ADAPTER_FOLDERS = {OWN_SFT: SFT, OWN_ADAPTER: ADAPTER}
+"""The folder of each adapter in the release, by its placeholder in specs."""
 
 
 @dataclass(frozen=True)
 class DeliberationStage(Stage[PathsManifest]):
-    """The evaluation in one mode; the last mode also writes the scores on the proposer's card."""
+    """Release stage: evaluate answers over relation paths in one mode of proposing.
+
+    The last mode's stage also adds the scores to the proposer's card.
+    """
 
     entry: DeliberationEntry
     mode: str
+    """One of `releases.paths_manifest.MODES`."""
     manifest_type = PathsManifest
     note = (
         "Answers are priced at most: a path proposed for each candidate, and with a generator 1 + "
@@ -44,7 +48,7 @@ class DeliberationStage(Stage[PathsManifest]):
 
     @property
     def needs(self) -> list[str]:
-        return [PATHS, *(folder for placeholder, folder in _PLACES.items() if self.entry.uses(placeholder))]
+        return [PATHS, *(folder for placeholder, folder in _ADAPTER_FOLDERS.items() if self.entry.uses(placeholder))]
 
     def validate(self) -> None:
         adapter = self.release.manifest.adapter
@@ -64,7 +68,7 @@ class DeliberationStage(Stage[PathsManifest]):
                 raise UserError(f"{EVALUATION}.paths: {contender!r} is no baseline, and {error}") from None
 
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
-        """Estimate the highest costs of each proposer."""
+        """Yield the highest cost of each proposer, with that of the generator."""
         entry, expected = self.entry, forecast.expected["deliberation"]
         key = EVALUATION if entry.questions else PATHS
         rows = forecast.question_rows(self.release, key)
@@ -88,8 +92,8 @@ class DeliberationStage(Stage[PathsManifest]):
         self.refuse_failed(sum(run["failed"] for run in read_json(options.output / RESULTS)["runs"]))
         page.show(options.output)
         if self.mode == self.entry.ways[-1] and self.entry.uses(OWN_ADAPTER):
-            output, places = self.release.output, self.entry.places.values()
-            write_card(self.release, {place: read_json(output / place / RESULTS) for place in places})
+            output, reports = self.release.output, self.entry.places.values()
+            write_card(self.release, {report: read_json(output / report / RESULTS) for report in reports})
         return Result(summary)
 
     def options(self) -> Options:
@@ -119,12 +123,15 @@ class DeliberationStage(Stage[PathsManifest]):
         )
 
     def _fill_folders(self, spec: str) -> str:
-        for placeholder, folder in _PLACES.items():
+        for placeholder, folder in _ADAPTER_FOLDERS.items():
             spec = spec.replace(placeholder, str(self.release.output / folder))
         return spec
 
     def _questions(self, forecast: Forecast, rows: dict[str, int]) -> int:
-        """Return the most questions that are asked: as many as if all were held out."""
+        """Return the largest number of questions that the evaluation may ask, as if all were held out.
+
+        ``rows`` has the number of questions in each source, by its key in the manifest.
+        """
         total, per_hop = sum(rows.values()), self.entry.per_hop
         if per_hop is None:
             return total

@@ -1,4 +1,4 @@
-"""The stages that train: verifier adapters, the generator of steps, the proposer of relation paths; with cards."""
+"""The stages that train verifier adapters, the generator of steps and the proposer of relation paths."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ from trainers.run import train
 
 @dataclass(frozen=True)
 class TrainingStage(Stage[M], Generic[M]):
-    """A stage that trains a model or an adapter, from the last checkpoint of an earlier run if there is one."""
+    """Release stage: train a model or an adapter and write its card; go on from an earlier run's checkpoint."""
 
     trains = True
 
@@ -67,7 +67,10 @@ class TrainingStage(Stage[M], Generic[M]):
         return Result(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")
 
     def cost(self, name: str, rows: int, forecast: Forecast, kind: str = "training") -> CostEstimate:
-        """Return the tokens of all epochs over so many rows of a kind, by the expected tokens of a row."""
+        """Return the cost of training on ``rows`` rows for all epochs of the recipe.
+
+        ``kind`` is the entry of ``expectations.yaml`` with the tokens of a row; ``name`` precedes the base model's.
+        """
         tokens = rows * self.recipe.epochs * forecast.expected[kind]["tokens_per_row"]
         return CostEstimate(f"{name} {self.recipe.base_model}", rows, trained=round(tokens))
 
@@ -82,7 +85,7 @@ class TrainingStage(Stage[M], Generic[M]):
 
 
 def _rows_of(training: TrainingStage[Manifest], sets: Sequence[str]) -> int:
-    """Sum the training rows of verifier sets, which are named by their parts."""
+    """Return the sum of the training rows of verifier sets; ``sets`` names the parts that make them."""
     entries = training.release.manifest.sets
     counts = (round(entries[name].rows * (1 - entries[name].share_of_test)) for name in sets if name in entries)
     return sum(min(rows, training.recipe.filters.rows or rows) for rows in counts)
@@ -93,15 +96,15 @@ QUALITY = Path(names.REPORT) / "verifier"
 
 @dataclass(frozen=True)
 class AdapterStage(TrainingStage[Manifest]):
-    """The training of a verifier adapter."""
+    """Release stage: train a verifier adapter, the published one or one of a block."""
 
     entry: AdapterEntry
     home: Path
-    """The folder of the adapter's folder and reports: the release's, or one of a block's."""
+    """The folder that gets the adapter's folder and reports: the release's, or a folder of a block."""
     steps: Path
-    """The verifier set that it learns."""
+    """The folder of the verifier set on which it is trained."""
     plus: Path | None = None
-    """A second set that it learns, too."""
+    """The folder of a second set on which it is trained, too."""
 
     @classmethod
     def of_release(cls, release: Release[Manifest]) -> "AdapterStage":
@@ -112,7 +115,7 @@ class AdapterStage(TrainingStage[Manifest]):
 
     @classmethod
     def of_block(cls, release: Release[Manifest], name: str) -> "Iterator[AdapterStage]":
-        """Yield the trainings of a block's adapters: on the block's set, the release's, or both."""
+        """Yield the training of each adapter of block ``name``: on the block's set, the release's, or both."""
         block, home = release.manifest.blocks[name], release.output / names.BLOCKS / name
         steps, plus = release.datasets / names.VERIFIER_STEPS, None
         if block.verifier_steps is not None:
@@ -149,7 +152,7 @@ class AdapterStage(TrainingStage[Manifest]):
             check_player(self.entry.verifier, f"{place}.verifier", (OWN_ADAPTER,))
 
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
-        """Estimate the cost of training on the release's set, the block's, or both."""
+        """Yield the cost of training on the release's set, the block's, or both."""
         is_own = self.name == names.ADAPTER
         sets = ([OWN_SET] if OWN_SET in self.needs else []) + ([] if is_own else [self.name])
         name = "adapter of" if is_own else f"adapter {self.home.name} of"
@@ -173,7 +176,7 @@ class AdapterStage(TrainingStage[Manifest]):
         self.write_card()
 
     def write_card(self) -> None:
-        """Write the adapter's card with all its measurements so far; do nothing if it is not trained yet."""
+        """Write the adapter's card with all measurements so far; do nothing if it is not trained yet."""
         folder, output = self.folder, self.release.output
         if not (folder / RECORD).is_file():
             return
@@ -196,23 +199,23 @@ class AdapterStage(TrainingStage[Manifest]):
         self.write_readme(text)
 
     def _results(self) -> dict[str, Any]:
-        """Read the results of the evaluations of this adapter, by report folder; all results for the published one."""
+        """Read ``results.json`` of evaluations, by report folder: the adapter's, or all for the published adapter."""
         output = self.release.output
         folders = report.folders(output) if self.home == output else [self.home / names.REPORT]
         files = {folder.relative_to(output).as_posix(): folder / names.RESULTS for folder in folders}
-        return {place: read_json(file) for place, file in files.items() if file.is_file()}
+        return {name: read_json(file) for name, file in files.items() if file.is_file()}
 
 
 @dataclass(frozen=True)
 class GeneratorStage(TrainingStage[Manifest]):
-    """The training of a model that writes steps, on the ideal steps of the release's verifier set."""
+    """Release stage: train a model to write steps, on the ideal steps of the release's verifier set."""
 
     default_name = key = names.GENERATOR
     needs = (names.DATASETS, OWN_SET)
 
     @property
     def steps(self) -> Path:
-        """The verifier set whose steps it learns."""
+        """The folder of the verifier set on which it is trained."""
         return self.release.datasets / names.VERIFIER_STEPS
 
     @property
@@ -236,13 +239,16 @@ class GeneratorStage(TrainingStage[Manifest]):
 
 @dataclass(frozen=True)
 class ProposerStage(TrainingStage[PathsManifest]):
-    """The training of a proposer of relation paths by one method; the adapter of the last method is published."""
+    """Release stage: train a proposer of relation paths by one method, SFT or KTO.
+
+    The adapter of the last method is published.
+    """
 
     entry: RecipeEntry
     splits: str
-    """Whether train and test share no question, or no template."""
+    """``question`` or ``template``: what train and test do not share."""
     start: Path | None
-    """The adapter from which training starts."""
+    """The folder of the adapter from which training starts, None for a new one."""
     manifest_type = PathsManifest
 
     @classmethod
@@ -261,14 +267,14 @@ class ProposerStage(TrainingStage[PathsManifest]):
 
     @property
     def dataset(self) -> Path:
-        """The folder of the set of relation paths that it learns."""
+        """The folder of the set of relation paths on which it is trained."""
         return self.release.datasets / names.paths_set(self.release.manifest.paths.benchmark)
 
     @property
     def recipe(self) -> PathRecipe:
-        places = {"dataset": str(self.dataset), "output": str(self.folder), "splits": self.splits}
-        start = {} if self.start is None else {"start": str(self.start)}
-        return self.entry.read(PathRecipe, **places, **start)
+        options = {"dataset": str(self.dataset), "output": str(self.folder), "splits": self.splits}
+        options |= {} if self.start is None else {"start": str(self.start)}
+        return self.entry.read(PathRecipe, **options)
 
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         recipe = self.recipe
@@ -281,7 +287,7 @@ class ProposerStage(TrainingStage[PathsManifest]):
 
 
 def write_card(release: Release[PathsManifest], results: Mapping[str, Any]) -> None:
-    """Write the card of the published proposer; ``results`` are those of its evaluations, by report folder."""
+    """Write the card of the published proposer; ``results`` has its evaluations' ``results.json`` by report folder."""
     trainings = list(ProposerStage.from_manifest(release))
     published = trainings[-1]
     text = proposer_card(
