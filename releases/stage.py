@@ -1,4 +1,7 @@
-"""The stages that a release is made of, each with the parts it needs, a check, a price and its making."""
+"""The base class of a release's stages, and the costs by which a dry run prices them.
+
+A *part* is what ``--only`` names: the stages of one name, which are made or left out together.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +22,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS
 
 M = TypeVar("M", Manifest, PathsManifest, covariant=True)
-_SECONDS = 3600
+_SECONDS_PER_HOUR = 3600
 KEEP_FAILED = "--keep-failed"
 """The option that locks a part whose questions failed."""
 COST_FIELDS = ("calls", "prompt", "computed", "reply")
@@ -51,19 +54,19 @@ class CostEstimate:
     def hours(self, speed: Speed) -> float:
         """Return the GPU hours."""
         seconds = self.computed / speed.prompt + self.reply / speed.reply
-        return (seconds + self.trained / speed.train) / _SECONDS
+        return (seconds + self.trained / speed.train) / _SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """The digest and the number of rows of a source of relation paths; None if it is missing or has none."""
+    """The SHA-256 and the number of rows of a source of relation paths, None if they are not known."""
 
     sha256: str | None = None
     rows: int | None = None
     by_hops: Counter[int] | None = None
     """The number of questions by their hops."""
     topics: int = 1
-    """The most topic entities of a question."""
+    """The largest number of topic entities of a question."""
 
 
 @dataclass
@@ -98,7 +101,7 @@ class Forecast:
         return rows
 
     def count_new_questions(self, key: object, questions: int) -> int:
-        """Count the questions that no earlier part asks by the request ``key``, and remember that this part does."""
+        """Return how many of ``questions`` no earlier part requests by ``key``; remember that this part does."""
         earlier = self.counted_questions.get(key, 0)
         self.counted_questions[key] = max(earlier, questions)
         return max(0, questions - earlier)
@@ -121,7 +124,7 @@ def price_rows(name: str, rows: int, unit_cost: UnitCost) -> CostEstimate:
 
 
 def add_costs(name: str, costs: Iterable[CostEstimate], rows: int | None = None) -> CostEstimate:
-    """Sum costs; ``rows`` replaces the sum of theirs, where all are of the same rows."""
+    """Return the sum of costs under a new name; ``rows`` replaces the sum of their rows if all share the same."""
     costs = list(costs)
     total = sum(cost.rows for cost in costs) if rows is None else rows
     sums = (sum(getattr(cost, count) for cost in costs) for count in (*COST_FIELDS, "trained"))
@@ -240,11 +243,11 @@ class Stage(Generic[M]):
         return ""
 
     def price(self, forecast: Forecast) -> Iterable[CostEstimate]:
-        """Estimate its costs; they are upper bounds where prompts depend on replies."""
+        """Return estimates of its costs; they are upper bounds if prompts depend on replies."""
         return ()
 
     def missing(self) -> Iterable[str]:
-        """List the files that it needs and that are missing, a line each."""
+        """List a line for each missing file that it needs."""
         return ()
 
     def make(self) -> Result:
@@ -252,7 +255,7 @@ class Stage(Generic[M]):
         raise NotImplementedError
 
     def refuse_failed(self, failed: int) -> None:
-        """Raise ``UserError`` where questions of an evaluation ``failed``, unless the release is to be locked so."""
+        """Raise ``UserError`` if ``failed`` questions of an evaluation is above 0, unless ``--keep-failed`` is set."""
         if failed and not self.release.options.keep_failed:
             raise UserError(
                 f"{self.name}: {failed:,} questions failed, so the part is not locked; run the same command again: "

@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from releases.publish.checks import check_release
 from releases.publish.folder import FinishedRelease, read_release
-from releases.publish.hub import SECONDS, connect
+from releases.publish.hub import TIMEOUT_S, connect
 from releases.publish.leaderboard import add_leaderboard_files
 from releases.publish.push import Publisher, dry_run, plan_release, push
 from safe_stepwise.commands.values import Seconds
@@ -24,7 +24,7 @@ class Options:
     namespace: str
     push: bool = False
     private: bool = False
-    timeout: Seconds = SECONDS
+    timeout: Seconds = TIMEOUT_S
     no_leaderboard: bool = False
 
 

@@ -20,18 +20,18 @@ from safe_stepwise.store.names import README
 from safe_stepwise.store.progress import WaitedTooLong, call_within
 from safe_stepwise.store.terminal import sanitize
 
-SECONDS = 120.0
-"""The longest wait for an answer of the Hub; the client itself gives up after as many as 83."""
-SLOWEST = 100_000
-"""The slowest transfer of files, in bytes a second; a transfer's time adds to the wait."""
-REDIRECTS = 5
-MOST_FILES = 100_000
+TIMEOUT_S = 120.0
+"""The longest wait for an answer of the Hub, in seconds; the client itself gives up after at most 83."""
+MIN_BYTES_PER_S = 100_000
+"""The slowest transfer of files in bytes per second, by which their size lengthens the wait."""
+MAX_REDIRECTS = 5
+MAX_FILES = 100_000
 """The most files that a repo may list."""
-MOST_PRINTED = 300
+MAX_PRINTED_CHARS = 300
 """The most characters of the Hub's messages that are printed."""
 
-shorten = partial(sanitize, limit=MOST_PRINTED)
-"""Return a stranger's text as it may be printed: one short line without keys."""
+shorten = partial(sanitize, limit=MAX_PRINTED_CHARS)
+"""Return a text from the Hub as it may be printed: one short line without credentials."""
 State = Literal["new", "changed", "same", "gone"]
 
 
@@ -60,7 +60,7 @@ class Hub:
 
     api: Any
     """An `HfApi`."""
-    seconds: float = SECONDS
+    seconds: float = TIMEOUT_S
 
     def call(self, subject: str, method: str, *args: Any, size: int = 0, **options: Any) -> Any:
         """Call a method of the client, as `request` does."""
@@ -73,17 +73,17 @@ class Hub:
         the client, and when the time is up.
         """
         with access(subject):
-            return call_within(self.seconds + size / SLOWEST, f"the Hub, about {subject}", call)
+            return call_within(self.seconds + size / MIN_BYTES_PER_S, f"the Hub, about {subject}", call)
 
 
-def connect(seconds: float = SECONDS) -> Hub:
-    """Connect to the Hub of ``HF_ENDPOINT``; clients of this process follow at most `REDIRECTS` redirects."""
+def connect(seconds: float = TIMEOUT_S) -> Hub:
+    """Connect to the Hub of ``HF_ENDPOINT``; clients of this process follow at most `MAX_REDIRECTS` redirects."""
     from huggingface_hub import HfApi, set_client_factory
     from huggingface_hub.utils._http import default_client_factory
 
     def client() -> Any:
         http_client = default_client_factory()
-        http_client.max_redirects = REDIRECTS
+        http_client.max_redirects = MAX_REDIRECTS
         return http_client
 
     set_client_factory(client)
@@ -132,11 +132,11 @@ def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, Any]:
 
     def list_tree() -> list[Any]:
         tree = hub.api.list_repo_tree(artifact.repo, repo_type=artifact.kind, revision=commit, recursive=True)
-        return list(islice(tree, MOST_FILES + 1))
+        return list(islice(tree, MAX_FILES + 1))
 
     entries = hub.request(artifact.repo, list_tree)
-    if len(entries) > MOST_FILES:
-        raise UserError(f"{artifact.url}: lists more than {MOST_FILES:,} files; look there")
+    if len(entries) > MAX_FILES:
+        raise UserError(f"{artifact.url}: lists more than {MAX_FILES:,} files; look there")
     return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
 
@@ -182,10 +182,10 @@ def access(subject: str) -> Iterator[None]:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, HfHubHTTPError):
             cause = cause.__cause__
-        raise UserError(f"{subject}: {_meaning(error, cause)}") from error
+        raise UserError(f"{subject}: {_explain_error(error, cause)}") from error
 
 
-def _meaning(error: Exception, http: Any) -> str:
+def _explain_error(error: Exception, http: Any) -> str:
     from huggingface_hub.errors import LocalTokenNotFoundError, OfflineModeIsEnabled
 
     status = http.response.status_code if http is not None else None
@@ -211,7 +211,7 @@ def _meaning(error: Exception, http: Any) -> str:
 
 
 PREFIX = "safe-stepwise-scratch-"
-YOUNG = 60
+UNLOCKED_S = 60
 """Seconds after its creation for which a folder may not be locked yet."""
 
 
@@ -221,7 +221,7 @@ def scratch() -> Iterator[Path]:
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
-            if status.st_uid == os.getuid() and time.time() - status.st_mtime > YOUNG:
+            if status.st_uid == os.getuid() and time.time() - status.st_mtime > UNLOCKED_S:
                 sweep(folder)  # unless a process has locked it
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
         descriptor = os.open(name, os.O_RDONLY)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from releases.publish.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, HUB_FILE, MODEL_WEIGHTS, Artifact, walk
-from releases.publish.hub import SLOWEST, Hub, scratch, shorten
+from releases.publish.hub import MIN_BYTES_PER_S, Hub, scratch, shorten
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import METRIC
@@ -42,7 +42,7 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     not open, and when time is up: the wait of ``hub`` for each repo and for the start, and the transfer's time.
     """
     size = sum(file.size for item in pushed for file in item.artifact.files)
-    seconds = hub.seconds * (1 + len(pushed)) + size / SLOWEST
+    seconds = hub.seconds * (1 + len(pushed)) + size / MIN_BYTES_PER_S
     requests = [
         {
             "kind": item.artifact.kind,

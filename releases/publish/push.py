@@ -18,8 +18,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import version_key
 from safe_stepwise.store.tables import text_table
 
-MOST_LISTED = 12
-"""The most files of a state that a dry run lists; it counts the others."""
+MAX_LISTED = 12
+"""The largest number of files of each state that a dry run lists by name."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class RepoPlan:
 
     @property
     def writes(self) -> list[Change]:
-        """The changes to write."""
+        """The changes of files that differ from the Hub's."""
         return [change for change in self.changes if change.state != "same"]
 
     @property
-    def standing(self) -> str:
-        """The state of the repo in words, for a dry run."""
+    def status(self) -> str:
+        """A phrase for a dry run: whether the repo is published, or what pushing does to it."""
         if self.tagged is not None:
             return "published"
         if self.remote is None:
@@ -110,12 +110,12 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
     for state in ("new", "changed", "gone", "same"):
         files = [change for change in plan.changes if change.state == state]
         column = state if compared else "not compared"
-        rows += [(shorten(change.path), column, change.size) for change in files[:MOST_LISTED]]
-        if unlisted := files[MOST_LISTED:]:
+        rows += [(shorten(change.path), column, change.size) for change in files[:MAX_LISTED]]
+        if unlisted := files[MAX_LISTED:]:
             rows.append((f"... and {len(unlisted)} more", column, sum(c.size for c in unlisted)))
-    standing = plan.standing if compared else "not compared"
+    status = plan.status if compared else "not compared"
     total = sum(file.size for file in plan.artifact.files)
-    head = f"{plan.artifact.url}: {standing}, {len(plan.artifact.files)} files, {total:,} bytes"
+    head = f"{plan.artifact.url}: {status}, {len(plan.artifact.files)} files, {total:,} bytes"
     return f"{head}\n{text_table(rows)}"
 
 
@@ -127,11 +127,11 @@ def _newer(tag: str, version: str) -> bool:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    suffix = f" and {len(names) - MOST_LISTED} more" if names[MOST_LISTED:] else ""
-    return ", ".join(names[:MOST_LISTED]) + suffix
+    suffix = f" and {len(names) - MAX_LISTED} more" if names[MAX_LISTED:] else ""
+    return ", ".join(names[:MAX_LISTED]) + suffix
 
 
-MOST_COLLECTIONS = 10_000
+MAX_COLLECTIONS = 10_000
 """The most collections of a namespace that are read."""
 LoadBack = Callable[[Sequence[Pushed], Hub, str], list[str]]
 
@@ -251,7 +251,7 @@ def collect(publisher: Publisher, collection: Collection, artifacts: Sequence[Ar
 
 def _collection(api: Any, publisher: Publisher, collection: Collection) -> Any:
     """Get or create the namespace's collection with the title of ``collection``, with all of its items."""
-    for candidate in islice(api.list_collections(owner=publisher.namespace), MOST_COLLECTIONS):
+    for candidate in islice(api.list_collections(owner=publisher.namespace), MAX_COLLECTIONS):
         if candidate.title == collection.title:
             return api.get_collection(candidate.slug)  # the listing has the first few items alone
     options = {"description": collection.about, "private": publisher.private}

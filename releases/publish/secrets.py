@@ -51,25 +51,28 @@ def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> 
             for name, form in secret_forms:
                 if form in view:
                     return name
-            if _is_named(view):
+            if _has_named_key(view):
                 return KEY_BY_NAME
     return None
 
 
 KEY_BY_NAME = "a key, as the word before it says"
 _WORDS = (b"api_key", b"apikey", b"api-key", b"token", b"authorization", b"secret")
-_GLUED = re.compile(
+_KEY_AND_MORE = re.compile(
     rb"[\s\"'`:=>\]\\]{1,12}(?:(?i:bearer|basic|token)[\s\"'=:]{1,4})?"
     rb"(?=[A-Za-z]{0,39}[0-9])(?=[0-9]{0,39}[A-Za-z])(?:[A-Za-z0-9]{32}|[A-Za-z0-9]{40})"
 )
-_BEHIND_WORD = re.compile(_GLUED.pattern + rb"(?![A-Za-z0-9_+-])")
-"""A key without a prefix (Mistral's, W&B's older ones): 32 or 40 letters and digits, like many digests."""
+_KEY_AFTER_WORD = re.compile(_KEY_AND_MORE.pattern + rb"(?![A-Za-z0-9_+-])")
+"""A key without a prefix (Mistral's, W&B's older ones): 32 or 40 letters and digits, like many digests.
+
+`_KEY_AND_MORE` also matches if letters or digits follow, as where columns of Arrow store texts end to end.
+"""
 
 
-def _is_named(view: bytes, pattern: re.Pattern[bytes] = _BEHIND_WORD) -> bool:
-    """Return whether a key may follow directly after a word for a key.
+def _has_named_key(view: bytes, pattern: re.Pattern[bytes] = _KEY_AFTER_WORD) -> bool:
+    """Return whether text like a key follows directly after one of `_WORDS`.
 
-    >>> _is_named(b"MISTRAL_API_KEY=" + b"aB3x" * 8), _is_named(b'"commit": "' + b"0f" * 20 + b'"')
+    >>> _has_named_key(b"MISTRAL_API_KEY=" + b"aB3x" * 8), _has_named_key(b'"commit": "' + b"0f" * 20 + b'"')
     (True, False)
     """
     folded = view.lower()
@@ -91,20 +94,20 @@ def _encodings(value: str) -> Iterator[bytes]:
         yield value.encode("utf-16-be", "surrogatepass")
 
 
-UNPACKED = 1 << 30
+MAX_UNPACKED_BYTES = 1 << 30
 """The most bytes that a file may unpack to, with archives in it."""
-ROW_GROUP = 1 << 30
+MAX_ROW_GROUP_BYTES = 1 << 30
 """The most bytes of a decoded row group of Parquet."""
-NESTED = 4
+MAX_NESTING = 4
 """The most levels of archives within archives."""
 BLOCK, OVERLAP = 1 << 22, 1 << 16
 """Bytes that are searched together, and the last bytes of a block that are searched again with the next."""
-DECODED = 2
+MAX_BASE64_NESTING = 2
 """The most levels of base64 within base64."""
 
 _PNG, _PARQUET = b"\x89PNG\r\n\x1a\n", (b"PAR1", b"PARE")
 _CLOSED = {b"7z\xbc\xaf'\x1c": "7z", b"Rar!\x1a\x07": "RAR"}
-_LEAST = 24
+_MIN_BASE64_RUN = 24
 """The shortest run of base64 characters that is decoded; the shortest key takes 27."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\r\n"
 _IN_RUN = bytes(ord("a") if byte in _BASE64 else ord(".") for byte in range(256))
@@ -120,12 +123,12 @@ _ESCAPES = [re.compile(start + b"([2-7][0-9A-Fa-f])") for start in _STARTS]
 def views(file: IO[bytes], name: str) -> Iterator[bytes]:
     """Yield every reading of a file and of all that is packed in it, in overlapping blocks.
 
-    Errors have ``name`` in them. Raises ``UserError`` if the file can't be unpacked within `UNPACKED` and `NESTED`.
+    Raises ``UserError`` with ``name`` if the file can't be unpacked within `MAX_UNPACKED_BYTES` and `MAX_NESTING`.
     """
-    yield from _Unpacking(name).views(file, NESTED)
+    yield from _Unpacking(name).views(file, MAX_NESTING)
 
 
-def readings(block: bytes, depth: int = DECODED) -> Iterator[bytes]:
+def readings(block: bytes, depth: int = MAX_BASE64_NESTING) -> Iterator[bytes]:
     r"""Yield a block, the block without UTF-16 and escapes, and what its base64 decodes to.
 
     >>> [*readings(rb"\u0068i")]
@@ -157,12 +160,12 @@ def _plain(block: bytes) -> bytes:
 def _runs(block: bytes) -> Iterator[bytes]:
     """Yield the runs of characters that may be base64, without line ends."""
     marked = block.translate(_IN_RUN)  # `find` is ten times as fast as a pattern
-    start = marked.find(b"a" * _LEAST)
+    start = marked.find(b"a" * _MIN_BASE64_RUN)
     while start >= 0:
         end = marked.find(b".", start)
         run = block[start:end] if end >= 0 else block[start:]
         yield run.translate(_URL_SAFE, b"\r\n")
-        start = marked.find(b"a" * _LEAST, end) if end >= 0 else -1
+        start = marked.find(b"a" * _MIN_BASE64_RUN, end) if end >= 0 else -1
 
 
 def _read(file: IO[bytes]) -> Iterator[bytes]:
@@ -176,7 +179,7 @@ class _Unpacking:
     """The unpacking of a file, with the bytes that it may still unpack to."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.bytes_left = name, UNPACKED
+        self.name, self.bytes_left = name, MAX_UNPACKED_BYTES
 
     def views(self, file: IO[bytes], depth: int) -> Iterator[bytes]:
         yield from _read(file)
@@ -189,7 +192,7 @@ class _Unpacking:
         if kind is None:
             return
         if not depth:
-            raise UserError(f"{self.name}: packed more than {NESTED} times; unpack it")
+            raise UserError(f"{self.name}: packed more than {MAX_NESTING} times; unpack it")
         try:
             for stream in unpack(file):
                 if isinstance(stream, bytes):  # nothing is packed in it
@@ -210,7 +213,7 @@ class _Unpacking:
             self.bytes_left -= len(block)
             if self.bytes_left < 0:
                 copy.close()
-                raise UserError(f"{self.name}: unpacks to more than {UNPACKED:,} bytes; publish it unpacked")
+                raise UserError(f"{self.name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes; publish it unpacked")
             copy.write(block)
         copy.seek(0)
         return copy
@@ -286,7 +289,7 @@ def _parquet(file: IO[bytes]) -> Iterator[bytes]:
     with pq.ParquetFile(file) as parquet:
         for number in range(parquet.num_row_groups):
             size = parquet.metadata.row_group(number).total_byte_size
-            if size > ROW_GROUP:
+            if size > MAX_ROW_GROUP_BYTES:
                 raise ValueError(f"row group {number} is {size:,} bytes; write smaller ones")
         yield from _tables(parquet.iter_batches(batch_size=2000))
 
@@ -313,14 +316,14 @@ def _tables(batches: Any) -> Iterator[bytes]:
     """Yield batches of rows as Arrow streams, which have each column's texts end to end."""
     import pyarrow as pa
 
-    sink, writer, is_glued = io.BytesIO(), None, False
+    sink, writer, has_key = io.BytesIO(), None, False
     for batch in batches:
         writer = writer or pa.ipc.new_stream(sink, batch.schema)
         writer.write_batch(batch)
         yield (stream := sink.getvalue())
         # Where a key ends shows only in its own text. A dictionary is in the first stream alone.
-        is_glued = is_glued or _is_named(stream, _GLUED)
-        if is_glued:
+        has_key = has_key or _has_named_key(stream, _KEY_AND_MORE)
+        if has_key:
             yield b"\n".join(_texts(batch.to_pylist()))
         sink.seek(0)
         sink.truncate()

@@ -17,8 +17,8 @@ from safe_stepwise.taxonomy import CORRECT
 CHECKOUT = Path(__file__).parents[2]
 PACKAGE, PROJECT, SETUP, LICENSE = "safe_stepwise", "pyproject.toml", "setup.py", "LICENSE"
 TRACES = "traces"
-MOST_TRACES = 60
-"""The most trajectories that the Space shows; the report has all."""
+MAX_TRACES = 60
+"""The largest number of trajectories that the Space shows; the report has all."""
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*")
 
 
@@ -72,7 +72,7 @@ def copy_traces(output: Path) -> None:
     for line in _lines(output / REPORT, TRAJECTORIES):
         if _was_rejected(line["trajectory"]):
             chosen.append(line)
-        if len(chosen) == MOST_TRACES:
+        if len(chosen) == MAX_TRACES:
             break
     if chosen:
         folder.mkdir()

@@ -68,7 +68,7 @@ def test_records_of_a_release_are_read_strictly(small: Path) -> None:
 
 def test_temporary_folders_are_gone_even_those_of_killed_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("releases.publish.hub.YOUNG", -1)
+    monkeypatch.setattr("releases.publish.hub.UNLOCKED_S", -1)
     (tmp_path / f"{PREFIX}killed" / "inner").mkdir(parents=True)
     (tmp_path / "other").mkdir()
     (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "other")

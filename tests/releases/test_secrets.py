@@ -251,7 +251,7 @@ def test_a_secret_between_two_blocks_is_found(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_refused_and_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "UNPACKED", 50 << 20)
+    monkeypatch.setattr(secrets, "MAX_UNPACKED_BYTES", 50 << 20)
     bomb = gzip.compress(bytes(60 << 20))
     many = io.BytesIO()
     with zipfile.ZipFile(many, "w", zipfile.ZIP_DEFLATED) as archive:
