@@ -168,7 +168,7 @@ def test_agreement_with_published_labels_is_told(make: Any) -> None:
     assert "| musique | train | a\\|b.jsonl | 60 of 97 | 10 | 16 | 0.500 | 0.800 | 0.615 |" in text
     assert "| musique | train | 0.9 to 1 | 8 | 0.750 | 40 | 0.975 |" in text
     assert "| musique | train | under 0.5 | 8 | 0.250 | 0 | - |" in text
-    assert "Noise less sure than 0.25 was not counted in musique train" in text
+    assert "Noise labels with a confidence below 0.25 count as sound in musique train" in text
     assert "No published labels were given for hotpotqa train:" in text
 
 

@@ -207,7 +207,7 @@ def test_a_build_counts_no_noise_that_is_less_sure(plan: Build) -> None:
     assert made.verified == before.verified + len(doubts)
     for dataset in (VERIFIED, NOISE_LABELS):
         card = (plan.output / dataset / "README.md").read_text(encoding="utf-8")
-        assert "Noise less sure than 0.5 was not counted in synthetic train" in card
+        assert "Noise labels with a confidence below 0.5 count as sound in synthetic train" in card
 
 
 def test_a_stopped_build_does_not_go_on_with_labels_of_another_value(
