@@ -3,38 +3,30 @@
 from evaluators.derivations import read_derivations
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
-from studies.calibration import report
+from studies.calibration import reading, report
 from studies.calibration.passing import measure
-from studies.calibration.reading import (
-    Benchmark,
-    CalibrationOptions,
-    labelled_rows,
-    measure_distances,
-    select_films,
-    select_questions,
-)
 from studies.calibration.tables import Distance, Measured, list_judges
 
 
 @command
-def main(options: CalibrationOptions) -> str:
+def main(options: reading.CalibrationOptions) -> str:
     """Write the calibration and return its page; raise ``UserError`` for a mistake of the user."""
     judges = list_judges(options.retrieval)
     derivations = read_derivations(options.derivations) if options.derivations else {}
     measured: list[Measured] = []
     distances: list[Distance] = []
 
-    def add(name: str, group: Benchmark) -> None:
+    def add(name: str, group: reading.Benchmark) -> None:
         if group.sources:
             measured.append(measure(name, group.sources, judges, options.seed, group.graph, group.left_out))
 
-    for name, read in labelled_rows(options) if options.verified or options.questions else ():
+    for name, read in reading.labelled_rows(options) if options.verified or options.questions else ():
         rows = list(read)
-        add(name, select_questions(rows, derivations, options))
+        add(name, reading.select_questions(rows, derivations, options))
         if name == "hotpotqa" and derivations:
-            distances = measure_distances(rows, derivations)
+            distances = reading.measure_distances(rows, derivations)
     if options.kb and options.kb_questions:
-        add("metaqa", select_films(options, options.kb, options.kb_questions))
+        add("metaqa", reading.select_films(options, options.kb, options.kb_questions))
     if not measured:
         raise UserError(
             "no question has a gold path: HotpotQA's need --derivations, those of other benchmarks "

@@ -170,10 +170,7 @@ def train_or_reuse(file: Path, values: Mapping[str, str], kind: type[R]) -> tupl
 
 
 def remove_outdated(recipe: Recipe) -> None:
-    """Delete the output folder if it was trained on other rows, from another start or by another recipe.
-
-    `--resume` would refuse such a folder. An output without a record (a run that has not ended) is left as it is.
-    """
+    """Delete an output folder that `--resume` would refuse: trained on other rows, or by another start or recipe."""
     file = recipe.output / RECORD
     if not file.is_file():
         return

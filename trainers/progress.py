@@ -19,10 +19,7 @@ _LOGGED_KEYS = ("eval_loss", *CURVE_FIELDS, "num_tokens")
 
 
 class Progress(TrainerCallback):  # type: ignore[misc]
-    """Shows a progress bar, logs every step and marks checkpoints, on the first process only.
-
-    ``checkpoints`` is the folder that holds them; ``seconds_before`` is the time that earlier runs took.
-    """
+    """Shows a bar, logs steps and marks checkpoints, on the first process; earlier runs took ``seconds_before``."""
 
     def __init__(self, log: Path, checkpoints: Path, seconds_before: float) -> None:
         self.log, self.checkpoints, self.seconds_before = log, checkpoints, seconds_before

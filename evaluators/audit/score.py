@@ -221,10 +221,7 @@ Rates = Mapping[str, Mapping[str, Share]]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The rates of one group of the sample's rows.
-
-    ``names`` are the values that the rows share: of all `STRATUM_FIELDS`, or of a single one.
-    """
+    """The rates of the rows that share values (``names``) of all `STRATUM_FIELDS`, or of a single one."""
 
     names: tuple[str, ...]
     rows: int
@@ -233,10 +230,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The agreement of two reviewers on a question: their share of equal answers, and Cohen's kappa.
-
-    Both are computed over the rows for which both reviewers answered it; kappa is None if it is undefined.
-    """
+    """The agreement of two reviewers on the rows for which both answered a question; an undefined kappa is None."""
 
     one: str
     other: str

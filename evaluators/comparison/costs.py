@@ -241,9 +241,8 @@ def count_moves(comparison: Comparison) -> list[MachineCounts]:
                 edges[state, next_state] = count
             declared = [*machine.states, *machine.ends] if machine else []
             states = dict.fromkeys([*declared, *(state for edge in edges for state in edge)])
-            counts.append(
-                MachineCounts(row.system, f"{row.system.answering}: {names[row.system]}", tuple(states), edges)
-            )
+            title = f"{row.system.answering}: {names[row.system]}"
+            counts.append(MachineCounts(row.system, title, tuple(states), edges))
     return counts
 
 
@@ -284,12 +283,8 @@ def all_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
 
 def taken_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
     """Return the edges that questions took, the most frequent of each machine first."""
-    return [
-        move
-        for machine in machines
-        for move in sorted(all_transitions([machine]), key=lambda move: -move.count)
-        if move.count
-    ]
+    moves = (sorted(all_transitions([machine]), key=lambda move: -move.count) for machine in machines)
+    return [move for machine_moves in moves for move in machine_moves if move.count]
 
 
 def draw_machines(machines: Sequence[MachineCounts]) -> bytes:

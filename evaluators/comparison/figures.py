@@ -13,9 +13,7 @@ from safe_stepwise.store.figures import COLORS, panels, text_on
 from safe_stepwise.store.tables import NOTHING, mark
 from safe_stepwise.taxonomy import category
 
-_PALETTE = (
-    "#777777", "#ee7733", "#4477aa", "#aa3377", "#228833", "#66ccee", "#ccbb44", "#882255",
-)  # fmt: skip
+_PALETTE = ("#777777", "#ee7733", "#4477aa", "#aa3377", "#228833", "#66ccee", "#ccbb44", "#882255")
 """Colours of methods, in the order of their registry."""
 _MARKERS = "osD^vP*X"
 _HATCHES = ("", "///", "...", "xx", "\\\\\\")

@@ -39,10 +39,7 @@ class MethodRow:
     f1: float
     accuracy: float | None
     right: float
-    """The share of all questions answered correctly: by the judge if there is one, else by exact match.
-
-    ``accuracy`` leaves questions without a readable verdict out; this share counts them, as the tokens do.
-    """
+    """The share of all questions answered correctly: by the judge if there is one, else by exact match."""
     loop: LoopStatistics
     prompting: Mapping[str, Any] | None
     """The measures that `summarize` returned; None for a method that does not prompt."""

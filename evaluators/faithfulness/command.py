@@ -120,8 +120,7 @@ def measure_folder(
 
         measured = write_measures(pairs, folder, report, options, source, record)
     assert measured is not None
-    paths = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
-               report / tables.PAGE)  # fmt: skip
+    paths = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED, report / tables.PAGE)
     lines = [tables.render_text(measured, with_tests=True)]
     if measured["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")

@@ -175,16 +175,12 @@ def summarize_systems(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) 
     for (system, vote), group in groups.items():
         by_benchmark = grouped(group, lambda judged: judged.benchmark)
         simulated = any(judged.outcome.simulated for judged in group)
-        records.append(
-            {
-                "name": marked(f"{system_titles[system]}{VOTE_TITLES[vote]}", simulated),
-                **system.as_json(),
-                "simulated": simulated,
-                "taken": vote,
-                "benchmarks": {name: summarize(members, rules) for name, members in by_benchmark.items()},
-                "all": summarize(group, rules),
-            }
-        )
+        numbers = {
+            "benchmarks": {name: summarize(members, rules) for name, members in by_benchmark.items()},
+            "all": summarize(group, rules),
+        }
+        title = marked(f"{system_titles[system]}{VOTE_TITLES[vote]}", simulated)
+        records.append({"name": title, **system.as_json(), "simulated": simulated, "taken": vote, **numbers})
     return records
 
 

@@ -29,7 +29,7 @@ COLUMNS = (*("id", "benchmark", "question_id", "question", "answer", "path", "co
 
 @dataclass(frozen=True, slots=True)
 class PathCase:
-    """One row. ``gold``: the valid path of its question, for a simulating player alone."""
+    """One row of the probe; ``gold`` is the valid path of its question, which only a simulated player uses."""
 
     id: str
     benchmark: str
@@ -59,7 +59,7 @@ class PathCase:
 
 
 def find_probe(folder: Path) -> Path:
-    """Return the probe in a folder of `build_path_probe`; raises ``UserError`` where there is none."""
+    """Return the probe in a folder of `build_path_probe`; raise ``UserError`` if there is none."""
     dataset = dataset_folder(folder, PATH_PROBE)
     if dataset is None or not (dataset / "data" / PROBED).is_dir():
         raise UserError(
@@ -101,10 +101,8 @@ def _case(row: Mapping[str, Any]) -> PathCase:
     if not isinstance(number, int) or not 0 <= number < len(CORRUPTIONS):
         raise ValueError("its corruption is missing or unknown")
     triples = tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["path"])
-    columns = {name: row[name] for name in COLUMNS}
-    return boundary.read(
-        PathCase, PathCase(**{**columns, "path": triples, "corruption": CORRUPTIONS[number]}), "the row"
-    )
+    columns = {name: row[name] for name in COLUMNS} | {"path": triples, "corruption": CORRUPTIONS[number]}
+    return boundary.read(PathCase, PathCase(**columns), "the row")
 
 
 PAGE, VERDICTS = "paths.md", "verdicts"
@@ -117,7 +115,7 @@ MEASURES = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(ModelOptions):
-    """The options of `evaluate_paths`, by their names; ``prompt`` are ways of asking."""
+    """The options of `evaluate_paths`; ``prompt`` names the prompts to ask with, none for the first."""
 
     probe: Path
     engine: str
@@ -130,13 +128,13 @@ class Options(ModelOptions):
 
     @property
     def prompt_names(self) -> list[Style]:
-        """The ways of asking, each once; raises ``UserError`` for one that is not known."""
+        """The prompts to use, each once; raise ``UserError`` for an unknown one."""
         chosen = [check_choice(prompt, STYLES, "--prompt") for prompt in self.prompt] or STYLES[:1]
         return [prompt for prompt in STYLES if prompt in chosen]
 
 
 def run_paths(options: Options) -> str:
-    """Measure, write, and return the summary; raises ``UserError`` for what the user can mend."""
+    """Measure an engine on the probe, write the files, and return a summary; raise ``UserError`` for bad input."""
     prompt_names, opener = options.prompt_names, Opener(options.timeout)
     opener(options.engine)
     probe = find_probe(options.probe)
@@ -147,8 +145,9 @@ def run_paths(options: Options) -> str:
         for prompt in prompt_names:
             client = options.client(opener(options.engine), replies)
             requests = {place: case.request(prompt) for place, case in enumerate(cases)}
+            is_first = not runs
             runs.append(
-                collect_verdicts(client, prompt, "path", requests, read_verdict, UNREADABLE, is_first=not runs)
+                collect_verdicts(client, prompt, "path", requests, read_verdict, UNREADABLE, is_first=is_first)
             )
             spent += render_run_usage(client, prompt, "stand in no accuracy")
         samples = {name: options.allowance.apply(cases[0].request(name)) for name in prompt_names}
@@ -165,7 +164,7 @@ def render_results(
     limits: Mapping[Style, int],
     seed: int,
 ) -> dict[str, Any]:
-    """Return all measures; ``probe`` describes the rows, ``limits`` are the maximum tokens of a reply."""
+    """Return all measures; ``probe`` describes the rows, ``limits`` has the maximum tokens of a reply by prompt."""
     records = []
     for run, (prompt, limit) in zip(runs, limits.items(), strict=True):
         pairs = zip(cases, run.replies.values(), strict=True)
@@ -190,7 +189,7 @@ def render_results(
 
 
 def render_files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
-    """Return the files of an evaluation by name."""
+    """Render the files of an evaluation, and return them by name."""
     contents = {RESULTS: json_bytes(results, sort_keys=False), PAGE: render_page(results).encode()}
     for run in runs:
         lines = (run.line(place, **case.fields) for place, case in enumerate(cases))
@@ -199,14 +198,14 @@ def render_files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Se
 
 
 def render_page(results: Mapping[str, Any]) -> str:
-    """Return the results as Markdown."""
+    """Render the results as a Markdown page."""
     limits = sorted({run["max_tokens"] for run in results["runs"]})
     values = {"titles": MEASURES, "limits": limits, "ways": STYLES, "published": published()}
     return fill(Path(__file__).parent / "templates", "paths.md.jinja", **results, **values)
 
 
 def render_summary(results: Mapping[str, Any]) -> str:
-    """Return the results in short."""
+    """Render a summary of the results."""
     header = ("engine", "prompt", *MEASURES.values(), "unreadable", "failed")
     rows = [
         (
@@ -221,7 +220,7 @@ def render_summary(results: Mapping[str, Any]) -> str:
 
 
 def published() -> dict[str, dict[str, str]]:
-    """Return Table 2's figure by model and prompt, and Table 6's with equally weighted classes."""
+    """Render the published accuracies by model and prompt: Table 2's mean, and the balanced one of Table 6's."""
     by_model: dict[str, dict[str, str]] = {}
     for row in published_tables.published().path_judgements:
         wrong = [row.kinds[kind] for kind in PAPER if kind != "valid"]

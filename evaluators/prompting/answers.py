@@ -1,4 +1,4 @@
-"""A prompting method's answer, and the sub-answers, facts and triples that it says it rests on.
+"""Read a prompting method's answer, and the sub-answers, facts and triples that it gives as support.
 
 SG-FSM's machines answer hop by hop; with evidence (its Setting 2) every method names supporting facts
 and triples, SG-FSM1 those of its sub-answers.
@@ -107,9 +107,8 @@ def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
             subquestion = question if reply["simple"] else str(reply["subquestion"])
         elif attempt.state in (SEARCH, REVISED_IN[SEARCH]):
             support = tuple(reply.get("sentences", ())), tuple(reply.get("evidence", ()))
-            answers.append(
-                SubAnswer(subquestion or str(reply["question"]), reply["passage"], reply["answer"], *support)
-            )
+            sub_question = subquestion or str(reply["question"])
+            answers.append(SubAnswer(sub_question, reply["passage"], reply["answer"], *support))
         elif attempt.state in (TERMINATE, REVISED_IN[TERMINATE]):
             question = str(reply["question"] or question)
     return tuple(answers)
@@ -122,7 +121,7 @@ def _is_taken_back(attempt: Attempt, answers: Sequence[SubAnswer]) -> bool:
 
 
 def _strict(attempt: Attempt) -> Mapping[str, Any]:
-    """Return the fields of a reply that could be read strictly, nothing for any other."""
+    """Return the fields of a reply that could be read strictly; {} for any other."""
     read = attempt.read
     is_strict = isinstance(read, dict) and read.get("form") == "strict"
     return read["value"] if is_strict else {}

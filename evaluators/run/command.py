@@ -1,4 +1,4 @@
-"""An evaluation from its options to its summary: run, written, compared, summed up."""
+"""Run an evaluation by its options: read the questions, run all systems, write the files, and render a summary."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ ReadQuestions = Callable[..., QuestionSet]
 
 
 def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[str, Any]) -> str:
-    """Evaluate, and return the summary; raises ``UserError`` for what the user can mend.
+    """Run an evaluation and return its summary; raise ``UserError`` for bad options or files.
 
     ``benchmarks`` are those of ``read``; the ``SCORING`` of each names the official scorer that counts.
     """
@@ -71,7 +71,7 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
 
 
 def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[str]) -> QuestionSet:
-    """Read the questions that the options choose; raises ``UserError`` where there are none."""
+    """Read the questions that the options choose; raise ``UserError`` if there are none."""
     read_set = read(
         options.questions,
         [check_choice(name, [*benchmarks, CUSTOM], "--benchmark") for name in options.benchmark],
@@ -133,13 +133,13 @@ def _replaced_results(plan: Evaluation) -> str:
 
 
 def _flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Move players and options beside the other settings."""
+    """Return the settings with players and options at the top level."""
     inner = [settings.get(name) or {} for name in ("players", "options")]
     return {**settings, "players": None, "options": None, **inner[0], **inner[1]}
 
 
 def render_summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> str:
-    """Return scores, costs and places in short; ``earned`` is the text on faithfulness."""
+    """Render a summary of scores, costs and files; ``earned`` is the text on faithfulness."""
     runs = results["runs"]
     sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
     means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
@@ -182,17 +182,15 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
         shown_values = [options.get(name, "-") for name in option_names]
         # Prompting methods that answer at once take no steps.
         has_steps = "prompting" not in totals or totals["steps_per_question"]
-        rows.append(
-            (
-                *(system.answering, system.method),
-                *(system.other_players.get(role, "-") for role in roles),
-                *(("yes" if v else "no") if isinstance(v, bool) else v for v in shown_values),
-                *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
-                f"{totals['calls_per_question']:.1f}",
-                f"{totals['steps_per_question']:.1f}" if has_steps else "-",
-                totals["failed"],
-            )
+        steps = f"{totals['steps_per_question']:.1f}" if has_steps else "-"
+        cells = (
+            *(system.answering, system.method),
+            *(system.other_players.get(role, "-") for role in roles),
+            *(("yes" if v else "no") if isinstance(v, bool) else v for v in shown_values),
+            *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
+            *(f"{totals['calls_per_question']:.1f}", steps, totals["failed"]),
         )
+        rows.append(cells)
     return rows
 
 
@@ -230,7 +228,7 @@ def remove_drawn_gold(question: Question, seed: int = 0) -> Question:
 
 
 def remove_passage(question: Question, number: int) -> Question:
-    """Remove one of a question's passages (from 1); annotations are renumbered.
+    """Remove the passage with a number (from 1) from a question, and renumber its annotations.
 
     >>> from safe_stepwise.records import Passage
     >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))

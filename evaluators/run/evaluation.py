@@ -1,8 +1,8 @@
-"""Methods and their players over questions: trajectories, scores, verdicts, and their record.
+"""Run methods with their players over questions, score and judge the answers, and write the record.
 
 The record has the settings, each setting's scores and the statistics of its loop.
-``truth.jsonl`` holds the mistakes of simulated generators, as truth for measurements: a line a question and system
-whose steps the symbolic generator wrote, in the order of the trajectories; failed trajectories have none::
+``truth.jsonl`` holds the mistakes of simulated generators, as truth for measurements. It has a line for each
+trajectory whose steps the symbolic generator wrote, in their order; failed trajectories have none::
 
     {"benchmark": "musique", "question_id": "q1", "method": "safe", "players": {...},
      "options": {...}, "conditions": {...}, "is_faithful": false, "missing": [2],
@@ -80,16 +80,9 @@ class Setting:
 
     def identity(self, corpus: Corpus | None) -> str:
         """Return the digest of all but the question that can change a trajectory, the code included."""
-        return identity(
-            [
-                self.method.name,
-                {role: dict(client.engine.identity) for role, client in self.players.items()},
-                self.option_record,
-                prompts_digest(self.method, self.options),
-                corpus.sha256 if corpus else None,
-                code_of([self]),
-            ]
-        )
+        engines = {role: dict(client.engine.identity) for role, client in self.players.items()}
+        digests = prompts_digest(self.method, self.options), corpus.sha256 if corpus else None, code_of([self])
+        return identity([self.method.name, engines, self.option_record, *digests])
 
     def answering(self, corpus: Corpus | None) -> Callable[[Question], Awaitable[Trajectory]]:
         """Return the function from a question to its trajectory; methods that can search use the corpus."""
@@ -109,7 +102,7 @@ def code_of(settings: Iterable[Setting]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An evaluation's plan: questions, settings, judge, and where results go."""
+    """The plan of an evaluation: questions, settings, judge, and the folders of the results."""
 
     questions: tuple[Question, ...]
     settings: tuple[Setting, ...]
@@ -118,7 +111,7 @@ class Evaluation:
     corpus: Corpus | None = None
     at_once: int = AT_ONCE
     notes: Mapping[str, Any] = field(default_factory=dict)
-    """Where the questions come from, for the record."""
+    """The source of the questions, for the record."""
     scoring: Mapping[str, str] = field(default_factory=dict)
     """The benchmark whose rule scores the answers of another one, by that one's name."""
     report: Path | None = None
@@ -168,16 +161,15 @@ class SystemRun:
 
 def evaluate(plan: Evaluation) -> list[SystemRun]:
     """Run each setting over all questions, in order; raises the errors of `run_tasks`."""
-    return run_tasks(
-        Work(
-            *("evaluation", "trajectory", "trajectories"),
-            questions=[identity(question) for question in plan.questions],
-            tasks=[_task(plan, setting) for setting in plan.settings],
-            clients=plan.clients,
-            output=plan.output,
-            at_once=plan.at_once,
-        )
+    work = Work(
+        *("evaluation", "trajectory", "trajectories"),
+        questions=[identity(question) for question in plan.questions],
+        tasks=[_task(plan, setting) for setting in plan.settings],
+        clients=plan.clients,
+        output=plan.output,
+        at_once=plan.at_once,
     )
+    return run_tasks(work)
 
 
 def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
@@ -345,7 +337,7 @@ def roles_of(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, Any]:
-    """Compute means over outcomes of one setting, and the statistics of its loop.
+    """Compute the mean scores of outcomes of one setting, and the statistics of its loop.
 
     A ``failed`` question counts as an empty answer; a question with verdict ``unscored`` is left out
     of ``accuracy``, which is None without any verdict. Prompting methods add their measures (`summarize`).

@@ -1,11 +1,11 @@
-"""The one runner of evaluations: systems over questions, kept as they end, resumed where they were stopped.
+"""Run systems over questions, keep each trajectory as it ends, and resume an evaluation that was stopped.
 
-A `Task` is one system (a method, its players, its options) over all questions. One task runs after the other, so that
-what a system costs is its own. ``OUTPUT/.trajectories.jsonl`` keeps each trajectory as soon as it ends, under all that
-can change it: a run that is killed resumes from there, and within a question from the clients' response cache. A
-trajectory that failed is not kept: the same command asks for it again.
+A `Task` is one system (a method, its players, its options) over all questions. Tasks run one after the other, so
+that the cost of each system is measured alone. ``OUTPUT/.trajectories.jsonl`` keeps each trajectory when it ends,
+under a digest of all that can change it. A killed run resumes from there, and within a question from the clients'
+response cache. A failed trajectory is not kept, so the same command repeats it.
 
-Where an item is one request alone (a step's verdict, a path's), the response cache is the journal (`Verdicts`).
+If an item is a single request (for a verdict on a step or a path), the response cache is the journal (`Verdicts`).
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Task(Generic[Item, Result]):
     """The items to answer, in the order of the questions."""
     answer: Callable[[Item], Awaitable[Trajectory]]
     finish: Callable[[Sequence[Trajectory]], Awaitable[Result]]
-    """From the trajectories, in the order of the questions, to the system's result."""
+    """Makes the system's result from its trajectories, in the order of the questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Work(Generic[Item, Result]):
 def run_tasks(work: Work[Item, Result]) -> list[Result]:
     """Run the tasks and return their results, in order.
 
-    Raises ``UserError`` for what the user can mend, and if not one question could be answered.
+    Raises ``UserError`` if an engine can't be used, or if no question could be answered.
     """
     progress = Progress(len(work.questions) * len(work.tasks), work.at_once)
     standing = partial(progress.standing, work.clients)
@@ -129,7 +129,7 @@ async def _run_task(
 
 @asynccontextmanager
 async def opened(clients: Iterable[Client]) -> AsyncIterator[None]:
-    """Check the engines of clients first, each once, and close them at the end."""
+    """Check the engines of clients, each once, and close them when the context ends."""
     engines = {id(client.engine): client.engine for client in clients}.values()
     try:
         for engine in engines:
@@ -211,13 +211,13 @@ class Progress:
         self.readability = Readability(self.at_once, self.total, "questions")
 
     def look(self, trajectory: Trajectory) -> None:
-        """Note whether a trajectory was readable; raises ``UserError`` once too many were not."""
+        """Count whether a trajectory was readable; raise ``UserError`` once too many were not."""
         if trajectory.stop_reason != FAILED and not self.readability.is_readable:
             replies = sum(bool(attempt.usage) for attempt in trajectory.attempts)
             self.readability.look(unreadable(trajectory.attempts), replies)
 
     def standing(self, clients: Sequence[Client]) -> str:
-        """Return the progress in words, with the calls and tokens of this run."""
+        """Render the progress, with the calls and tokens of this run."""
         accounts = [client.total() for client in clients]
         prompt, cached = sum(a.prompt for a in accounts), sum(a.cached for a in accounts)
         share = f" ({cached / prompt:.0%} cached)" if prompt else ""
@@ -228,7 +228,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One request's verdict (`FAILED` without a reply), its raw text, the reason for no verdict, its tokens."""
+    """The verdict of a request (`FAILED` without a reply), the raw reply, the reason for no verdict, the tokens."""
 
     verdict: str
     text: str = ""
@@ -238,7 +238,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """One player's verdicts. ``name`` may be published; ``role`` is unique within the run."""
+    """The verdicts of one player; ``name`` may be published, and ``role`` is unique within the run."""
 
     name: str
     role: str
@@ -319,7 +319,7 @@ def render_run_usage(client: Client, title: str, failed: str = "count as not rig
 
 
 def standing(client: Client, requests: int) -> str:
-    """Return the progress of so many requests, for the bar."""
+    """Render the progress of so many requests, for the bar."""
     a, pending = client.total(), requests - _count_ended(client)
     return counts(a.answered, a.hits, pending, failed=a.failed)
 

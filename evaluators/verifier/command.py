@@ -8,15 +8,8 @@ from typing import Annotated, Any
 
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run.runner import Reply, Verdicts, collect_verdicts, encode_lines, render_run_usage
-from evaluators.verifier import step_set
-from evaluators.verifier.quality import (
-    RESAMPLES,
-    ROW_MEASURES,
-    UNPARSED,
-    JudgedStep,
-    measure_agreement,
-    measure_quality,
-)
+from evaluators.verifier import quality, step_set
+from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep
 from evaluators.verifier.step_set import Prefix, Setting, StepCase
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Choice, Count
@@ -174,7 +167,7 @@ def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:
 def quality_of(run: Verdicts, cases: Sequence[StepCase], seed: int = 0) -> dict[str, Any]:
     """Compute the measures of a run's verdicts on all rows and trajectories."""
     by_prefix = {prefix: reply.verdict for prefix, reply in run.replies.items()}
-    return measure_quality(judge_rows(run, cases), step_set.build_walks(cases, by_prefix), seed=seed)
+    return quality.measure_quality(judge_rows(run, cases), step_set.build_walks(cases, by_prefix), seed=seed)
 
 
 def render_results(
@@ -198,7 +191,7 @@ def render_results(
             for run in runs
         ],
         "agreement": [
-            {"a": runs[a].role, "b": runs[b].role, **measure_agreement(labels[a], labels[b])}
+            {"a": runs[a].role, "b": runs[b].role, **quality.measure_agreement(labels[a], labels[b])}
             for a, b in itertools.combinations(range(len(runs)), 2)
             if not (runs[a].is_constant or runs[b].is_constant)
         ],

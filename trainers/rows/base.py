@@ -106,10 +106,7 @@ def find(dataset: str, name: str, statistics: str) -> tuple[DatasetSource, str]:
 
 
 def load(dataset: str, place: str, revision: str | None, config: str, split: str) -> Any:
-    """Load one split of a config as a `datasets.Dataset`; raise ``UserError`` if it has no rows.
-
-    ``place`` is the path or Hub id that `find` returned, ``revision`` None for a folder.
-    """
+    """Load a split of a config as a `datasets.Dataset`, by what `find` returned; raise ``UserError`` for no rows."""
     from datasets import load_dataset
     from datasets.utils.logging import disable_progress_bar
 
