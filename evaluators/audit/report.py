@@ -19,7 +19,7 @@ _INTERVAL = "95% interval"
 
 
 def render_scores(scores: Scores) -> str:
-    """Return the scores as text: rates of answers, rates by stratum, agreement of reviewers, rows to look at."""
+    """Render the scores as text: rates of answers, rates by stratum, agreement of reviewers, doubtful rows."""
     fault, sound = ("noise", "sound") if scores.of == LABELS else ("an error", "Correct")
     shares = {
         f"labelled {fault}: the label is wrong": scores.false_alarms,
@@ -61,18 +61,18 @@ def write_scores(scores: Scores, output: Path) -> None:
     write_file(output, json_bytes(asdict(scores)))
 
 
-_DRAW_AGAIN = "write it with safe-stepwise audit_labels score ... --output FILE"
+_WRITE_ADVICE = "write it with safe-stepwise audit_labels score ... --output FILE"
 
 
 def read_scores(file: Path, audited: str) -> dict[str, Any]:
     """Read a file of `report.write_scores` as plain JSON; raises ``UserError`` for any other file."""
-    scores: dict[str, Any] = plain(read_file(Scores, file, "the record", _DRAW_AGAIN))
+    scores: dict[str, Any] = plain(read_file(Scores, file, "the record", _WRITE_ADVICE))
     keys = {question.name for questions in FORM.values() for question in questions}
     pairs = scores["agreement"]
     topics = {pair["question"] for pair in pairs} | set(scores["rates"])
     names = {pair[side] for pair in pairs for side in ("one", "other")}
     if not topics <= keys or not names <= set(scores["reviewers"]):
-        raise UserError(f"{file}: speaks of questions or reviewers that it does not name; {_DRAW_AGAIN}")
+        raise UserError(f"{file}: speaks of questions or reviewers that it does not name; {_WRITE_ADVICE}")
     if scores["of"] != audited:
         raise UserError(f"{file}: has scores of {scores['of']}, not of {audited}; name it as such")
     return scores

@@ -26,9 +26,9 @@ from safe_stepwise.store.files import locate_lines, read_lines
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
-_AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
+_MEASURE_ADVICE = "measure it anew with safe-stepwise measure_faithfulness"
 Paths = list[dict[str, Any]]
-"""The verdicts on one run's chain, one a rule."""
+"""The verdicts on one run's chain, one for each rule."""
 NO_CHAIN = "no chain"
 
 
@@ -40,7 +40,7 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
     if not (folder / FAITHFULNESS).exists():  # it is written last
         return {}
     systems, chains = dict(_measured_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
-    for place, line in read_lines(folder / CHAINS, bytes, "verdict", _AGAIN):
+    for place, line in read_lines(folder / CHAINS, bytes, "verdict", _MEASURE_ADVICE):
         with outcomes.explain_errors(place):
             row = parse_json(line)
             if (system := systems.get(row["system"])) is not None:
@@ -50,14 +50,14 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
 
 
 def _measured_systems(file: Path) -> Iterator[tuple[int, System]]:
-    """Yield the systems of lines, by place; the best of several samples is left out."""
+    """Yield index and system of each measured system, without those that count as the best of n samples."""
     try:
         for place, system in enumerate(read_json(file)["systems"]):
             if system["taken"] != "best_of_n":
                 yield (place, System.make(*(system[name] for name in ("method", "players", "options", "conditions"))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or "not a record of measured faithfulness"
-        raise UserError(f"{file}: cannot be read ({reason}); {_AGAIN}") from None
+        raise UserError(f"{file}: cannot be read ({reason}); {_MEASURE_ADVICE}") from None
 
 
 def _paths(row: Mapping[str, Any]) -> Paths:
