@@ -2,8 +2,8 @@
 
 The functions have the signature of TRL's ``reward_funcs``: prompts, completions and the rows' columns by name, a list
 each; they return a number from 0 to 1 for each completion. The columns are those of a verified row with its label
-(config ``B_labeled`` of the labels). `step_reward` also needs ``previous_steps``, the accepted steps as `steps` writes
-them.
+(config ``B_labeled`` of the labels). `step_reward` also needs ``previous_steps``, the accepted steps in
+the form of `steps`.
 
 Only proved steps pay. The first step that is proved wrong, or breaks the grammar, ends a trajectory. A step on which
 the checker abstains pays nothing and ends nothing, so that unreadable text earns no more than an honest mistake. Half

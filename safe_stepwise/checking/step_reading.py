@@ -1,4 +1,4 @@
-"""What a reasoning step says: which passages it cites, which facts it states, what it denies."""
+"""Parses a reasoning step: which passages it cites, which facts it claims, and whether it denies or only announces."""
 
 import re
 from bisect import bisect_right
@@ -18,18 +18,18 @@ _FRAME = wording("step_reading", "frame", re.IGNORECASE)
 _LEAD = re.compile(r"^[^“]{0,80}?\b[Pp]assages? \d+(?:[a-z'’,;!\s]|\bI\b|\bSteps? \d+)*:\s+")
 _SUFFIX = re.compile(r"(?<!\s)\s*+[,;(\[–—]\s*+[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE)
 _CLAUSE = re.compile(r"; |(?<=[a-z0-9”])\. (?=[A-Z])|, but |(?<=\bthis), (?=[a-zP])")
-"""What parts two clauses, unless a quotation is open."""
+"""The boundary of two clauses, outside quotations."""
 _THOUGH = wording("step_reading", "though", re.IGNORECASE)
 _NO_DENIAL = re.compile(r"\bno (?:doubt|question about|more than|less|other)\b", re.IGNORECASE)
 _QUOTING = wording("step_reading", "quoting", re.IGNORECASE)
-"""A passage's own words behind a colon: what they deny is not what the step does."""
+"""The start of a passage's own words after a colon: a denial in them is not the step's."""
 _GOAL = wording("step_reading", "goal", re.IGNORECASE)
 _GOAL_ENDS = re.compile("[:;] ")
-_LEADS_TRIED = 3  # ends of clauses at which a goal may be over
-_LONGEST_POINTER = 120
+_MAX_GOAL_ENDS = 3  # clause ends that are tried as the end of a goal
+_MAX_POINTER = 120  # characters of a sentence that only points to a passage
 _POINTER = re.compile(r"[^“”.:]{8,140}[.:] (?=[^a-z ])")
-_LONGEST_REMARK = 14  # words of a remark that a passage is silent; a longer one says more than that
-_SHORTEST_CLAIM = 3  # words that have to be left for what stands around a citation to be taken off
+_MAX_REMARK_WORDS = 14  # of a remark that a passage is silent; a longer one says more
+_MIN_CLAIM_WORDS = 3  # that must remain when the words around a citation are removed
 _STEP_MARK = re.compile(r"(?<!\s)\s*+\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
 _STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
 _NOT = wording("step_reading", "not", re.IGNORECASE)
@@ -38,7 +38,7 @@ _OF_THE_TEXT = re.compile(r"\b(?:passages?|text|context|excerpts?|documents?)\b"
 _UNKNOWN = wording("step_reading", "unknown", re.IGNORECASE)
 _NOT_ASSERTED = wording("step_reading", "not_asserted", re.IGNORECASE)
 _QUOTED = re.compile(r"“([^”]*+)(?:”|$)")
-"""Quoted words; with a mark that nothing closes, all that is left, so that it is looked at once."""
+"""Quoted words; an unclosed quotation extends to the end, so that the pattern takes linear time."""
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w*")
 _STOP_WORDS = word_list("stop_words")
 _OPENER = re.compile(rf"^(?:(?:{'|'.join(sorted(_STOP_WORDS | word_list('step_openers')))})\b\s*)+", re.IGNORECASE)
@@ -47,7 +47,11 @@ _LEADS_ON = re.compile(r"(?<! of)(?<! the)(?<! de)(?: (?:of|the|de))+$")
 
 @dataclass(frozen=True)
 class Reading:
-    """A step's text taken apart; ``claim`` is what is left without citations and references."""
+    """A parsed step; ``claim`` is its text without citations, which ``page`` and ``text`` hold for search.
+
+    ``cited`` are passage numbers, ``refers`` step numbers (from 1). ``denies``: it says that the passages lack
+    something.
+    """
 
     claim: str
     cited: tuple[int, ...]
@@ -56,7 +60,7 @@ class Reading:
     text: Text
     denies: bool
     announces: bool
-    """Whether it speaks of what could or should be done, not of what is."""
+    """Whether it says what could or should be done, and states no fact."""
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -65,7 +69,7 @@ class Reading:
 
     @cached_property
     def values(self) -> tuple[str, ...]:
-        """Names, dates and numbers that the step gives, as it writes them.
+        """The names, dates and numbers of the step, as it writes them.
 
         >>> read_step("About Oru, Passage 4 states: “It lies 45 miles from Marn.”").values
         ('Oru', 'Marn', '45')
@@ -82,7 +86,7 @@ class Reading:
         return tuple(dict.fromkeys(names))
 
     def mentions(self, name: str) -> bool:
-        """Whether the step gives a name, date or number."""
+        """Whether the step has a name, date or number."""
         if date := as_date(name):
             return any(day.year and day.agrees(date) for day in dates_in(self.text.clean))
         if mentions(self.text, name):
@@ -90,7 +94,7 @@ class Reading:
         return has_words(self.text.clean.replace(" . ", " "), clean(name))
 
     def opens_with(self, value: str) -> bool:
-        """Whether a value is but the word that opens a sentence, so that its capital says nothing.
+        """Whether a value is one word that opens a sentence, so that its capital does not make it a name.
 
         >>> read_step("Rivers flow past Oru.").opens_with("Rivers")
         True
@@ -102,10 +106,10 @@ class Reading:
 
 @lru_cache(maxsize=16384)
 def read_step(text: str) -> Reading:
-    """A step's text (without number and kind) taken apart.
+    """Parse a step's text (without number and kind).
 
-    >>> found = read_step("According to Passage 3, Ana Vorr (from Step 1) was born in Oru.")
-    >>> found.cited, found.refers, found.claim
+    >>> reading = read_step("According to Passage 3, Ana Vorr (from Step 1) was born in Oru.")
+    >>> reading.cited, reading.refers, reading.claim
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
     text = _without_goal(_without_silences(fold(text)))
@@ -135,16 +139,16 @@ def _denies(text: str) -> bool:
 
 
 def _without_silences(text: str) -> str:
-    """A step without its remarks that some passage is silent, where it reads a fact in another.
+    """Remove a step's remarks that a passage is silent, if it reads a fact in another passage.
 
     >>> _without_silences("Passage 5 does not mention it, but Passage 3 says that Oru is a town.")
     'Passage 3 says that Oru is a town.'
     >>> _without_silences("Passage 5 does not mention it, and Passage 3 is silent as well.")
     'Passage 5 does not mention it, and Passage 3 is silent as well.'
     """
-    pieces = _parted(_THOUGH.sub(r"\1; ", text))  # clauses, and between them what parts them
+    pieces = _split_clauses(_THOUGH.sub(r"\1; ", text))  # clauses and their boundaries in turn
     clauses = pieces[::2]
-    silent = [bool(_CITED.search(c)) and _denies(c) and len(c.split()) <= _LONGEST_REMARK for c in clauses]
+    silent = [bool(_CITED.search(c)) and _denies(c) and len(c.split()) <= _MAX_REMARK_WORDS for c in clauses]
     spoken = [clause for clause, remark in zip(clauses, silent, strict=True) if not remark]
     elsewhere = {n for clause in spoken for n in _CITED.findall(clause)}
     if all(silent) or not any(silent) or not elsewhere or any(map(_denies, spoken)):
@@ -166,8 +170,8 @@ def _outside_quotes(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[st
             yield match
 
 
-def _parted(text: str) -> list[str]:
-    """Clauses of a text, and between each two what parts them."""
+def _split_clauses(text: str) -> list[str]:
+    """Split a text into clauses, with the boundary between each two."""
     pieces, end = [], 0
     for cut in _outside_quotes(_CLAUSE, text):
         pieces += [text[end : cut.start()], cut[0]]
@@ -176,14 +180,14 @@ def _parted(text: str) -> list[str]:
 
 
 def _without_goal(text: str) -> str:
-    """A step without what it says that it is for, where it goes on to read something.
+    """Remove a step's goal ("To find …,") if a citation follows.
 
     >>> _without_goal("To find who led Oru, I turn to Passage 2: Passage 2 says that Vel did.")
     'Passage 2 says that Vel did.'
     """
     if not _GOAL.match(text):
         return text
-    for cut in islice(_outside_quotes(_GOAL_ENDS, text), _LEADS_TRIED):
+    for cut in islice(_outside_quotes(_GOAL_ENDS, text), _MAX_GOAL_ENDS):
         remaining = text[cut.end() :]
         if _CITED.search(remaining) and not _NOT_ASSERTED.search(_own_words(remaining)):
             return remaining
@@ -191,7 +195,7 @@ def _without_goal(text: str) -> str:
 
 
 def _without_pointers(text: str) -> tuple[str, str]:
-    """A step without sentences at its ends that say no more than where something stands; and those.
+    """Remove sentences at a step's ends that only point to a passage; return the step and those sentences.
 
     >>> _without_pointers("Passage 9 is clear on this point. Ana Vorr was born in Oru.")
     ('Ana Vorr was born in Oru.', 'Passage 9 is clear on this point. ')
@@ -200,11 +204,11 @@ def _without_pointers(text: str) -> tuple[str, str]:
     """
     removed = ""
     lead = _POINTER.match(text)
-    if lead is not None and _points(lead[0]) and len(text[lead.end() :].split()) >= _SHORTEST_CLAIM:
+    if lead is not None and _points(lead[0]) and len(text[lead.end() :].split()) >= _MIN_CLAIM_WORDS:
         removed, text = lead[0], text[lead.end() :]
     tail = max(text.rfind(". ", 0, -1), text.rfind(".” ", 0, -1) + 1, text.rfind(".) ", 0, -1))
     last = text[tail + 2 :]
-    if tail > 0 and len(last) <= _LONGEST_POINTER and _CITED.search(last) and _points(last):
+    if tail > 0 and len(last) <= _MAX_POINTER and _CITED.search(last) and _points(last):
         removed, text = removed + last, text[: tail + 1]
     return text, removed
 
@@ -212,13 +216,13 @@ def _without_pointers(text: str) -> tuple[str, str]:
 def _points(sentence: str) -> bool:
     """Whether a sentence names nothing but passages and steps, and denies nothing."""
     remaining = _STEP_LIST.sub("", _CITED.sub("", sentence)).strip(" .:()")
-    if remaining == sentence.strip(" .:()") and len(remaining.split()) < _SHORTEST_CLAIM:
+    if remaining == sentence.strip(" .:()") and len(remaining.split()) < _MIN_CLAIM_WORDS:
         return False
     return not re.search(r"[A-Z\d“]", re.sub(r"\bI\b|^\w", "", remaining)) and not _denies(sentence)
 
 
 def _own_words(text: str) -> str:
-    """A text without what it quotes and without names within a sentence, titles in quotes or not.
+    """Replace a text's closed quotations, and its capitalised words inside a sentence, by X.
 
     >>> _own_words("They sang “I Must Go” in Oru, Kelvia; nobody “came.")
     'They sang X in X, X; nobody “came.'
@@ -237,7 +241,7 @@ def quotations(text: str) -> Iterator[str]:
 
 
 def _unframed(text: str) -> str:
-    """A step without the words that say where something was read, before or behind what was.
+    """Remove the words around a claim that say in which passage it was read.
 
     >>> _unframed("In Passage 3 one reads that Oru is a town."), _unframed("Oru is old (Passage 1)")
     ('Oru is a town.', 'Oru is old')
@@ -245,7 +249,7 @@ def _unframed(text: str) -> str:
     for pattern in (_LEAD, _FRAME, _SUFFIX):
         match = pattern.search(text)
         bare = text[: match.start()] + text[match.end() :] if match else text
-        if match is None or len(bare.split()) < _SHORTEST_CLAIM:
+        if match is None or len(bare.split()) < _MIN_CLAIM_WORDS:
             continue
         if pattern is _SUFFIX or not _names_something(match[0]):
             return bare
@@ -253,7 +257,7 @@ def _unframed(text: str) -> str:
 
 
 def _names_something(frame: str) -> bool:
-    """Whether a name or number stands before the passage that a frame cites.
+    """Whether a name or number comes before the passage that a frame cites.
 
     >>> _names_something("Ana is 40, and it is Passage 1 that"), _names_something("In Passage 1,")
     (True, False)
@@ -264,7 +268,7 @@ def _names_something(frame: str) -> bool:
 
 @lru_cache(maxsize=32768)
 def content_words(text: str) -> frozenset[str]:
-    """Cleaned words that carry meaning, cut to a stem of six letters.
+    """Return the cleaned words of a text without stop words, cut to their first six letters.
 
     >>> sorted(content_words("The poets of Oru"))
     ['oru', 'poets']
@@ -274,12 +278,12 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def coverage(words: frozenset[str], text: str) -> float:
-    """Share of some content words that a text holds, from 0 to 1."""
+    """Return the share (0-1) of content words that a text has; 0 if there are none."""
     return len(words & content_words(text)) / len(words) if words else 0.0
 
 
 def has_value(page: Passage, value: str) -> bool:
-    """Whether a passage has a name, date or number somewhere, be it within a word ("1940s").
+    """Whether a passage has a name, date or number anywhere, even within a word ("1940s").
 
     >>> has_value(Passage("Oru", ("It grew in the 1940s.",)), "1940")
     True
@@ -299,5 +303,5 @@ def _letters_of(page: Passage) -> str:
 
 @lru_cache(maxsize=4096)
 def _squeezed(text: str) -> str:
-    """Letters and digits alone, so that no punctuation or spacing tells two writings apart."""
+    """Return the letters and digits of a text, so that punctuation and spaces don't count."""
     return "".join(filter(str.isalnum, clean(text)))

@@ -1,9 +1,10 @@
-"""Which cue governs a name or date in a sentence: "born", "directed by", "son of".
+"""Decides which cue governs a name or date in a sentence: "born", "directed by", "son of".
 
-Cues of one group compete ("born in Oru and died in Vel"); see ``vocabulary/relations.yaml``.
+Cues of one group compete ("born in Oru and died in Vel"); see ``vocabulary/relations.yaml``. All texts are cleaned
+(`reading.clean`).
 
-Words of kin (father, child, spouse, sibling) say both directions: "son of Vorr" makes Vorr a parent, "his son Vorr" a
-child. So a cue of kin is read with what stands between it and the name, and never as mere nearness.
+Words of kinship express both directions: "son of Vorr" makes Vorr a parent, "his son Vorr" a child. So a kinship cue
+is parsed together with the words between it and the name; nearness alone is not enough.
 """
 
 import re
@@ -17,8 +18,8 @@ from safe_stepwise.language.text import MONTHS
 from safe_stepwise.language.vocabulary import load, wording
 
 _SENTENCE = 3 * REACH
-"""Characters, before and behind a span, within which other cues have a say: no sentence of prose is
-longer, and a list without end is not read anew for each of its names."""
+"""Characters before and after a span in which cues are looked for: no sentence of prose is longer, and the time for an
+endless list stays bounded."""
 
 _JOINED = wording("cues", "joined")
 _JOINED_BY_BEING = re.compile(_JOINED.pattern.replace("and|", "and|is|are|was|were|", 1))
@@ -39,10 +40,10 @@ _LONGEST_LEAD = max(map(len, _LEADS)) + 2
 _EVENTS = ("birth", "death", "burial")
 _APART = re.compile(r"[\d;)]| -- | and ")
 _WHERE_SHE = re.compile(r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $")
-_WEAK = ("preposition", "lies")  # labels of words that tell nothing of a place before them
+_WEAK = ("preposition", "lies")  # labels of cues that do not apply to a place before them
 _ANOTHER_WORK = wording("cues", "another_work")
 _CLAUSE = 120
-# "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.
+# "in Oru", "in the town of Oru", "in Oru, Vel": the words before a place.
 _LED = re.compile(r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$")
 _OWN_PLACE = wording("cues", "own_place", months="|".join(MONTHS))
 _POSSESSIONS: Mapping[str, Sequence[str]] = load("relations")["possessions"]
@@ -50,13 +51,13 @@ _POSSESSED = re.compile(rf" 's (?:\w+ ){{0,5}}?({'|'.join(_POSSESSIONS)})\b")
 
 
 def governing_cues(text: str, start: int, end: int, low: int, high: int, group: str) -> frozenset[str]:
-    """Labels of the cues that govern a span of a sentence of cleaned text.
+    """Return the labels of the cues that govern a span.
 
-    The last cue before it, with those coordinated to that ("written and directed by"); or, when it
-    stands much nearer, the first cue after it ("Vorr composed the score").
+    They are the last cue before it and those coordinated with that ("written and directed by"); or the first cue after
+    it, if that is much nearer ("Vorr composed the score").
 
     Args:
-        text: cleaned text (``reading.read``).
+        text: cleaned text (`reading.read`).
         start, end: the span; low, high: its sentence.
         group: a cue group of the vocabulary.
 
@@ -77,17 +78,17 @@ def governing_cues(text: str, start: int, end: int, low: int, high: int, group: 
         ),
         None,
     )
-    opens = start - low <= _LONGEST_LEAD and text[low:start].strip() in _LEADS  # its sentence, be it behind "in"
+    opens = start - low <= _LONGEST_LEAD and text[low:start].strip() in _LEADS  # also after "in"
     if after and not _has_subject(text, end, after, group, opens=opens):
         after = None
     if group == "place":
-        return _placed(text, before, after, start, end)
+        return _place_labels(text, before, after, start, end)
     owned = _POSSESSED.match(text, end)
     if owned and group == "credit":
         return frozenset(_POSSESSIONS[owned[1]])
     if after is not None and after.label in _EVENTS and text.startswith(" there", after.end):
         return frozenset([after.label])
-    if group == "life" and (event := _event_behind(text, end, following, opens)):
+    if group == "life" and (event := _event_after(text, end, following, opens)):
         return frozenset([event.label])
     if after is not None and _IS_THE.fullmatch(text, end, after.start):
         return frozenset([after.label])
@@ -99,21 +100,21 @@ def governing_cues(text: str, start: int, end: int, low: int, high: int, group: 
     return _with_coordinated(text, before, group)
 
 
-def _placed(text: str, before: list[Cue], after: Cue | None, start: int, end: int) -> frozenset[str]:
-    """Return the role of a place in its sentence; "in" decides only where nothing else does."""
+def _place_labels(text: str, before: list[Cue], after: Cue | None, start: int, end: int) -> frozenset[str]:
+    """Return the labels that govern a place; "in" alone decides only if nothing else does."""
     if any(cue.label == "contact" for cue in before if start - cue.end <= REACH):
         return frozenset(["contact"])
     led = _LED.search(text, max(0, start - _CLAUSE), start) is not None
-    telling = [cue for cue in before if cue.label not in _WEAK]
-    back = start - telling[-1].end if telling else REACH + 1
+    strong = [cue for cue in before if cue.label not in _WEAK]
+    back = start - strong[-1].end if strong else REACH + 1
     if after is not None and (back > REACH or after.start - end < back // 2):
         return frozenset([after.label])
-    labels = _with_coordinated(text, telling, "place") if back <= REACH else frozenset[str]()
+    labels = _with_coordinated(text, strong, "place") if back <= REACH else frozenset[str]()
     return labels.union(_WEAK) if led else labels
 
 
-def _event_behind(text: str, end: int, following: tuple[Cue, ...], opens: bool) -> Cue | None:
-    """Return the event at a place that opens its sentence: "In Oru, where she had moved, she died"."""
+def _event_after(text: str, end: int, following: tuple[Cue, ...], opens: bool) -> Cue | None:
+    """Return the first life event after a place that opens its sentence ("In Oru, where she had moved, she died")."""
     events = (cue for cue in following if cue.label in _EVENTS)
     event = next(events, None)
     if event is None or not opens or text[end - 1].isdigit():
@@ -123,7 +124,7 @@ def _event_behind(text: str, end: int, following: tuple[Cue, ...], opens: bool) 
 
 
 def _event_belongs(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
-    """Whether an event of a life behind a place or date belongs to it ("Oru, where she died")."""
+    """Whether a life event after a place or date belongs to it ("Oru, where she died")."""
     between = text[end : cue.start]
     if text.startswith(" there", cue.end):
         return cue.label in _EVENTS
@@ -139,7 +140,7 @@ def _event_belongs(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
 def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> bool:
     """Whether a cue after a name can have it as its subject ("Vorr composed it", "Vorr 's wife").
 
-    ``opens``: the name opens its sentence.
+    ``opens``: whether the name opens its sentence.
     """
     between, cue_text = text[end : cue.start], text[cue.start : cue.end]
     if group == "life":
@@ -173,12 +174,12 @@ Role = Literal["father", "mother", "parent", "child", "spouse", "sibling", "othe
 
 _VOCABULARY = load("kin")
 ROLES: dict[str, frozenset[Role]] = {name: frozenset(roles) for name, roles in _VOCABULARY["roles"].items()}
-"""What a relation's tail is to its head."""
+"""The roles that the tail of a kinship relation may have towards its head."""
 TURNED: dict[str, frozenset[Role]] = {name: frozenset(roles) for name, roles in _VOCABULARY["turned"].items()}
-"""What its head is to its tail."""
-_AHEAD: dict[str, Role] = _VOCABULARY["ahead"]
-_BEHIND: dict[str, Role] = _VOCABULARY["behind"]
-_OWNS: dict[str, Role] = _VOCABULARY["possessed"]
+"""The roles that the head of a kinship relation may have towards its tail."""
+_LEADING_ROLES: dict[str, Role] = _VOCABULARY["ahead"]
+_FOLLOWING_ROLES: dict[str, Role] = _VOCABULARY["behind"]
+_POSSESSED_ROLES: dict[str, Role] = _VOCABULARY["possessed"]
 
 _OWNER = re.compile(r"(?: and(?: \w+){1,4})? 's (?:\w+ ){0,3}$")
 _AND_HER = re.compile(r"(?: ,)? and (?:his|her|their) (?:\w+ ){0,2}$")
@@ -207,7 +208,7 @@ def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Seque
     Args:
         text: cleaned text (``reading.read``).
         start, end: where the person is named; low, high: the sentence.
-        owners: where the one is named whose relative is looked for; the sentence's subject else.
+        owners: where the person is named whose relative is looked for; empty if that is the sentence's subject.
 
     Returns:
         Usually one role; ``parent`` for the second of two ("of Ors Vorr and his wife Ana");
@@ -234,46 +235,46 @@ def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Seque
     if ahead and start - ahead[-1].end > REACH:
         ahead = []
     following = next(iter(cues_between(text, "kin", end, min(high, end + REACH))), None)
-    behind = _told_behind(text, end, following) if following else None
-    if behind and following:
-        # Although a cue leads the name it may belong to the one behind it: not in an apposition.
+    role_after = _role_by_following(text, end, following) if following else None
+    if role_after and following:
+        # A cue before the name is less likely than a nearer one after it, except in an apposition.
         between = text[end : following.start]
         is_near = not ahead or len(between) < (start - ahead[-1].end) // 2
         if not ahead or (is_near and not between.startswith((" ,", " and "))):
-            return frozenset((behind,))
-    return _roles_ahead(text, ahead, start, owners) if ahead else frozenset()
+            return frozenset((role_after,))
+    return _roles_by_leading(text, ahead, start, owners) if ahead else frozenset()
 
 
-def _told_behind(text: str, end: int, cue: Cue) -> Role | None:
-    """Return a name's role by the cue that follows it; None where the cue belongs to something else."""
+def _role_by_following(text: str, end: int, cue: Cue) -> Role | None:
+    """Return a name's role by the cue after it; None if that cue does not belong to the name."""
     between = text[end : cue.start]
     if _OWNER.fullmatch(between) or _AND_HER.fullmatch(between):
-        return _OWNS.get(cue.label, "other")
+        return _POSSESSED_ROLES.get(cue.label, "other")
     if cue.label == "spouse" and _WED.fullmatch(text, cue.start, cue.end):
         return "spouse" if _WEDS.fullmatch(between) and not _ASIDE.search(between) else None
     if cue.label in ("father_of", "mother_of") and between == " ":
-        return _BEHIND[cue.label]
+        return _FOLLOWING_ROLES[cue.label]
     if cue.label in ("child", "child_of") and _HAS.fullmatch(between):
         return "parent"
-    return _BEHIND.get(cue.label, "other") if _IS.fullmatch(between) else None
+    return _FOLLOWING_ROLES.get(cue.label, "other") if _IS.fullmatch(between) else None
 
 
-def _roles_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span]) -> frozenset[Role]:
-    """Return a name's roles by the cues that lead up to it, the last of them first."""
+def _roles_by_leading(text: str, ahead: list[Cue], start: int, owners: Sequence[Span]) -> frozenset[Role]:
+    """Return a name's roles by the cues before it; the last one counts most."""
     last = ahead[-1]
     if last.label in _OF_A_COUPLE and any(
         last.end <= low and _AND_THE_OTHER.fullmatch(text, high, start) for low, high in owners
     ):
         return frozenset(("spouse",))
-    role = _AHEAD.get(last.label, "other")
+    role = _LEADING_ROLES.get(last.label, "other")
     if last.label in _OF and _OF_WHOM_IS.fullmatch(text, last.end, start):
-        return frozenset((_BEHIND[last.label],))
+        return frozenset((_FOLLOWING_ROLES[last.label],))
     earlier = ahead[-2] if len(ahead) > 1 else None
     if earlier is None or earlier.label == "colleague":
         return frozenset((role,))
     between = text[earlier.end : last.start]
     if _AND_ALSO.fullmatch(between):
-        return frozenset((role, _AHEAD.get(earlier.label, "other")))
+        return frozenset((role, _LEADING_ROLES.get(earlier.label, "other")))
     owned = any(earlier.end <= low and high <= last.start for low, high in owners)
     weds = text.startswith("marr", last.start)
     if weds and earlier.label == "child_of" and _BY_HIS.search(between):

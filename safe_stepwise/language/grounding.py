@@ -1,7 +1,7 @@
-"""Does a passage state a relation? Cues, mentions and subjects; no model.
+"""Decides whether a passage states a relation, by cues, mentions and subjects, without a model.
 
-A name that merely stands near another proves nothing. A triple counts as stated where a sentence
-of a passage about its head (or one that names it) has the tail governed by a cue of the relation.
+Two names near each other prove nothing. A triple counts as stated if a sentence has its tail governed by a cue of the
+relation, and the sentence's passage is about the head, or the sentence names the head.
 """
 
 import re
@@ -28,11 +28,10 @@ _ORDER: tuple[Status, ...] = get_args(Status)
 class Finding:
     """The passages' statement about one triple.
 
-    ``stated``: a sentence says it. ``other``: a sentence gives another ``value`` where there can be
-    only one. ``together``: head and tail share a sentence that does not say the relation.
-    ``mentioned``: the tail stands somewhere. ``absent``: it does not. ``loose``: it counts as
-    stated only as long as the passage gives no other value. ``says_otherwise``: of what stands together,
-    that the sentence tells something else of the two ("moved to", "co-starred with").
+    ``status`` is one of: ``stated``, a sentence states it; ``other``, a sentence gives another ``value`` for a
+    single-valued relation; ``together``, a sentence has head and tail, but not the relation; ``mentioned``, the tail
+    is somewhere; ``absent``, it is not. ``loose``: it counts as stated only if the passage gives no other value.
+    ``says_otherwise``: the sentence with both ends states another relation ("moved to", "co-starred with").
     """
 
     status: Status
@@ -43,12 +42,12 @@ class Finding:
     says_otherwise: bool = False
 
     def located(self, passage: int | None, sentence: int | None) -> "Finding":
-        """Copy the finding with its place; dataclasses.replace would take five times as long."""
+        """Copy the finding with a passage and sentence (five times as fast as dataclasses.replace)."""
         return Finding(self.status, passage, sentence, self.value, self.loose, self.says_otherwise)
 
     @property
     def rank(self) -> float:
-        """Place among the findings about one triple; the lowest is the strongest."""
+        """The rank of the finding; the lowest is the strongest."""
         return _ORDER.index(self.status) + (1.5 if self.loose else 0)
 
 
@@ -56,7 +55,7 @@ _ABSENT = Finding("absent")
 
 
 def ground(head: str, relation: str, tail: str, passages: Sequence[tuple[int, Passage]]) -> Finding:
-    """The strongest thing that numbered passages say about ``(head, relation, tail)``.
+    """Return the strongest finding of numbered passages about a triple.
 
     >>> page = Passage("Ana Vorr", ("Ana Vorr (1901 – 1970) was a poet.", "She was born in Oru."))
     >>> ground("Ana Vorr", "place of birth", "Oru", [(1, page)]).status
@@ -76,7 +75,7 @@ def ground(head: str, relation: str, tail: str, passages: Sequence[tuple[int, Pa
 
 
 def stated_dates(passage: Passage, relation: str) -> tuple[tuple[int, str], ...]:
-    """Dates that a passage gives for a relation of its subject, as (sentence, cleaned text).
+    """Return the dates that a passage gives for a relation of its subject, as (sentence from 0, cleaned text).
 
     >>> page = Passage("Ana Vorr", ("Ana Vorr (1901 – 1970) was a poet.",))
     >>> stated_dates(page, "date of death")
@@ -90,19 +89,19 @@ def stated_dates(passage: Passage, relation: str) -> tuple[tuple[int, str], ...]
     )
 
 
-# Bounded, since a name could go on from any of its capitals to the end of the text.
+# Bounded: otherwise a name could extend from each capital to the end of the text.
 _WORD = rf"{CAPITAL}[\w'’.-]{{0,40}}+"
 _NAMED = rf"{_WORD}(?: (?:(?:of|the|de|van|von|for) ){{0,4}}+{_WORD}){{1,12}}+"
-# The known value stands before the sentence, so that one pattern serves them all.
+# The known value is put before the sentence, so that one pattern serves for all values.
 _BESIDE = re.compile(rf"([^\0]*)\0(?s:.*?)(?:\1 and ({_NAMED})|({_NAMED}) and \1)")
 
 
-def also_named(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
-    """Further values that a sentence gives for a relation, coordinated with the known one.
+def find_further_values(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
+    """Return further values that a sentence joins by "and" to the known value of a relation.
 
-    >>> also_named("It was directed by Ana Vorr and Ors Velt.", "director", "Ors Velt")
+    >>> find_further_values("It was directed by Ana Vorr and Ors Velt.", "director", "Ors Velt")
     ('Ana Vorr',)
-    >>> also_named("It was directed by Ana Vorr and scored by Ors Velt.", "director", "Ana Vorr")
+    >>> find_further_values("It was directed by Ana Vorr and scored by Ors Velt.", "director", "Ana Vorr")
     ()
     """
     if relation not in RELATIONS or not RELATIONS[relation].allows_several:
@@ -130,7 +129,7 @@ def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Ite
         about_tail = not about and is_about(text, tail)
         if about_tail or (not about and relation.group in ("kin", "credit", "place", "")):
             turned = _find_named(tail, relation, head, text, about_tail, turned=True)
-            # A head that stands alone says nothing about where the tail is mentioned.
+            # A lone head does not show where the tail is mentioned.
             yield from (finding for finding in turned if finding.status != "mentioned")
         if about and relation.functional and relation.kind == "place":
             yield from _other_places(relation, tail, passage, text)
@@ -149,53 +148,53 @@ def _find_named(
         if about or mentioned_within(text, head, low, high, in_full=relatives):
             near = heads[bisect_left(heads, (start - _NEAR,)) : bisect_left(heads, (start,))]
             owners = () if about else near
-            read_as = _read_as(relation, text, (start, end, low, high), owners, turned=turned)
-            # "Oru , Vel Province": a place behind another that it holds.
+            finding = _judge_span(relation, text, (start, end, low, high), owners, turned=turned)
+            # "Oru , Vel Province": a region after a place that lies in it.
             between_places = (_BETWEEN_PLACES.fullmatch(text.clean, past, start) for _, past in near)
             if relation.name in _REGIONS and any(between_places):
-                read_as = _STATED
-            yield read_as.located(None, sentence)
+                finding = _STATED
+            yield finding.located(None, sentence)
         else:
             yield Finding("mentioned", None, sentence)
 
 
-_NEAR = 200  # characters before a name in which the one that it may belong to is looked for
+_NEAR = 200  # characters before a name in which its head is looked for
 _REGIONS = ("located in the administrative territorial entity", "country")
 _BETWEEN_PLACES = re.compile(r"(?: :(?: [\w'-]+){1,3})?(?: ,(?: [\w'-]+){1,4})? , ")
 
 
 _STATED = Finding("stated")
-_LOOSELY = Finding("stated", loose=True)
+_LOOSELY_STATED = Finding("stated", loose=True)
 _TOGETHER = Finding("together")
 _OTHERWISE = Finding("together", says_otherwise=True)
 
 
-def _read_as(
+def _judge_span(
     relation: Relation, text: Text, span: tuple[int, int, int, int], owners: Sequence[Span], *, turned: bool
 ) -> Finding:
-    """Decide what a sentence says of a name; ``span``: start and end of the name, then of the sentence."""
+    """Judge whether a sentence states a name's relation; ``span``: start and end of the name, then the sentence."""
     start, end, low, high = span
     if not relation.group:
         return _STATED
     if relation.group == "kin":
         roles = roles_of(text.clean, *span, owners)
         if roles:
-            roles_wanted = (TURNED if turned else ROLES)[relation.name]
-            return _STATED if roles_wanted & roles else _OTHERWISE
+            relation_roles = (TURNED if turned else ROLES)[relation.name]
+            return _STATED if relation_roles & roles else _OTHERWISE
         near = cues_between(text.clean, "kin", low, high)
         spoken = any(cue.label in relation.cues and not cue.denied for cue in near)
-        return _LOOSELY if spoken else _TOGETHER
+        return _LOOSELY_STATED if spoken else _TOGETHER
     if relation.group in ("life", "award") and _is_of_a_relative(text.clean, low, start):
         return _OTHERWISE
     if relation.name == "place of birth" and _is_origin(text.clean, start, end):
-        return _LOOSELY
+        return _LOOSELY_STATED
     if relation.bracketed and start < _OPENING and text.clean.endswith(" ( ", 0, start):
-        return _LOOSELY
+        return _LOOSELY_STATED
     labels = governing_cues(text.clean, *span, relation.group)
     if relation.cues & labels:
         return _STATED
     if relation.loose_cues & labels:
-        return _LOOSELY
+        return _LOOSELY_STATED
     return _OTHERWISE if labels else _TOGETHER
 
 
@@ -208,7 +207,7 @@ _OPENING = 400
 
 
 def _is_of_a_relative(text: str, low: int, start: int) -> bool:
-    """Whether a span is told of a relative ("her father died in Oru"): nobody came in between."""
+    """Whether a span belongs to a relative ("her father died in Oru"), with no other person in between."""
     relatives, breaks = _people(text)
     last = bisect_right(relatives, start, key=itemgetter(1)) - 1
     if last < 0 or relatives[last][0] < low:
@@ -219,7 +218,7 @@ def _is_of_a_relative(text: str, low: int, start: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _people(text: str) -> tuple[tuple[Span, ...], tuple[int, ...]]:
-    """Find where a text speaks of relatives, and where another person or clause begins."""
+    """Return the spans of relatives in a text, and the offsets where another person or clause begins."""
     relatives = tuple(match.span() for match in _RELATIVE.finditer(text))
     return relatives, tuple(match.start() for match in _SOMEBODY_ELSE.finditer(text))
 
@@ -231,25 +230,25 @@ def _is_adjective(text: str, start: int, end: int) -> bool:
 
 
 def _is_origin(text: str, start: int, end: int) -> bool:
-    """Whether the span says where somebody is from ("was a Kelvian poet", "of Kelvian descent")."""
+    """Whether a span tells somebody's origin ("was a Kelvian poet", "of Kelvian descent")."""
     if _IS_FROM.search(text[max(0, start - 60) : start]) or _DESCENT.match(text, end):
         return True
     return start < _OPENING and _is_adjective(text, start, end)
 
 
-def _find_dated(head: str, relation: Relation, date_wanted: Date, text: Text, about: bool) -> Iterator[Finding]:
+def _find_dated(head: str, relation: Relation, tail_date: Date, text: Text, about: bool) -> Iterator[Finding]:
     for date in dates_in(text.clean):
         low, high = text.sentence_span(date.start)
         sentence = text.sentence_at(date.start)
         if not date.year:
             continue
         if not about and not mentioned_within(text, head, low, high):
-            if date.agrees(date_wanted):
+            if date.agrees(tail_date):
                 yield Finding("mentioned", None, sentence)
             continue
         cues = _cues_of(relation, text, date)
         says_date, surely = _says_date(relation, text, date, cues)
-        if date.agrees(date_wanted):
+        if date.agrees(tail_date):
             says_otherwise = not says_date and bool(cues)
             status: Status = "stated" if says_date else "together"
             yield Finding(status, None, sentence, loose=says_date and not surely, says_otherwise=says_otherwise)
@@ -262,13 +261,13 @@ def _cues_of(relation: Relation, text: Text, date: Date) -> frozenset[str]:
     return governing_cues(text.clean, date.start, date.end, low, high, relation.group)
 
 
-_ALONE = re.compile(r"\( \d{4} \)")  # A year in brackets, which in an article's first sentence is its subject's
+_ALONE = re.compile(r"\( \d{4} \)")  # in an article's first sentence, a year in brackets is its subject's
 
 
 def _says_date(relation: Relation, text: Text, date: Date, cues: frozenset[str] | None = None) -> tuple[bool, bool]:
-    """Whether a date is the relation's, and surely; of works and founding one without a cue may be.
+    """Return whether a date belongs to a relation, and whether that is sure; works and foundings need no cue.
 
-    ``cues``: those that govern it, where they are known.
+    ``cues``: the labels that govern the date; None: they are looked up.
     """
     low, _ = text.sentence_span(date.start)
     if relation.group == "life" and _is_of_a_relative(text.clean, low, date.start):
@@ -283,11 +282,11 @@ def _says_date(relation: Relation, text: Text, date: Date, cues: frozenset[str] 
     return True, bool(alone) or _is_adjective(text.clean, date.start, date.end)
 
 
-_LEAD = 80  # characters before a span in which the words that lead to it are looked for
+_LEAD = 80  # characters before a span in which words that introduce it are looked for
 _LED = re.compile(r"\b(?:in|from|of|to|with)(?: the)? $")
 _COUNTRY = re.compile(rf"(?>(?s:.)*?\b(?:is|was) (?:an?|one|located)\b).*(?: in| of|,)(?: the)? ({CAPITAL}\w+)[.,]")
 _NATIONALITY = wording("grounding", "nationality", capital=CAPITAL)
-# "Kelvian folk singer Ana Vorr": what stands between a nation and the name that it qualifies.
+# "Kelvian folk singer Ana Vorr": the words between a nation and the name that it qualifies.
 _OF_THE_NAME = re.compile(r"(?: (?!(?:and|or|by|with|from|of|in)\b)[a-z]+| and(?= [a-z]+ )){0,6} $")
 _THERE = wording("grounding", "there")
 _BORN_OR_CITIZEN = wording("grounding", "born_or_citizen")
@@ -298,10 +297,10 @@ _OF_WHICH = wording("grounding", "of_which")
 
 
 def _find_nation(head: str, relation: Relation, tail: str, text: Text, about: bool) -> Iterator[Finding]:
-    """Find where a passage gives its subject's nation, or that of somebody it calls "a Kelvian poet".
+    """Yield findings where a passage gives its subject's nation, or that of a person named in "Kelvian poet Ana Vorr".
 
-    An adjective that qualifies something else, or a noun, says it loosely, and not at all where
-    the nation is only visited, bordered, or in the name of something.
+    A noun, or an adjective that qualifies something else, states it loosely. A nation that is only visited, bordered
+    or part of a name does not state it.
     """
     heads = [] if about else sorted(mentions(text, head))
     for match in nation_pattern(clean(tail)).finditer(text.clean):
@@ -345,7 +344,7 @@ def _find_nation(head: str, relation: Relation, tail: str, text: Text, about: bo
 
 
 def _is_contact(relation: Relation, text: str, start: int, end: int, low: int) -> bool:
-    """Whether a nation is only what its sentence's subject had to do with."""
+    """Whether a sentence's subject only had contact with a nation."""
     cues = cues_between(text, relation.group, low, start)
     nearest = cues[-1] if cues and cues[-1].label == "contact" else None
     led = _LED.search(text, max(0, start - _LEAD), start) or (nearest is not None and nearest.end + 1 == start)
@@ -374,7 +373,7 @@ _ITS_CAPITAL = re.compile(r" is (?:its|the) capital\b")
 
 
 def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -> Iterator[Finding]:
-    """Places that a passage gives for its subject's single-valued relation, other than the tail."""
+    """Yield other places than the tail that a passage gives for its subject's single-valued relation."""
     words = clean(tail).split()
     first, is_division = words[:1], bool(_DIVISIONS.intersection(words[-1:]))
     for number, sentence in enumerate(passage.sentences):
@@ -383,7 +382,7 @@ def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -
             opens = place.split()[:1]
             if opens == first or opens[0] in _NO_PLACE or mentions_subject(text, run):
                 continue
-            # A country contradicts no province.
+            # A country does not contradict a province.
             same_sort = is_division == bool(_DIVISIONS.intersection(place.split()[-1:]))
             if same_sort and _is_place_of(relation, place, number, text):
                 yield Finding("other", None, number, run, loose=relation.group != "life")

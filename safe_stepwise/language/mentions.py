@@ -1,4 +1,4 @@
-"""Where a text names something, and what a passage is about."""
+"""Finds where a text names something, and decides what a passage is about. Texts are cleaned (`reading.clean`)."""
 
 import re
 from bisect import bisect_left
@@ -15,15 +15,15 @@ _PARTICLES = word_list("particles")
 _HONORIFICS = word_list("honorifics")
 _SORTS = word_list("sorts")
 _DIVISIONS = word_list("divisions")
-_LIST = 80
+_LIST = 80  # characters in which the plural after a list is looked for
 
 
 @lru_cache(maxsize=32768)
 def _forms(name: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:
-    """How cleaned text may write a name: whole forms, and its first and last word.
+    """Return the full forms of a name, and its first and last word (None for one word).
 
-    Whole forms are the name in full, without what follows a comma or stands in brackets, and
-    under a former name; between first and last word there may be middle names.
+    Full forms are the name itself, without brackets or a part after a comma, and former names. Between first and last
+    word there may be middle names.
     """
     bare = _unqualified(name)[0] or name
     first = clean(bare).split(" ,")[0]
@@ -34,7 +34,7 @@ def _forms(name: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:
 
 
 def _unqualified(name: str) -> tuple[str, str]:
-    """A name, and apart from it what stands in brackets at its end, from the first of them on."""
+    """Split a name into itself and the text in brackets at its end, from the first bracket on."""
     bare, bracket, remainder = name.partition("(")
     return (bare.rstrip(), remainder[:-1]) if bracket and remainder.endswith(")") else (name, "")
 
@@ -46,7 +46,7 @@ _NICKNAME = re.compile(r"\( (?:\w+ ){1,3}\) ")
 
 
 def _spans(text: str, name: str, low: int = 0, high: int | None = None) -> Iterator[tuple[int, int]]:
-    """Spans of a name in cleaned text, form by form; cleaned text sets words off by spaces."""
+    """Yield the spans of a name between two offsets, form by form."""
     low, high = max(0, low - 1), len(text) if high is None else high + 1
     forms, ends = _forms(name)
     for form in forms:
@@ -54,7 +54,7 @@ def _spans(text: str, name: str, low: int = 0, high: int | None = None) -> Itera
     if ends is None:
         return
     if ends[1] in _DIVISIONS:
-        yield from _one_of_several(text, name, ends[1], low, high)
+        yield from _spans_in_list(text, name, ends[1], low, high)
     if text.find(f" {ends[1]} ", low, high + 1) < 0:
         return
     for start, end in word_spans(text, ends[0], low, high):
@@ -67,8 +67,8 @@ def _spans(text: str, name: str, low: int = 0, high: int | None = None) -> Itera
                 yield start, end + 1 + len(between + ends[1])
 
 
-def _one_of_several(text: str, name: str, division: str, low: int, high: int) -> Iterator[Span]:
-    """Spans of "Oru" for Oru County, where the text says "Oru and Vel Counties"."""
+def _spans_in_list(text: str, name: str, division: str, low: int, high: int) -> Iterator[Span]:
+    """Yield the spans of "Oru" for Oru County in "Oru and Vel Counties"."""
     plural = division.removesuffix("y") + "ies" if division.endswith("y") else f"{division}s"
     bare = clean(name).partition(" ,")[0].removesuffix(f" {division}")
     for start, end in word_spans(text, bare, low, high):
@@ -78,7 +78,7 @@ def _one_of_several(text: str, name: str, division: str, low: int, high: int) ->
 
 
 def word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
-    """Spans of cleaned words between two offsets of a cleaned text; part of a word is none."""
+    """Yield the spans of words between two offsets; only full words count."""
     sought = f" {words} "
     place = text.find(sought, low, high)
     while place >= 0:
@@ -87,16 +87,16 @@ def word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:
 
 
 def mentions(text: Text, name: str) -> list[Span]:
-    """Spans of a name in the cleaned text; after a full mention its last word alone counts too."""
-    full, short = _places(text, name)
+    """Return the spans of a name; after a full mention, its last word alone counts, too."""
+    full, short = _full_and_short(text, name)
     covered = {end for _, end in full}
     later = short[bisect_left(short, (full[0][1],)) :] if full else ()
     return [*full, *(span for span in later if span[1] not in covered)]
 
 
 @lru_cache(maxsize=8192)
-def _places(text: Text, name: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """Find the spans of a name, and those of its last word alone; cached, in order."""
+def _full_and_short(text: Text, name: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    """Return the spans of a full name and those of its last word alone, each in order (cached)."""
     by_start: dict[int, Span] = {}
     for span in _spans(text.clean, name):
         by_start.setdefault(span[0], span)
@@ -105,7 +105,7 @@ def _places(text: Text, name: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
 
 
 def _same_day(text: Text, name: str) -> tuple[Span, ...]:
-    """Spans of a day that is written otherwise: "August 16, 1967" for "16 August 1967"."""
+    """Return the spans of a day in another form: "August 16, 1967" for "16 August 1967"."""
     day = as_date(name)
     if day is None or not day.day:
         return ()
@@ -113,7 +113,7 @@ def _same_day(text: Text, name: str) -> tuple[Span, ...]:
 
 
 def first_mention(text: Text, name: str) -> int | None:
-    """Offset of the first mention of a name or other words, or None."""
+    """Return the offset of the first mention of a name or other words; None if there is none."""
     spans = mentions(text, name) or list(word_spans(text.clean, clean(name), 0, len(text.clean)))
     return spans[0][0] if spans else None
 
@@ -144,7 +144,7 @@ _COMMON_NOUNS = word_list("common_nouns")
 
 
 def _short_form(text: Text, name: str) -> str:
-    """The last word of a name, where it can stand for the whole: not a namesake's surname."""
+    """Return the last word of a name if it can stand for the full name, and is no namesake's surname; else ""."""
     words, title = normal_name(name).split(), normal_name(text.title).split()
     if words and words[-1] in _EPITHETS:
         return ""
@@ -155,23 +155,23 @@ def _short_form(text: Text, name: str) -> str:
 
 
 def mentioned_within(text: Text, name: str, low: int, high: int, *, in_full: bool = False) -> bool:
-    """Whether a name, or (unless ``in_full``) its last word, stands between two offsets."""
-    full, short = _places(text, name)
-    return _stands(full, low, high) or (not in_full and _stands(short, low, high))
+    """Whether a name, or (unless ``in_full``) its last word, lies between two offsets."""
+    full, short = _full_and_short(text, name)
+    return _lies_between(full, low, high) or (not in_full and _lies_between(short, low, high))
 
 
-def _stands(spans: Sequence[Span], low: int, high: int) -> bool:
+def _lies_between(spans: Sequence[Span], low: int, high: int) -> bool:
     place = bisect_left(spans, (low,))
     return place < len(spans) and spans[place][1] <= high
 
 
-_LONGEST_NAME = 8
-_LEAD = 300
+_LONGEST_NAME = 8  # words
+_LEAD = 300  # characters in which a passage names its subject
 
 
 @lru_cache(maxsize=4096)
 def is_about(text: Text, name: str) -> bool:
-    """Whether a passage's subject is ``name``: its title, or a name that its opening gives.
+    """Whether a passage is about ``name``: its title, or a name that its opening gives to its subject.
 
     >>> from safe_stepwise.language.reading import read
     >>> is_about(read(Passage("Ana Vorr (poet)", ("Ana Maria Vorr was a poet.",))), "Ana Vorr")
@@ -195,12 +195,12 @@ def is_about(text: Text, name: str) -> bool:
 
 
 def mentions_subject(text: Text, name: str) -> bool:
-    """Whether a name calls a passage's subject, in full or by a part of its title."""
+    """Whether a name means a passage's subject, in full or by words of its title."""
     return is_about(text, name) or has_words(normal_name(text.title), normal_name(name))
 
 
 def titles_of(names: Iterable[str], pages: Iterable[tuple[int, Passage]]) -> dict[str, str]:
-    """Names that call a numbered passage's subject something else, to that passage's title.
+    """Map names of a numbered passage's subject that differ from its title to that title.
 
     >>> titles_of(["Ana Vorr", "Oru"], [(1, Passage("Ana Vorr (poet)", ("Ana Vorr wrote.",)))])
     {'Ana Vorr': 'Ana Vorr (poet)'}
@@ -215,7 +215,7 @@ def titles_of(names: Iterable[str], pages: Iterable[tuple[int, Passage]]) -> dic
 
 
 def _other_qualifier(title: str, name: str) -> bool:
-    """Whether both say in brackets what they are, and say different things."""
+    """Whether title and name have different descriptions in brackets."""
     if not (title.endswith(")") and name.endswith(")")):
         return False
     qualifier_left, qualifier_right = _unqualified(title)[1], _unqualified(name)[1]
@@ -229,7 +229,7 @@ _NUMBER = re.compile(r"\b(?:\d+(?:st|nd|rd|th)|(?=[ivx])x{0,2}(?:ix|iv|v?i{0,3})
 
 
 def _numbers(name: str) -> frozenset[str]:
-    """The ordinals of a name in normal form: the 3rd Earl is not the 4th, nor Ors II Ors III."""
+    """Return the ordinals of a normalised name: the 3rd Earl is not the 4th, and Ors II is not Ors III."""
     return frozenset(_NUMBER.findall(name))
 
 
@@ -249,7 +249,7 @@ def _first_verb(text: str) -> int | None:
 
 
 def _names_subject(text: str, start: int, end: int) -> bool:
-    """Whether a span names the subject: it opens the text, or a naming word leads it."""
+    """Whether a span names the text's subject: it opens the text, or follows a word such as "called"."""
     if _NAMING.search(text, 0, start):
         return not _BORN_WHERE.match(text, max(0, start - len("born ")))
     longer = _LONGER_NAME.match(text, end)
@@ -268,7 +268,7 @@ _NAME_RUN = re.compile(rf"{CAPITAL}[\w'’-]*\w(?: (?:{CAPITAL}[\w'’-]+|of|the
 
 @lru_cache(maxsize=4096)
 def names_in(passage: Passage) -> dict[str, tuple[str, int]]:
-    """Runs of capitalised words, cleaned, with how and in which sentence each first stands.
+    """Map cleaned runs of capitalised words to their first spelling and its sentence (from 0).
 
     >>> names_in(Passage("Oru", ("In 1901 the painter Ana Vorr came to Oru.",)))
     {'ana vorr': ('Ana Vorr', 0), 'oru': ('Oru', 0)}

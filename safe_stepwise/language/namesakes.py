@@ -1,8 +1,7 @@
-"""Two passages, one name: are they about the same entity?
+"""Decides whether a name in one passage means another passage's subject, or only a namesake.
 
-Benchmarks that link pages by name confuse name-alikes: the Elder and the Younger, towns of one
-name in two provinces, a composer and a footballer, a man and his great-grandfather. Each check
-needs positive evidence in the text; without it two mentions of a name are taken for one entity.
+Benchmarks that link pages by name confuse the Elder and the Younger, towns of one name in two provinces, a composer
+and a footballer. Each check needs positive evidence in the text; without it, two mentions of a name mean one entity.
 """
 
 import re
@@ -31,13 +30,13 @@ _OCCUPATION = re.compile(r"(?:er|or|ist|ian|ess|man|bishop|priest|judge|clergy)$
 _OPENING = 300
 _ALIVE = frozenset(("director", "producer", "cast member", "founded by", "performer"))
 _LEAD = 400
-_GENERATIONS = 60  # years of birth that siblings or spouses can lie apart, at most
-_CHILDHOOD = 12
+_MAX_AGE_GAP = 60  # years between the births of siblings or spouses
+_MIN_LIFE = 12  # years; a shorter span with a work is not a life
 _LATE_RELEASE = 15  # years after a death within which a credited work can still appear
 
 
 def epithet(name: str) -> str:
-    """Return what tells a person from a name-alike: "elder", "ii", a profession in brackets; else "".
+    """Return the word that distinguishes namesakes: "elder", "ii", a profession in brackets; "" if there is none.
 
     >>> epithet("Ors Velt the Elder"), epithet("Ors Velt (painter)"), epithet("Ors Velt")
     ('elder', 'painter', '')
@@ -49,7 +48,7 @@ def epithet(name: str) -> str:
 
 
 def are_name_alikes(name: str, other_name: str) -> bool:
-    """Whether two names share their words but are told apart by an epithet, so mean two entities.
+    """Whether two names differ only in their epithets, and so mean two entities.
 
     >>> are_name_alikes("Ors Velt the Elder", "Ors Velt the Younger")
     True
@@ -67,16 +66,16 @@ def _without_epithet(name: str) -> str:
 
 
 def explain_difference(name: str, relation: str, source: Text, subject: Text) -> str:
-    """Why ``name``, the tail of ``relation`` in the passage ``source``, is not ``subject``'s subject.
+    """Explain in one clause why a name does not mean the subject of a passage; "" if nothing distinguishes them.
 
-    Returns one clause, empty when nothing tells them apart.
+    ``name`` is the tail of ``relation`` in the passage ``source``; ``subject`` is the passage it might mean.
     """
     clues = (_by_epithet, _by_qualifier, _by_region, _by_hatnote, _by_dates)
     return next(filter(None, (clue(name, relation, source, subject) for clue in clues)), "")
 
 
 def extended(name: str, source: Text) -> str:
-    """A name with the epithet or initial that a passage adds to it, or "" where it adds none."""
+    """Return a name with the epithet or initial that a passage adds to it; "" if it adds none."""
     base = clean(name)
     for start, end in mentions(source, name):
         if source.clean[start:end] == base and (match := _EXTENSION.match(source.clean, end)):
@@ -151,11 +150,11 @@ def _by_dates(name: str, relation: str, source: Text, subject: Text) -> str:
             return f"{label} died in {death}, before {other_birth}"
         return ""
     if relation in ("sibling", "spouse") and other_birth and birth:
-        if abs(birth - other_birth) > _GENERATIONS:
+        if abs(birth - other_birth) > _MAX_AGE_GAP:
             return f"{label} was born in {birth}, generations from {other_birth}"
         return ""
     opening = source.clean[: min([_LEAD, *source.stops[:1]])]
-    start = next((date.year for date in dates_in(opening) if date.year > 1000), 0)  # when its subject came to be
+    start = next((date.year for date in dates_in(opening) if date.year > 1000), 0)  # of the source's subject
     if relation in _ALIVE and start and death and death + _LATE_RELEASE < start:
         return f"{label} died in {death}, before {start}"
     if relation in _ALIVE and start and birth > start:
@@ -164,9 +163,9 @@ def _by_dates(name: str, relation: str, source: Text, subject: Text) -> str:
 
 
 def _life(text: Text) -> tuple[int, int]:
-    """Years of birth and death that the opening gives, 0 where it does not."""
+    """Return the years of birth and death in a passage's opening; 0 if not given."""
     opening = text.clean[:260]
     birth, death = _BIRTH_YEAR.search(opening), _DEATH_YEAR.search(opening)
     years = (int(birth[1]) if birth else 0), (int(death[1]) if death else 0)
-    # A span too short for somebody with a work is the span of something else.
-    return years if not all(years) or years[1] - years[0] > _CHILDHOOD else (0, 0)
+    # A short span is not the life of a person with a work.
+    return years if not all(years) or years[1] - years[0] > _MIN_LIFE else (0, 0)

@@ -1,4 +1,4 @@
-"""A passage as text to search: cleaned, its life spans spelled out, its sentences kept track of."""
+"""Turns a passage into text to search: cleaned, with its life spans spelled out and its sentences' offsets."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -15,9 +15,9 @@ from safe_stepwise.records import Passage
 
 _LOST_DASH = re.compile(rf"(?i)\d{{4}}(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
 _DASH = re.compile(r"[–—−]\s*+|\s-\s")
-# "Visva - Bharati", as some sources set hyphens; before a month it parts a life span.
+# "Visva - Bharati": some sources write hyphens so; before a month it separates the years of a life.
 _SPACED_HYPHEN = re.compile(rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])")
-# "b. 3 May 1901, Oru", "m. (1925) Ana Vorr": what reference works shorten.
+# "b. 3 May 1901, Oru", "m. (1925) Ana Vorr": abbreviations of reference works.
 _SHORT_WORDS = {
     "b": "born", "d": "died", "m": "married", "educ": "educated at", "est": "established",
     "cap": "capital", "bur": "buried", "dir": "directed by",
@@ -29,7 +29,7 @@ _POINT = re.compile(r"\.(?=\w)")
 _MARKS = ",;:()"
 _APOSTROPHE = re.compile(r"'(?<=\w')(?=\w)")
 OPENERS = word_list("openers")
-"""Words, cleaned, whose capital says nothing at the head of a sentence."""
+"""Cleaned words that are no names when they open a sentence with a capital."""
 CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
 """A capital letter, as a character class."""
 
@@ -47,11 +47,11 @@ class Text:
     stops: tuple[int, ...] = field(default=(), hash=False)
     """Offsets of the `` . `` that close sentences."""
     sentences: tuple[str, ...] = field(default=(), hash=False)
-    """As the passage has them, in one spelling (`fold`)."""
+    """The passage's sentences after `fold`."""
 
     @cached_property
     def full_names(self) -> Mapping[str, frozenset[str]]:
-        """Pairs of capitalised words, cleaned, by their last: whose surname a word is."""
+        """Cleaned pairs of capitalised words by their last word: the full names with that surname."""
         pairs: dict[str, set[str]] = defaultdict(set)
         for match in chain.from_iterable(map(_PAIR.finditer, self.sentences)):
             if (given_name := clean(match[1])) not in OPENERS:
@@ -60,11 +60,11 @@ class Text:
         return {last: frozenset(pairs_of_last) for last, pairs_of_last in pairs.items()}
 
     def sentence_at(self, offset: int) -> int:
-        """Index (from 0) of the sentence that holds ``offset``."""
+        """Return the index (from 0) of the sentence at an offset."""
         return max(0, bisect_right(self.starts, offset) - 1)
 
     def sentence_span(self, offset: int) -> tuple[int, int]:
-        """Start and end of that sentence; a sentence cut at a comma by the source is rejoined."""
+        """Return the span of the sentence at an offset; one that the source cut at a comma is rejoined."""
         after = bisect_left(self.stops, offset)
         before = bisect_right(self.stops, offset - len(_STOP)) - 1
         start = self.stops[before] + len(_STOP) if before >= 0 else 0
@@ -73,7 +73,7 @@ class Text:
 
 @lru_cache(maxsize=16384)
 def clean(text: str) -> str:
-    """Lower case, no diacritics, no quotes; commas, brackets and dashes as words of their own.
+    """Clean a text: lower case, no diacritics, no quotes; commas, brackets and dashes become separate words.
 
     >>> clean('Élan Vorr( born 3 May 1901 – d. 1970), "the Elder"')
     'elan vorr ( born 3 may 1901 -- died 1970 ) , the elder'
@@ -82,8 +82,8 @@ def clean(text: str) -> str:
 
 
 def _cleaned(text: str) -> str:
-    """A folded text, cleaned but for its capitals."""
-    if text.isascii() and text.replace(" ", "").isalpha():  # as most names
+    """Clean a folded text, but keep its capitals."""
+    if text.isascii() and text.replace(" ", "").isalpha():  # a short cut for most names
         return " ".join(text.split())
     if "." in text:
         text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1].lower()] + " ", text)
@@ -105,17 +105,17 @@ def _cleaned(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def read(passage: Passage) -> Text:
-    """The cleaned text of a passage, sentences closed by `` . ``.
+    """Clean a passage; its sentences end with `` . ``.
 
-    Life spans are spelled out: ``( 1901 -- 1970 )`` reads ``( born 1901 -- died 1970 )``, so that
-    one set of cues covers both ways of writing.
+    Life spans are spelled out, so that one set of cues is enough: ``( 1901 -- 1970 )`` becomes ``( born 1901 -- died
+    1970 )``.
     """
     sentences = tuple(map(fold, passage.sentences))
     texts = [_STOP.join(map(_cleaned, _pieces(sentence))).lower() for sentence in sentences]
     marks = [_STOP if _is_closed(sentence) else " " for sentence in sentences]
     starts = accumulate((len(p) + len(m) for p, m in zip(texts, marks, strict=True)), initial=1)
     joined = " " + "".join(p + m for p, m in zip(texts, marks, strict=True))
-    (low, high), marked = _marked_brackets(joined)
+    (low, high), marked = _spell_out_life(joined)
     spelled = joined[:low] + marked + joined[high:]
     return Text(
         passage.title,
@@ -127,12 +127,12 @@ def read(passage: Passage) -> Text:
 
 
 def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
-    """Yield the new offsets of the words at ``starts`` once a stretch of their text is reworded."""
+    """Yield the new offsets of the words at ``starts`` after a stretch of the text is reworded."""
     low, high = stretch
-    before, behind = bisect_left(starts, low), bisect_left(starts, high)
-    if before == behind:  # as nearly always: nothing starts within, so nothing has to be aligned
+    before, after = bisect_left(starts, low), bisect_left(starts, high)
+    if before == after:  # nearly always: no start lies within, so nothing has to be aligned
         yield from starts[:before]
-        yield from (start + len(new) - len(old) for start in starts[behind:])
+        yield from (start + len(new) - len(old) for start in starts[after:])
         return
     a, b = old.split(" "), new.split(" ")
     blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
@@ -149,21 +149,21 @@ def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[in
             yield low + min(len(new), offsets[word_index])
 
 
-# A word is no longer than this: one without end would be begun anew at each of its capitals.
+# Words are bounded: an endless one would be tried again at each of its capitals.
 _PAIR = re.compile(rf"(?=\b({CAPITAL}[\w'’.-]{{0,80}}+) ({CAPITAL}[\w'’-]{{1,80}}))")
 
 
 _STOP = " . "
 _STOPS = re.compile(r"(?= \. )")
 _CLOSED = re.compile(r"""(?<![\s(][a-z])\.$|[!?"]$|\.\)$""")
-_ENDING = 9  # characters at the end of a sentence that tell whether it is closed
-# A stop within what a source gives as one sentence: behind a word, before a capital letter.
+_ENDING = 9  # characters at the end of a sentence that show whether it is complete
+# A full stop inside a source's sentence: after a word, before a capital letter.
 _INNER_STOP = re.compile(r"(?<=[^\W\d_]{4}\.) (?=[A-Z][a-z])|(?<=[)\d]\.) (?=[A-Z][a-z])")
 _ABBREVIATED = re.compile(rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.$", re.IGNORECASE)
 
 
 def _pieces(sentence: str) -> Iterator[str]:
-    """A sentence cut at the full stops within it that end one."""
+    """Split a source's sentence at the full stops inside it, except after abbreviations."""
     if sentence.find(". ") < 0:
         yield sentence
         return
@@ -178,7 +178,7 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 
 def _is_closed(sentence: str) -> bool:
-    """Whether a sentence ends, rather than being cut at an abbreviation or within brackets."""
+    """Whether a sentence is complete, not cut at an abbreviation or within brackets."""
     end = sentence.rstrip()[-_ENDING:]
     return (
         _CLOSED.search(end) is not None and not _ABBREVIATED.search(end) and sentence.count("(") <= sentence.count(")")
@@ -201,11 +201,11 @@ _SHORT_EVENTS = (
 )
 
 
-def _marked_brackets(text: str) -> tuple[Span, str]:
-    """The brackets after a name that bound a life, and how they read once they say so.
+def _spell_out_life(text: str) -> tuple[Span, str]:
+    """Return the span of the brackets with a life's years, and their new text; an empty span if there are none.
 
-    ``( 1901 -- 1970 )`` becomes ``( born 1901 -- died 1970 )``, however it is punctuated: words are
-    added, and ``d`` and ``b`` spelled out; none is taken away. Without such brackets an empty span.
+    ``( 1901 -- 1970 )`` becomes ``( born 1901 -- died 1970 )``. Words are added and ``b`` and ``d`` spelled out;
+    nothing is removed.
     """
     for opening in _LIFE_BRACKETS.finditer(text, 0, _LIFE_OPENING):
         if _VERB.search(text, 0, opening.start()) or _NO_PERSON.match(text, opening.end()):
@@ -214,13 +214,13 @@ def _marked_brackets(text: str) -> tuple[Span, str]:
         for pattern, event in _SHORT_EVENTS:
             inside = pattern.sub(event, inside)
         inside = _BARE_YEARS.sub(lambda years: f"{years[1]} -- {years[2]}", inside)
-        marked = f"{inside[0]} {_marked_life(inside[2:-1])})"
+        marked = f"{inside[0]} {_spell_out_years(inside[2:-1])})"
         if marked != opening[0]:
             return opening.span(), marked
     return (0, 0), ""
 
 
-def _marked_life(inside: str) -> str:
+def _spell_out_years(inside: str) -> str:
     if _NOT_A_LIFE.search(inside):
         return inside
     inside = _UNKNOWN_BIRTH.sub("born -- ", inside)

@@ -1,7 +1,7 @@
-"""What a wording says of two names, and which way: the vocabulary of senses.
+"""Finds cues in a text that express how two names are related: the vocabulary of senses (``vocabulary/senses.yaml``).
 
-The data stands in ``vocabulary/senses.yaml``. A *cue* is a wording in a text with the sense that it
-has; its form tells which end of the sense follows it.
+A *cue* is wording in a text that expresses a *sense* (a kind of relation); its *form* tells which end follows it. A
+relation's *meaning* lists the senses that express it.
 """
 
 import re
@@ -17,7 +17,7 @@ Kind = Literal["name", "place", "nation", "date", "text"]
 
 
 class SenseCue(NamedTuple):
-    """A wording in cleaned text; ``form`` says how it joins the two ends of its sense."""
+    """A cue in cleaned text (`reading.clean`); ``form`` tells how it joins the two ends of its sense."""
 
     start: int
     end: int
@@ -27,13 +27,13 @@ class SenseCue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """How a relation of a graph is said: senses that run with it, and such as run against it."""
+    """The senses that express a relation in its direction, and those (``turned``) that express it in reverse."""
 
     kind: Kind
     senses: frozenset[str]
     turned: frozenset[str] = frozenset()
     single: bool = False
-    """Whether a head has one value only."""
+    """Whether a head has only one value."""
     of_person: bool = False
     """Whether the head is a person."""
 
@@ -56,7 +56,7 @@ def _patterns() -> tuple[tuple[str, Form, re.Pattern[str]], ...]:
 
 @lru_cache(maxsize=8192)
 def sense_cues(text: str, names: tuple[Span, ...] = ()) -> tuple[SenseCue, ...]:
-    """Every cue in cleaned text, in order; one within a longer one, or within a name, is none.
+    """Return the cues in cleaned text, in order, except those inside a longer cue or a name (given by spans).
 
     >>> [(cue.sense, cue.form) for cue in sense_cues("dune rain was directed by ana vorr")]
     [('director', 'to_tail')]
@@ -85,7 +85,7 @@ def _every_cue(text: str) -> tuple[SenseCue, ...]:
 
 @lru_cache(maxsize=1024)
 def meaning_of(relation: str) -> Meaning | None:
-    """How a relation is said, or None for one that the vocabulary does not have.
+    """Return the meaning of a relation; None if the vocabulary lacks it.
 
     >>> meaning_of("directed_by").kind, meaning_of("is fond of") is None
     ('name', True)

@@ -1,8 +1,7 @@
-"""Names, dates and numbers as they are written: normal forms, and where they stand in a text.
+"""Finds names, dates and numbers in a text, and normalises them for comparison.
 
-What is compared is compared in one spelling of what looks alike (`fold`); texts that are shown, stored or scored stay
-as they are.
-"""
+Texts are compared after `fold`, which unifies look-alike characters. Texts that are shown, stored or scored stay as
+they are."""
 
 from __future__ import annotations
 
@@ -30,14 +29,14 @@ _LOOKALIKES = str.maketrans(
     }
 )  # fmt: skip
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});", re.IGNORECASE)
-# Between letters a hyphen; between numbers, or before a space, what parts a span or a clause.
+# A dash is a hyphen between letters; elsewhere it separates years or clauses.
 _DASH_IN_WORD = re.compile(r"(?<=[^\W\d_])[–−‒](?=[^\W\d_])")
 _MINUS = re.compile("[−‒]")
 _ISO_DATE = re.compile(r"(?<!\d)(?<!\d[.-])([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(?![\d-])")
 _INITIALS: dict[str, str] = load("words")["initials"]
 _STARTS = {start for word in _INITIALS for start in (word[:2], f"{word[0]}.", ".".join(word[:2]).lower())}
-# In any case with a point behind each; in capitals with a point and a space behind each, or, where no capitals stand
-# beside it, without any: "us" is a word.
+# Initials: in any case with a point after each; in capitals with a point and a space after each, or without points if
+# no capitals are beside them ("us" is a word).
 _POINTS = re.compile(
     r"(?<![\w.'-])(?:"
     + "|".join(
@@ -51,9 +50,9 @@ _POINTS = re.compile(
 
 @lru_cache(maxsize=32768)
 def fold(text: str) -> str:
-    """A text with one spelling for entities of HTML, marks that look alike, dates of ISO 8601 and a few initials.
+    """Unify the spelling of HTML entities, look-alike characters, ISO 8601 dates and some initials in a text.
 
-    What no reader sees is gone. Nothing is shorter or longer but for these.
+    Invisible characters are removed; everything else stays.
 
     >>> fold("Hawaiʻi&#39;s so\\u00adcalled Smith−Jones, born 1917-04-03 in the U.S.")
     "Hawai'i's socalled Smith-Jones, born 3 April 1917 in the USA."
@@ -72,13 +71,13 @@ def fold(text: str) -> str:
 
 
 def _unescaped(entity: re.Match[str]) -> str:
-    """Decode an HTML entity; a match that is none stays, of which `html` would take the beginning."""
+    """Decode an HTML entity; an unknown one stays, though `html` would decode its beginning."""
     is_known = entity[0].startswith("&#") or entity[0][1:] in html5
     return html.unescape(entity[0]) if is_known else entity[0]
 
 
 def _without_points(initials: re.Match[str]) -> str:
-    """The initials as they count; the last point stays where it may close a sentence, too."""
+    """Return initials without points; the last point stays if it may end the sentence."""
     plain = _INITIALS[re.sub("[. ]", "", initials[0]).upper()]
     closes = initials[0].endswith(".") and not initials.string[initials.end() :].strip(" \"')”")
     return f"{plain}." if closes else plain
@@ -90,7 +89,7 @@ _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTH
 _YEAR = r"(?P<{}>\d{{3,4}})(?!\d)"
 _DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
 _GAP = r"\s*+(?:,\s*+)?"
-# What begins no date is passed over at once: what is no digit and opens no month.
+# The lookahead skips characters that can't begin a date: no digit and no month's first letter.
 _DATE = re.compile(
     rf"(?=[\djfmasond])(?<!\d[,.])\b(?:{_DAY.format('d1')}(?:\s++of)?\s*+{_MONTH.format('m1')}(?:{_GAP}{_YEAR.format('y1')})?"
     rf"|{_MONTH.format('m2')}\s*+{_DAY.format('d2')}(?!\d)(?:{_GAP}{_YEAR.format('y2')})?"
@@ -103,7 +102,7 @@ _BEFORE_CHRIST = re.compile(r"\s*(?:bce?|b\.\s?c\.)(?!\w)", re.IGNORECASE)
 _ABOUT = frozenset(("", "c", "ca", "circa", "in", "on", "the", "about", "around", "ad", "bc", "bce"))
 _HONORIFIC = re.compile(rf"^(?:(?:the|{'|'.join(word_list('honorifics'))})\b\.?\s+)+(?=\S)", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"\([^()]*+\)")
-# Where white space begins, so that a run of it is walked through once.
+# The lookbehind makes a run of white space be scanned only once.
 _QUALIFIER = re.compile(r"(?<!\s)\s*+\(([^()]*+)\)\s*+$")
 _NOT_WORD = re.compile(r"[^\w]+")
 _NUMBER_WORDS = {word: n for n, word in enumerate(load("words")["numbers"].split())}
@@ -122,9 +121,9 @@ _SPELLED_OUT = re.compile(f"[{''.join(_LETTERS)}]")
 
 
 class Date(NamedTuple):
-    """A date as precise as it was written (month and day 0 when absent), and where it stood.
+    """A date as precisely as it was written (month and day are 0 if absent), and its span in the text.
 
-    Years before Christ are negative; ``year`` is 0 where none was given.
+    Years before Christ are negative; ``year`` is 0 if none was given.
     """
 
     year: int
@@ -134,13 +133,13 @@ class Date(NamedTuple):
     end: int = 0
 
     def agrees(self, date: Date) -> bool:
-        """Whether the two can be the same day: equal wherever both say something."""
+        """Whether two dates can be the same day: the fields that both give are equal."""
         return all(a == b or not a or not b for a, b in zip(self[:3], date[:3], strict=True))
 
 
 @lru_cache(maxsize=32768)
 def strip_diacritics(text: str) -> str:
-    """Latin letters without their marks, in one spelling of what looks alike (`fold`); other scripts as they are.
+    """Fold a text (`fold`) and remove the diacritics of Latin letters; other scripts stay.
 
     >>> strip_diacritics("Bjørk Łoś Müller")
     'Bjork Los Muller'
@@ -151,16 +150,15 @@ def strip_diacritics(text: str) -> str:
     plain = _SPELLED_OUT.sub(lambda match: _LETTERS[match[0]], text)
     if plain.isascii():
         return plain
-    # What is taken apart may hold a look-alike anew, as "ŉ" does.
+    # Decomposition may produce look-alikes again, as of "ŉ".
     return fold("".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", plain))))
 
 
 @lru_cache(maxsize=32768)
 def normal_name(name: str) -> str:
-    """The form under which two spellings of one name are equal.
+    """Normalise a name, so that two spellings of it are equal.
 
-    Case, diacritics, punctuation, a leading article, honorifics and a trailing disambiguation in
-    parentheses do not count.
+    Case, diacritics, punctuation, a leading article, honorifics and a description in brackets do not count.
 
     >>> normal_name("Sir Élan Vorr (painter)"), normal_name("The Silent Ford")
     ('elan vorr', 'silent ford')
@@ -181,7 +179,7 @@ def qualifier(name: str) -> str:
 
 
 def without_qualifier(name: str) -> str:
-    """A name without the brackets at its end, as a sentence writes it.
+    """Remove the brackets at a name's end.
 
     >>> without_qualifier("Ors Velt (painter)")
     'Ors Velt'
@@ -191,7 +189,7 @@ def without_qualifier(name: str) -> str:
 
 @lru_cache(maxsize=32768)
 def words_of(text: str) -> str:
-    """Lower-case words separated by single spaces, without diacritics or punctuation.
+    """Return a text's words in lower case, separated by single spaces, without diacritics or punctuation.
 
     >>> words_of("O'Dell's  café, No. 5")
     'odells cafe no 5'
@@ -201,7 +199,7 @@ def words_of(text: str) -> str:
 
 
 def has_words(text: str, words: str) -> bool:
-    """Whether words stand in a text in a row, both normalised alike; a part of a word is none.
+    """Whether a text has some words in a row; both must be normalised alike, and only full words count.
 
     >>> has_words("who led oru", "oru"), has_words("who led orunia", "oru")
     (True, False)
@@ -211,16 +209,16 @@ def has_words(text: str, words: str) -> bool:
 
 @lru_cache(maxsize=16384)
 def dates_in(text: str) -> tuple[Date, ...]:
-    """Every date in a text, in order, from bare years to full days.
+    """Return all dates in a text, in order, from bare years to full days.
 
     >>> [d[:3] for d in dates_in("born 3 May 1901, married in June 1925, died March 4, 1970")]
     [(1901, 5, 3), (1925, 6, 0), (1970, 3, 4)]
     """
-    if not _DIGIT.search(text):  # as most names, which need no walk through the pattern
+    if not _DIGIT.search(text):  # a short cut, as most names have no date
         return ()
     dates = []
     for match in _DATE.finditer(text):
-        groups = {name[0]: dates for name, dates in match.groupdict().items() if dates}
+        groups = {name[0]: value for name, value in match.groupdict().items() if value}
         year, day = int(groups.get("y", 0)), int(groups.get("d", 0))
         month = _MONTH_NUMBERS.get(groups.get("m", "")[:3].lower(), 0)
         if year and _BEFORE_CHRIST.match(text, match.end()):
@@ -232,7 +230,7 @@ def dates_in(text: str) -> tuple[Date, ...]:
 
 @lru_cache(maxsize=16384)
 def as_date(text: str) -> Date | None:
-    """The date that the whole text is, or None.
+    """Parse a text that is a date; None if it is anything else.
 
     >>> as_date("4 March 1970")[:3], as_date("1970-03-04")[:3], as_date("Oru") is None
     ((1970, 3, 4), (1970, 3, 4), True)
@@ -246,7 +244,7 @@ def as_date(text: str) -> Date | None:
 
 
 def as_number(text: str) -> float | None:
-    """The first number of a text, in digits or as a word up to twenty, or None.
+    """Return the first number of a text, in digits or as a word up to twenty; None if there is none.
 
     >>> as_number("about 1,250 people"), as_number("seven million"), as_number("none")
     (1250.0, 7000000.0, None)
@@ -260,7 +258,7 @@ def as_number(text: str) -> float | None:
 
 
 def former_names(name: str) -> str:
-    """A cleaned place name under its present or usual name.
+    """Return the present or usual name of a place; both names are cleaned.
 
     >>> former_names("bombay"), former_names("oru")
     ('mumbai', 'oru')
@@ -269,7 +267,7 @@ def former_names(name: str) -> str:
 
 
 def other_names(name: str) -> tuple[str, ...]:
-    """All cleaned names of the place that a cleaned name means, itself excluded.
+    """Return the other names of a place; all names are cleaned.
 
     >>> other_names("mumbai")
     ('bombay',)

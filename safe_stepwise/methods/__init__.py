@@ -1,4 +1,4 @@
-"""How a question is answered: one file a method, or a line in one of its kind, and their registry."""
+"""Methods that answer questions: one file for each (or a line in a file of similar ones), and their registry."""
 
 from safe_stepwise.methods.base import Method
 from safe_stepwise.methods.loop import NO_VERIFICATION, SAFE, SELF_VERIFICATION
@@ -11,4 +11,4 @@ METHODS: dict[str, Method] = {
     method.name: method
     for method in (DIRECT, COT, SP_COT, REACT, SG_FSM1, SG_FSM2, NO_VERIFICATION, SELF_VERIFICATION, SG_FSM_SAFE, SAFE)
 }
-"""By name, in the order of tables: baselines first."""
+"""All methods by name, in the order of tables: baselines first."""

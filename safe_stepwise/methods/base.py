@@ -1,4 +1,4 @@
-"""What a method of answering is: whom it asks, and what it did with one question."""
+"""Defines the interface of a method that answers questions, its options and the digest of its prompts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ class NoOptions:
 
 
 def option_values(options: Any) -> dict[str, Any]:
-    """The options that are part of a run's identity, as JSON values by name; None is not told.
+    """Return the options that are part of a run's identity, as JSON values by name, without those that are None.
 
     >>> option_values(NoOptions())
     {}
@@ -37,7 +37,7 @@ def published_values(kind: type[Any]) -> dict[str, Any]:
 
 
 class Method(Protocol):
-    """One file of this room, and one line of its registry.
+    """The interface of a method: one file of this package, and one line of its registry.
 
     A method may name the dataclass of its ``options``: hashable, plain values with defaults. An option outside a run's
     identity has ``field(compare=False)``. One with `AS_PUBLISHED` in its metadata is recorded only where it
@@ -51,35 +51,35 @@ class Method(Protocol):
     title: str
     """Its name in tables and plots."""
     roles: tuple[str, ...]
-    """Whom it asks: ``("generator",)``, ``("generator", "verifier")``; the first one answers."""
+    """The roles that it asks, such as ``("generator", "verifier")``; the first one answers."""
     prompts: tuple[str, ...]
     """Files of ``prompts/`` whose digests identify its runs."""
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Any) -> Trajectory:
-        """Everything that was done to answer one question.
+        """Answer one question and return all that was done for it.
 
-        ``clients`` has one for each role. A request that fails for good ends the question with the
-        stop reason ``failed``; anything else that goes wrong is raised.
+        ``clients`` has one client for each role. A request that fails for good ends the question with the stop reason
+        ``failed``; any other error is raised.
         """
 
 
 def options_type(method: Method) -> type[Any]:
-    """The dataclass of a method's options."""
+    """Return the dataclass of a method's options."""
     kind: type[Any] = getattr(method, "options", NoOptions)
     return kind
 
 
 def resolve_options(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
-    """The options as players want them: those of the method's own ``resolve_options``, if it has one.
+    """Adapt options to the players by the method's own ``resolve_options``, if it has one.
 
-    Raises ``UserError`` where a player contradicts them.
+    Raises ``UserError`` if a player contradicts the options.
     """
     resolve = getattr(method, "resolve_options", None)
     return options if resolve is None else resolve(options, clients)
 
 
 def prompts_digest(method: Method, options: Any = None) -> str:
-    """SHA-256 (64 hex digits) of the prompts that a method names, or asks by with some options."""
+    """Return the SHA-256 (64 hex digits) of the prompts that a method uses; with ``options``, of those they choose."""
     select_prompts = getattr(method, "prompts_of", None)
     names = method.prompts if select_prompts is None or options is None else select_prompts(options)
     return prompts.digest(*map(prompts.load, names))

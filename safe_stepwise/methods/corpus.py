@@ -1,8 +1,8 @@
-"""BM25 over a corpus of passages, for the incomplete-evidence setting (SAFE v2, finding 5).
+"""Searches a corpus of passages by BM25, for the incomplete-evidence setting (SAFE v2, finding 5).
 
 A corpus is a file of passages, each a title with a text or with sentences: JSON lines, a JSON array, or a JSON object
 from titles to texts, gzipped or not. Scores are those of `bm25s` with its own defaults (Lucene's BM25, k1 = 1.5, b =
-0.75; English stop words are no terms). Of passages with the same score the earlier comes first.
+0.75; English stop words are left out). Among passages with the same score, the earlier comes first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import remove_folder, write_folder
 from safe_stepwise.store.opening import open_file
 
-_INDEX = "1"  # goes up when an index is made otherwise
+_INDEX = "1"  # version of the index; increase it when indexing changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Corpus:
 
     @classmethod
     def open(cls, path: Path, cache: Path) -> Corpus:
-        """The corpus in a file; its index is read from the folder ``cache``, or kept there.
+        """Open the corpus in a file; its index is loaded from the folder ``cache``, or built and stored there.
 
-        Raises ``UserError`` for a file that can't be read, with the place, or has no passages.
+        Raises ``UserError``, with the line, for a file that can't be read or has no passages.
         """
         try:
             with open_file(path) as file:
@@ -54,7 +54,7 @@ class Corpus:
         return cls(path.name, sha256, passages, _index(passages, cache / f"{sha256}-{_INDEX}"))
 
     def search(self, query: str, top: int = RETRIEVED) -> tuple[Passage, ...]:
-        """The ``top`` passages that fit a query best, best first; fewer if fewer fit at all."""
+        """Return the ``top`` passages with the highest scores, best first; fewer if fewer have a term of the query."""
         import numpy as np
 
         terms = [t for t in _terms([query])[0] if t and t in self._index.vocab_dict]
@@ -70,7 +70,7 @@ class Corpus:
 def _index(passages: Sequence[Passage], folder: Path) -> Any:
     import bm25s
 
-    with suppress(Exception):  # not there, or damaged in whatever way: made anew
+    with suppress(Exception):  # missing or damaged: built anew
         stored = bm25s.BM25.load(folder, show_progress=False, load_corpus=False)
         if stored.scores["num_docs"] == len(passages):
             return stored
@@ -79,7 +79,7 @@ def _index(passages: Sequence[Passage], folder: Path) -> Any:
     if not any(terms):
         raise UserError("--corpus: no passage holds a word to search for")
     index.index(terms, show_progress=False)
-    with suppress(OSError), write_folder(folder) as target:  # one that can't be written is no reason to stop
+    with suppress(OSError), write_folder(folder) as target:  # an index that can't be stored does not stop a run
         index.save(target, show_progress=False)
         remove_folder(folder)
     return index

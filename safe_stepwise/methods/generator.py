@@ -1,9 +1,8 @@
-"""The request for the next step, or for the final answer, in words that extend each other.
+"""Renders the request for the next step or for the final answer, alike for training rows and in the loop.
 
-A prompt holds what never changes first (instructions, passages, question), then the accepted steps,
-then the remarks on the last of them, then the tries at the next one that were rejected: whatever
-comes next is added at the end, so that an engine's prefix cache holds what went before.
-"""
+The constant part comes first (instructions, passages, question), then the accepted steps, the remarks on the last of
+them, and the rejected attempts at the next one. New text is always added at the end, so that an engine's prefix cache
+keeps the earlier text."""
 
 from collections.abc import Sequence
 
@@ -17,7 +16,7 @@ from safe_stepwise.taxonomy import CORRECT
 
 ROLE, FINAL_ROLE = "generate", "final_answer"
 SHOWN_CHARACTERS = 600
-"""Of a rejected reply, which may be endless."""
+"""Maximum characters of a rejected reply that are shown again."""
 
 
 def generator_request(
@@ -32,11 +31,11 @@ def generator_request(
     final: bool = False,
     prompt_set: PromptSet = PAPER,
 ) -> Request:
-    """The greedy request for the step after ``previous``; ``final``: for the answer, in any case.
+    """Render the greedy request for the step after ``previous``, or with ``final`` for the answer.
 
-    ``advice`` is the verdict on the last accepted step; ``rejected`` are tries at the step that is
-    asked for, with what was said of each; ``praise`` is that of `remarks`; ``prompt_set`` says in
-    how many words it is asked. Raises StepError for a step that is not valid.
+    ``advice`` is the verdict on the last accepted step; ``rejected`` are attempts at the requested step, each with its
+    verdict; ``form`` and ``praise`` are those of `remarks`; ``prompt_set`` chooses the prompts. Raises ``StepError``
+    for an invalid step.
 
     >>> oru = Passage("Oru", ("Oru lies on the Vel.",))
     >>> step = Step(1, "According to Passage 1, Oru lies on the Vel.", "Attribution")
@@ -71,9 +70,9 @@ def generator_request(
 
 
 def remarks(feedback: Feedback, form: FeedbackForm = "full", praise: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return what a verdict tells the generator, as pairs of a name and a text.
+    """Return the parts of a verdict that the generator is shown, as pairs of a name and a text.
 
-    Of a correct step only what is next, unless with ``praise`` also what is right about it.
+    For a correct step they are the guidance, and with ``praise`` also the diagnosis.
 
     >>> remarks(Feedback("Contradictory", "Passage 2 says Oru.", "Read it again."), "diagnosis")
     (('Fault', 'Contradictory'), ('Why', 'Passage 2 says Oru.'))
@@ -89,5 +88,5 @@ def remarks(feedback: Feedback, form: FeedbackForm = "full", praise: bool = Fals
 
 
 def prompt_digest(prompt_set: PromptSet = PAPER) -> str:
-    """SHA-256 (64 hex digits) of both prompts."""
+    """Return the SHA-256 (64 hex digits) of both prompts."""
     return prompts.digest(*(prompts.load(name) for name in (prompt_set.generate, prompt_set.final_answer)))

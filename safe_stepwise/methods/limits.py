@@ -1,8 +1,7 @@
-"""What the loop's user may choose: limits, rules, and where to follow the papers instead of ours.
+"""Defines the loop's options: limits, rules, and where to follow the papers instead of our choice.
 
-Where the papers differ from us, or say two things, ours is the default. An option of that sort has the papers' choice
-in its metadata, and a run that keeps ours does not mention it: its record is the same as if there were no choice.
-"""
+Where the papers differ from us, or from each other, ours is the default. Such an option has the papers' choice in its
+metadata. A run that keeps our default does not record it, so that its identity stays the same."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,49 +12,48 @@ from safe_stepwise.records import Attempt, Passage, VerdictOrder
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 AS_PUBLISHED = "as published"
-"""Key of an option's metadata: the papers' value, where that is not ours."""
+"""Key of an option's metadata: the papers' value, if it differs from ours."""
 Search = Callable[[str], Sequence[Passage]]
-"""From a query to passages, the best first; the loop takes the first of them alone."""
+"""Maps a query to passages, the best first; the loop takes the first three (`searching.RETRIEVED`)."""
 OnExhausted = Literal["accept", "drop"]
 FeedbackForm = Literal["full", "diagnosis", "guidance"]
 FEEDBACK_FORMS: tuple[FeedbackForm, ...] = get_args(FeedbackForm)
-"""What a generator is told of a verdict (SAFE v2, finding 1): all, what is wrong, what to do."""
+"""The parts of a verdict that the generator is shown (SAFE v2, finding 1): all, the diagnosis, or the guidance."""
 
 
 def _papers_choice() -> Any:
-    """A choice that is made as the papers make it, or not."""
+    """Declare an option that is False by default and True in the papers."""
     return field(default=False, metadata={AS_PUBLISHED: True})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """K, N, what happens when N is used up, and what the generator is told of a verdict."""
+    """The options of the loop: ``max_steps`` is the papers' K, ``max_retries`` their N."""
 
     max_steps: int = 10
     max_retries: int = 3
     on_exhausted: OnExhausted = "accept"
     feedback: FeedbackForm = "full"
     drop_category: Category | None = None
-    """What the verifier's prompt lacks (SAFE v2, Table 4). It need not be said of an adapter, which
-    knows what it learnt."""
+    """The error category that the verifier's prompt lacks (SAFE v2, Table 4); None: the one that its adapter lacks."""
     prompts: PromptsName | None = None
-    """What both roles are asked by. If not said, what models that we trained have learnt, else the paper's."""
+    """The prompts of both roles; None: those that the models were trained with, else the paper's."""
     verdict_order: VerdictOrder | None = None
-    """What a verdict begins with, likewise."""
+    """The part with which a verdict begins; None: as the models were trained, else the label."""
     tries_total: bool = _papers_choice()
-    """N counts the tries at a step; else those after the first (v1 and v2, section 4.1: "retry
-    attempts"; v1, appendix A.8: "max_retries")."""
+    """Whether N counts all attempts at a step; else those after the first (v1 and v2, section 4.1: "retry attempts";
+    v1, appendix A.8: "max_retries")."""
     accepted_diagnosis: bool = _papers_choice()
-    """The diagnosis of a step that passed is told too (v1, Figure 11); else its guidance alone."""
+    """Whether the diagnosis of an accepted step is shown, too (v1, Figure 11); else only its guidance."""
     last_rejected: bool = _papers_choice()
-    """Of the rejected tries only the last is shown (v1, Figure 11); else all."""
+    """Whether only the last rejected attempt is shown (v1, Figure 11); else all."""
     answer_when_told: bool = _papers_choice()
-    """Once the guidance asks for the answer, so does the prompt (v1, Figures 12 and 13); else only
-    that of a generator who is out of steps."""
+    """Whether the prompt asks for the answer as soon as the guidance does (v1, Figures 12 and 13); else only when the
+    steps are used up."""
     search: Search | None = field(default=None, compare=False, repr=False)
-    """With it the evidence counts as incomplete."""
+    """The search of a corpus; with it, the evidence counts as incomplete."""
     on_attempt: Callable[[Attempt], None] | None = field(default=None, compare=False, repr=False)
-    """Told of each attempt as it ends, for who can't wait for the trajectory."""
+    """Called with each attempt as it ends, before the trajectory is complete."""
 
     def __post_init__(self) -> None:
         if self.max_steps < 1 or self.max_retries < 0:
@@ -77,16 +75,16 @@ class Limits:
 
     @property
     def tries(self) -> int:
-        """The most tries at a step."""
+        """The maximum number of attempts at a step."""
         return self.max_retries + (not self.tries_total)
 
 
 DEFAULT = Limits()
-"""The paper's K and N."""
+"""The default limits: the paper's K and N."""
 
 
 def retries_of(options: Mapping[str, Any]) -> int:
-    """The tries at a step after the first, at most, by the options of a record.
+    """Return the maximum number of attempts at a step after the first, by the options of a record.
 
     >>> retries_of({"max_retries": 3}), retries_of({"max_retries": 3, "tries_total": True})
     (3, 2)

@@ -1,25 +1,22 @@
-"""The loop of generator and verifier (SAFE v1, section 3.4): one atomic step at a time.
+"""Runs the loop of generator and verifier (SAFE v1, section 3.4): one atomic step at a time.
 
-A step that the verifier passes is accepted, and its guidance steers the next one. One that it finds fault with is
-written anew with the feedback, at most N times; after that ``on_exhausted`` decides:
+A step that the verifier passes is accepted, and its guidance steers the next one. A faulty step is written again with
+the feedback, at most N times; then ``on_exhausted`` decides:
 
-- ``accept``: the last try is accepted as it is, and the feedback on it steers the next step;
-- ``drop``: nothing is accepted, and the next round knows all tries that were rejected.
+- ``accept``: the last attempt is accepted as it is, and its feedback steers the next step;
+- ``drop``: nothing is accepted, and the next round shows all rejected attempts.
 
-A reply that is no step is a try like any other, whose feedback (label ``Malformed``) says what the grammar wants; it
-is never accepted. A number that does not count on from the accepted steps is set right. A verdict that cannot be read
-(no label, none of the taxonomy's, two that differ, one that stands in what was judged) never accepts a step: it is a
-rejection, whose feedback (label ``Unread``) asks for the step in other words. Only where the retries are used up may
-``accept`` take it, which `unverified` counts. K rounds without an answer end in one call for it, which nobody
-verifies. A question whose first `HOPELESS` replies are all no step has no more rounds: that call comes at once.
+A reply that is not a step counts as an attempt. Its feedback (label ``Malformed``) explains the grammar, and it is
+never accepted. A wrong step number is corrected. An unreadable verdict (no label, an unknown one, two different ones,
+or one copied from the judged text) rejects the step; its feedback (label ``Unread``) asks for other words. Only
+``accept`` with no retries left can take such a step, and `unverified` counts it. After K rounds without an answer, one
+last call asks for it; nobody verifies that reply. If the first `HOPELESS` replies are all no steps, that call comes at
+once. `Limits` has the options where the papers differ.
 
-The papers leave some of this open, or choose otherwise: see `Limits`.
-
-With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may say Missing Evidence, with a
-query. What is found and new comes behind the passages at hand, and the step is written anew, which counts as a retry.
-A step that stays without evidence ends the question by the rule of `searching`: it is asked for its answer, the stop
-reason being ``no_evidence``. Without a verifier nobody searches.
-"""
+With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may answer Missing Evidence with a
+query. New passages are added after the others, and the step is written again, which counts as a retry. A step that
+stays without evidence ends the question by the rule of `searching`, with the stop reason ``no_evidence``. Without a
+verifier, nobody searches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -39,19 +36,19 @@ from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, read_ste
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
 
 GENERATOR, VERIFIER = "generator", "verifier"
-"""Who is asked, and whose tokens are counted."""
+"""The roles of the loop."""
 OUT_OF_STEPS = "max_steps"
-"""The stop reason of who had to be asked for the answer."""
+"""The stop reason of a question whose steps were used up before an answer."""
 FINAL_ANSWER = "final answer"
-"""The state of that last attempt, which is no try at a step."""
+"""The state of the last attempt, the call for the answer, which is not an attempt at a step."""
 
 HOPELESS = 8
-"""Replies, all that a question got, of which none is a step: with more of them it would be answered no better."""
+"""Number of replies after which a question ends if none of them is a step."""
 MALFORMED = "Malformed"
-"""The label of a reply that is no step. It is none of the taxonomy: no verifier gives it."""
+"""The label of a reply that is not a step; the taxonomy and verifiers don't have it."""
 
 UNREAD = "Unread"
-"""The label of a step on which no verdict could be read; none of the taxonomy either."""
+"""The label of a step whose verdict could not be read; the taxonomy does not have it."""
 _UNREAD = Feedback(
     UNREAD,
     "No verdict on this step could be read, so that it does not count as verified.",
@@ -62,11 +59,10 @@ _UNREAD = Feedback(
 async def run_question(
     question: Question, generator: Client, verifier: Client | None, limits: Limits = DEFAULT, method: str = "safe"
 ) -> Trajectory:
-    """Everything that was done to answer one question, under the name of a ``method``.
+    """Answer one question by the loop and return its trajectory, under the name of a ``method``.
 
-    Without a verifier none is asked; one that is the generator's own client verifies itself.
-    Engines see the question's text and passages alone; those that simulate also its annotations. A
-    request that fails for good ends the question: ``failed``.
+    Without a verifier, every step in the right form is accepted. Engines see only the question's text and passages;
+    simulating ones also see its annotations. A request that fails for good ends the question with ``failed``.
     """
     run, failure = _Run(question, generator, verifier, limits), ""
     try:
@@ -85,9 +81,9 @@ async def run_question(
 
 
 def read_reply(text: str, number: int) -> Step:
-    """The step that a generator's reply holds, numbered as asked for; Markdown around it is set aside.
+    """Parse the step in a generator's reply and give it a number; Markdown around it is removed.
 
-    Raises StepError where there is none.
+    Raises ``StepError`` if there is none.
 
     >>> read_reply("Step 7: Oru lies on the Vel. (Logical)", 2)
     Step(number=2, text='Oru lies on the Vel.', kind='Logical')
@@ -98,7 +94,7 @@ def read_reply(text: str, number: int) -> Step:
 
 
 def read_answer(text: str, number: int) -> Step | None:
-    """The final step that a reply holds, though its head or tag be missing; None if it has none.
+    """Parse the final step in a reply, even without its head or tag; None if there is none.
 
     >>> read_answer("####ANSWER: Oru", 3)
     Step(number=3, text='####ANSWER: Oru', kind='Final Answer')
@@ -117,7 +113,7 @@ def read_answer(text: str, number: int) -> Step | None:
 
 
 def unverified(trajectory: Trajectory) -> int:
-    """Steps that were accepted in the end though no verdict on them could be read."""
+    """Count the steps that were accepted though their verdict could not be read."""
     return sum(is_unread(attempt) and attempt.accepted for attempt in trajectory.attempts)
 
 
@@ -127,22 +123,19 @@ def is_unread(attempt: Attempt) -> bool:
 
 
 def tries_at_steps(trajectory: Trajectory) -> tuple[Attempt, ...]:
-    """The attempts without the last call for an answer, which is no try at a step.
-
-    Nor are the moves of a machine, which all lead from state to state.
-    """
+    """Return the attempts at steps: all but the last call for an answer and the moves of a machine."""
     tries = (attempt for attempt in trajectory.attempts if not attempt.next_state)
     return tuple(attempt for attempt in tries if attempt.state != FINAL_ANSWER)
 
 
 GENERATE = ("loop/generate", "loop/final_answer")
 VERIFY = ("loop/verify",)
-"""Prompts of the two roles."""
+"""The prompts of the two roles."""
 
 
 @dataclass
 class Stepwise:
-    """The loop with the player of ``judged_by`` as verifier, or without one."""
+    """The loop as a method; ``judged_by`` is the role that verifies, None for no verification."""
 
     name: str
     title: str
@@ -152,13 +145,13 @@ class Stepwise:
     options = Limits
 
     def prompts_of(self, options: Limits) -> tuple[str, ...]:
-        """The prompts that some options ask by."""
+        """Return the prompt files that the options choose."""
         prompt_set = options.prompt_set
         generate = (prompt_set.generate, prompt_set.final_answer)
         return generate if self.judged_by is None else generate + prompt_set.verifying
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Limits) -> Trajectory:
-        """Answer one question; the trajectory keeps every attempt."""
+        """Answer one question; the trajectory has every attempt."""
         verifier = clients[self.judged_by] if self.judged_by else None
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
@@ -173,10 +166,10 @@ class Stepwise:
 
 @dataclass(slots=True)
 class _Run:
-    """One question under way."""
+    """The state of one question in the loop."""
 
     question: Question
-    """With the passages at hand: its own, then those that were retrieved."""
+    """The question with its own passages, then the retrieved ones."""
     generator: Client
     verifier: Client | None
     limits: Limits
@@ -185,7 +178,7 @@ class _Run:
     advice: Feedback | None = None
     """The verdict on the last accepted step."""
     rejected: list[tuple[str, Feedback]] = field(default_factory=list)
-    """Tries at the next step, with what was said of them."""
+    """The rejected attempts at the next step, each with its feedback."""
     searching: Searching = field(init=False)
 
     def __post_init__(self) -> None:
@@ -244,7 +237,7 @@ class _Run:
         return is_sound or anyway
 
     def _is_due(self) -> bool:
-        """Whether the verifier's last word, as the generator is told it, asks for the answer."""
+        """Whether the last guidance that the generator is shown asks for the answer."""
         if not self.limits.answer_when_told or self.limits.feedback == "diagnosis":
             return False
         verdicts = [self.advice, *(remark for _, remark in self.rejected)]
@@ -252,7 +245,7 @@ class _Run:
         return bool(readable) and ANSWER_MARKER in readable[-1].guidance
 
     async def _verdict(self, step: Step) -> tuple[Feedback | None, Completion | None]:
-        """Ask for the verdict; return it with its reply, or None where nobody verifies."""
+        """Ask for the verdict on a step; return it and the reply, both None without a verifier."""
         if self.verifier is None:
             return None, None
         q, previous = self.question, tuple(self.steps)
@@ -311,7 +304,7 @@ class _Run:
 
 
 def malformed(error: StepError, number: int) -> Feedback:
-    """Build the feedback on a reply that is no step."""
+    """Build the feedback on a reply that is not a step."""
     kinds = " or ".join(f"({kind})" for kind in STEP_KINDS[:-1])
     # No angle brackets: in a prompt they could be taken for a mark of a chat template.
     return Feedback(
@@ -323,8 +316,8 @@ def malformed(error: StepError, number: int) -> Feedback:
 
 
 NO_VERIFICATION = Stepwise("no_verification", "No verification", prompts=GENERATE, judged_by=None)
-"""Steps that nobody judges, every one in the right form being accepted (SAFE v1, section 4.1)."""
+"""The loop without a verifier: every step in the right form is accepted (SAFE v1, section 4.1)."""
 SELF_VERIFICATION = Stepwise("self_verification", "Self-verification")
-"""Steps that the generator judges itself (SAFE v1, section 4.1)."""
+"""The loop in which the generator judges its own steps (SAFE v1, section 4.1)."""
 SAFE = Stepwise("safe", "SAFE", (GENERATOR, VERIFIER), judged_by=VERIFIER)
-"""A trained verifier judges every step (SAFE v1, section 3.4)."""
+"""The loop in which a trained verifier judges every step (SAFE v1, section 3.4)."""

@@ -1,9 +1,8 @@
-"""A finite-state machine that asks models, as data: its states, their edges, its ends.
+"""Runs a finite-state machine that asks models, described as data: its states, edges and ends.
 
-For each state: what is asked there, how the reply is read, and where that leads. A move is pure: it makes the next
-state and the next memory from the memory and the reading, and asks nobody. The driver does all else, and refuses an
-edge that its state does not declare: no reply, whatever it says, can take a machine where it was not meant to go.
-"""
+Each state has a request, a parser of the reply, and a move. A move is pure: it maps memory and reading to the next
+state and memory. The driver asks the models, and refuses an edge that the state does not declare, so that no reply can
+take a machine to an unintended state."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,15 +14,15 @@ from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Step, Traj
 from safe_stepwise.taxonomy import CORRECT
 
 M = TypeVar("M")
-"""A machine's memory: frozen, so that whoever holds one knows what it will always say."""
+"""The type of a machine's memory, which is frozen."""
 UNASKED = Reading("strict")
-"""What a state reads that asks nobody."""
+"""The reading of a state that asks nobody."""
 MAX_MOVES = 10_000
-"""Of one question; a machine has to bound itself well below that."""
+"""Maximum moves for one question; a machine must end well before."""
 
 
 class MachineError(RuntimeError):
-    """A machine does what it says it never does: a fault of ours, whatever a model said."""
+    """A machine breaks its own declaration: a fault of the program, not of a model."""
 
 
 class Move(NamedTuple, Generic[M]):
@@ -35,19 +34,19 @@ class Move(NamedTuple, Generic[M]):
 
 
 class Replier(Protocol):
-    """The part of a client that the driver needs."""
+    """The interface of a client that the driver needs."""
 
     async def complete(self, request: Request) -> Completion:
-        """The completion of one request; raises ``EngineError`` when every try failed."""
+        """Complete one request; raises ``EngineError`` if every attempt failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class State(Generic[M]):
-    """One state. Where ``build_request`` makes no request, nobody is asked and the machine moves on."""
+    """One state. If ``build_request`` returns None, nobody is asked and the machine moves on."""
 
     name: str
     edges: frozenset[str]
-    """Where it may lead."""
+    """The names of the states and ends that it may lead to."""
     move: Callable[[M, Reading], Move[M]]
     build_request: Callable[[M], Request | None] = lambda _: None
     read: Callable[[M, str], Reading] = lambda _, text: Reading("strict", {}, text=text)
@@ -56,10 +55,10 @@ class State(Generic[M]):
 
 @dataclass(frozen=True)
 class Machine(Generic[M]):
-    """States by name, of which the first one starts, and how each end is called.
+    """A machine: its states by name, the first of which starts, and its ends.
 
-    ``number``: the step that a memory is at, from 1. ``answer``: what a memory comes to
-    that ended with the stop reason ``answered``; ``steps``: those that it accepted.
+    From a memory, ``number`` returns the current step (from 1), ``answer`` the answer of a question that ended with
+    ``answered``, and ``steps`` the accepted steps.
     """
 
     states: Mapping[str, State[M]]
@@ -69,7 +68,7 @@ class Machine(Generic[M]):
     answer: Callable[[M], str]
     steps: Callable[[M], tuple[Step, ...]] = lambda _: ()
     titles: Mapping[str, str] = field(default_factory=dict)
-    """What a state is called for a reader, where its name does not say it."""
+    """Readable titles of states, by name."""
 
     def __post_init__(self) -> None:
         names = {*self.states, *self.ends}
@@ -84,7 +83,7 @@ class Machine(Generic[M]):
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """All edges that it declares, state by state, those of a state by the alphabet."""
+        """All declared edges, by state, and sorted within a state."""
         return [(name, target) for name, state in self.states.items() for target in sorted(state.edges)]
 
 
@@ -131,10 +130,10 @@ class _Run(Generic[M]):
 async def drive(
     machine: Machine[M], memory: M, clients: Mapping[str, Replier], question_id: str, method: str
 ) -> Trajectory:
-    """Everything that a machine did to answer one question, a move an attempt.
+    """Run a machine on one question and return its trajectory, with one attempt for each move.
 
-    One that asked nobody has no usage. A request that fails for good ends it: ``failed``. Raises
-    `MachineError` for an edge that is not declared.
+    An attempt that asked nobody has no usage. A request that fails for good ends the question with ``failed``. Raises
+    ``MachineError`` for an undeclared edge.
     """
     run, failure = _Run(machine, memory, machine.start), ""
     try:

@@ -27,7 +27,7 @@ class OneShot:
     roles: tuple[str, ...] = (GENERATOR,)
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Prompting) -> Trajectory:
-        """Everything that was done to answer one question."""
+        """Answer one question and return its trajectory."""
         samples = options.samples if isinstance(options, prompting.Samples) else 1
         tries: list[Attempt] = []
         failure = ""

@@ -1,4 +1,4 @@
-"""The request for a relation path: rendered alike for training rows and in the loop.
+"""Renders the request for a relation path, alike for training rows and in the loop, and parses its reply.
 
 Deliberation on Priors asks for all paths of all topic entities at once (appendix B.2.1); here a request is of one
 topic entity and a reply of one path, so that replies can be drawn, ranked and held to the paths that there are.
@@ -21,9 +21,9 @@ TOPIC = "[topic]"
 def propose_request(
     question: str, topic: str, paths: Sequence[RelationPath] | None = None, sampling: Sampling | None = None
 ) -> Request:
-    """The request for a path from ``topic``; greedy, if not said otherwise.
+    """Render the request for a path from ``topic``; without ``sampling`` it is greedy.
 
-    With ``paths``, they are the only replies that may be given; the schema says the same.
+    With ``paths``, only these may be replied, as choices and by the schema.
 
     >>> request = propose_request("who directed [Dune Rain]", "Dune Rain", [("directed_by",)])
     >>> print(request.messages[1].content)
@@ -45,7 +45,7 @@ def propose_request(
 
 
 def completion_of(path: RelationPath) -> str:
-    """The reply that names a path.
+    """Render the reply that names a path.
 
     >>> completion_of(("~directed_by", "has_genre"))
     '{"path": ["~directed_by", "has_genre"]}'
@@ -54,7 +54,7 @@ def completion_of(path: RelationPath) -> str:
 
 
 def read_path(text: str) -> RelationPath:
-    """The path of a reply; raises ``ValueError`` for one that names none.
+    """Parse the path in a reply; raises ``ValueError`` if there is none.
 
     >>> read_path(completion_of(("~directed_by", "has_genre")))
     ('~directed_by', 'has_genre')
@@ -67,14 +67,14 @@ def read_path(text: str) -> RelationPath:
 
 
 def prompt_digest() -> str:
-    """SHA-256 (64 hex digits) of all that is fixed in a request."""
+    """Return the SHA-256 (64 hex digits) of the constant text of a request."""
     return prompts.load(_PROMPT).digest
 
 
 def masked(question: str, topics: Sequence[str]) -> str:
-    """The question with ``[topic]`` for its topics: what questions of one template share.
+    """Replace a question's topics by ``[topic]``, so that questions of one template become equal.
 
-    A benchmark that marks the place, as MetaQA does with brackets, is taken at its word.
+    If the benchmark marks a topic by brackets, as MetaQA does, only the marked one is replaced.
 
     >>> masked("who directed [It] and when was it", ["It"])
     'who directed [topic] and when was it'

@@ -1,4 +1,4 @@
-"""Asking whether a relation path is valid, four ways, and reading the verdict.
+"""Renders the request whether a relation path is valid, in four styles, and parses the verdict.
 
 The discriminative evaluation of arXiv 2402.11199 (section 3.1): a question, its answer and a path go in, YES or NO
 comes out; at once or after reasoning, without and with worked examples.
@@ -20,7 +20,7 @@ from safe_stepwise.store.replies import ReplyError, read_reply
 
 Style = Literal["zero_shot", "zero_shot_reasoning", "few_shot", "few_shot_reasoning"]
 STYLES: tuple[Style, ...] = get_args(Style)
-"""How it is asked: the paper's four prompts, its "CoT" being reasoning."""
+"""The styles of the paper's four prompts; its "CoT" is called reasoning."""
 Verdict = Literal["YES", "NO"]
 _VERDICTS: Mapping[str, Verdict] = {"yes": "YES", "no": "NO"}
 _PROMPTS = {is_long: f"paths/zero_shot{'_reasoning' * is_long}" for is_long in (False, True)}
@@ -34,13 +34,13 @@ _PLAIN = (
     re.compile(r"\b(YES|NO)\W*$"),
     re.compile(rf"\b(?:answer|verdict|conclusion)\s*(?:is|:|=|->)\s*:?\s*{_WORD}{_END}", re.I),
 )
-"""The first word; the last sentence; the last word, in capitals; what is called the answer."""
+"""Patterns of a plain verdict: the first word; the last sentence; the last word, in capitals; "the answer is"."""
 
 
 def path_request(
     question: str, answer: str, path: Sequence[Triple], style: Style = "zero_shot", gold: Sequence[Triple] = ()
 ) -> Request:
-    """The greedy request for a verdict on a path; ``gold`` is for a simulating player alone.
+    """Render the greedy request for a verdict on a path; only a simulating player sees ``gold``.
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> print(path_request("Where was Ana Vorr born?", "Oru", [oru]).messages[1].content)
@@ -59,12 +59,12 @@ def path_request(
 
 
 def prompt_of(style: Style) -> str:
-    """The prompt file of a way to ask."""
+    """Return the prompt file of a style."""
     return _PROMPTS[style.endswith("reasoning")]
 
 
 def examples_for(style: Style) -> Allowance:
-    """The worked examples of a way that shows some."""
+    """Return the worked examples of a few-shot style."""
     return Allowance().with_examples(prompts.examples([prompts.load(prompt_of(style)).role]))
 
 
@@ -74,9 +74,9 @@ def roles() -> tuple[str, ...]:
 
 
 def read_verdict(text: str, data: str = "") -> Verdict:
-    """The one verdict of a reply; raises ``ReplyError`` with the reason where there is not one.
+    """Parse the verdict in a reply; raises ``ReplyError`` with the reason unless there is exactly one.
 
-    ``data`` is what the request quoted: an answer that stands in it is none.
+    ``data`` is the text that the request quoted; a verdict copied from it does not count.
 
     >>> read_verdict('{"verdict": "yes"}'), read_verdict("I know both films. So: **NO**.")
     ('YES', 'NO')

@@ -1,10 +1,9 @@
-"""The evidence that a step names, quoted: what a verdict begins with that has its evidence first.
+"""Quotes the evidence that a step names, for verdicts that begin with their evidence (rows for training a verifier).
 
-Found by words alone, for the rows that such a verifier learns from: of the passages that a step cites the sentence
-that has most of the words of step and diagnosis, of a derivation what the steps that it names have found, of a final
-answer what the last step has. The claim is the step's own value, a name or a number: the one that the evidence bears
-out, or the one that it does not. Behind a passage's sentence stands where its names and the claim were met first: a
-step whose subject is new has nothing to stand on, one whose claim is not new brings in nothing.
+The evidence is found by words alone: for a citation, the sentence of the cited passages with most words of step and
+diagnosis; for a derivation, the values that its steps found; for a final answer, the value of the last step. The
+*claim* is the step's own value (a name or number). After a passage's sentence comes where its names and the claim
+first appeared: a new subject has no support, and an old claim adds nothing.
 """
 
 import re
@@ -17,9 +16,9 @@ from safe_stepwise.steps import ANSWER_MARKER
 from safe_stepwise.taxonomy import ENTRIES
 
 NOTHING = "nothing"
-"""The evidence of a step that names none; the claim of one that gives no value."""
+"""The evidence of a step that names none, or the claim of a step without a value."""
 NEW = "new"
-"""The place of a name that neither question nor steps have."""
+"""The origin of a name that neither the question nor a step has."""
 
 _PASSAGE = re.compile(r"\bPassages? (\d+)")
 _STEPS = re.compile(r"\b[Ss]teps? \d+(?:(?:,| and|, and) (?:[Ss]tep )?\d+)*")
@@ -38,7 +37,7 @@ _OPENS = re.compile(r"(?:^|[.!?:] +)\W*$")
 def with_evidence(
     feedback: Feedback, question: str, passages: Sequence[Passage], previous: Sequence[Step], step: Step
 ) -> Feedback:
-    """The verdict on a step with its evidence in the diagnosis' place.
+    """Return a verdict whose diagnosis is replaced by its evidence.
 
     >>> page = Passage("Ors", ("Ors was born in Tesk.",))
     >>> step = Step(1, "According to Passage 1, Ors was born in Ardle.", "Attribution")
@@ -60,7 +59,7 @@ def with_evidence(
 
 
 def _places(quoted: str, claim: str, question: str, previous: Sequence[Step], titles: str) -> Iterator[str]:
-    """Yield where the names in a sentence, and the claim behind them, first appeared."""
+    """Yield the origins of the names in a sentence, and of the claim."""
     sources = [("question", question), *((f"Step {n}", s.text) for n, s in enumerate(previous, 1))]
     names = [n for n in _values(quoted, titles) if n not in claim and claim not in n]
     for name in dict.fromkeys([*names, claim]):
@@ -84,7 +83,7 @@ def _evidence(
 
 
 def _quotation(text: str, passages: Sequence[Passage], step: Step) -> str:
-    """The sentence that has most of what is ``text``, of the passages that this names."""
+    """Quote the sentence with most values and words of a text, from the passages that the text cites."""
     mentioned = (int(n) for n in _PASSAGE.findall(text))
     cited = [n for n in dict.fromkeys(mentioned) if 0 < n <= len(passages)]
     quoted = [(n, s.strip()) for n in cited for s in passages[n - 1].sentences]
@@ -104,7 +103,7 @@ def _new_value(question: str, before: Sequence[Step], step: Step) -> str:
 
 
 def _claim(step: Step, evidence: str, agrees: bool, context: str, earlier_text: str) -> str:
-    """The value that a step gives: the last new one that agrees with its evidence, or does not."""
+    """Return a step's value: the last new one that is in its evidence or, unless ``agrees``, is not."""
     if step.kind == "Final Answer":
         return step.text.removeprefix(ANSWER_MARKER).strip()
     values = [*_values(step.text, context)]
@@ -114,9 +113,9 @@ def _claim(step: Step, evidence: str, agrees: bool, context: str, earlier_text: 
 
 
 def _values(text: str, context: str) -> Iterator[str]:
-    """The names and numbers of a step's text, places left out.
+    """Yield the names and numbers of a step's text, without references to passages and steps.
 
-    A capital that only opens a sentence makes no name, unless it is one in what is ``context``.
+    The first word of a sentence is a name only if ``context`` has it as one.
     """
     text = _PLACE.sub("", text)
     lower = frozenset(_WORD.findall(f"{text} {context}"))

@@ -266,7 +266,7 @@ class React:
     machine = MACHINE
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Turns) -> Trajectory:
-        """Everything that was done to answer one question."""
+        """Answer one question and return its trajectory."""
         start = Doing(question, options, Library(question.passages, options.evidence))
         return await drive(MACHINE, start, clients, question.id, self.name)
 

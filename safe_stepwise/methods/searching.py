@@ -1,9 +1,9 @@
-"""A question's searches for evidence that is missing, and when they are over (SAFE v2, finding 5).
+"""Searches for a question's missing evidence, and decides when to stop (SAFE v2, finding 5).
 
-The papers leave open what becomes of a step whose evidence cannot be found; our rule: no query is asked twice. Once a
-search brought nothing new, the generator has one more try at the step, and is told so. If evidence is missing again
-and again nothing new comes, or the retries of the step are used up and it was searched for before, the question ends
-with the call for the answer (`NO_EVIDENCE`).
+The papers don't say what happens to a step whose evidence can't be found. Our rule: no query is run twice. After a
+search without new passages, the generator has one more attempt at the step and is told so. If a second search is also
+in vain, or the step's retries are used up after an earlier search, the question ends with the call for the answer
+(`NO_EVIDENCE`).
 """
 
 from collections.abc import Sequence
@@ -14,29 +14,29 @@ from safe_stepwise.records import Feedback, Passage, Question
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 RETRIEVED = 3
-"""Passages a query brings in (SAFE v2, finding 5)."""
+"""Maximum passages that a query adds (SAFE v2, finding 5)."""
 
 NO_EVIDENCE = "no_evidence"
-"""The stop reason of a question that lacks evidence which no search found."""
+"""The stop reason of a question whose missing evidence was not found."""
 
 
 @dataclass(slots=True)
 class Searching:
-    """The searches for one question, and for its next step; without a ``search`` there are none."""
+    """The state of the searches for one question and its next step; without a ``search`` there are none."""
 
     search: Search | None
     queries: set[str] = field(default_factory=set)
-    """All that were asked, folded."""
+    """All queries so far, case-folded."""
     missing: int = 0
-    """Tries at the next step whose evidence was missing."""
+    """Number of attempts at the next step with missing evidence."""
     in_vain: int = 0
-    """Those of them that brought nothing new."""
+    """Number of those attempts whose search found nothing new."""
     is_over: bool = False
 
     def run_query(self, question: Question, verdict: Feedback | None, is_last: bool) -> tuple[Passage, ...]:
-        """The new passages that a verdict's query finds; whether it was the last may be settled.
+        """Run a verdict's query and return the new passages; sets ``is_over`` if it was the last search.
 
-        ``is_last`` says that the step has no retry left.
+        ``is_last``: whether the step has no retry left.
         """
         if self.search is None or verdict is None or verdict.error_type != MISSING_EVIDENCE:
             return ()
@@ -51,7 +51,7 @@ class Searching:
         return passages
 
     def reset_after(self, verdict: Feedback | None) -> None:
-        """A step was accepted: unless its evidence is missing still, the next has its own tries."""
+        """Reset the counts after an accepted step, unless its evidence is still missing."""
         if verdict is None or verdict.error_type != MISSING_EVIDENCE:
             self.missing = self.in_vain = 0
 

@@ -305,7 +305,7 @@ class SgFsm:
     options: type[Iterating] = Iterating
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Iterating) -> Trajectory:
-        """Everything that was done to answer one question."""
+        """Answer one question and return its trajectory."""
         start = Memory(question, options, question.question)
         return await drive(self.machine, start, clients, question.id, self.name)
 

@@ -275,7 +275,7 @@ class SgFsmSafe:
         return sg_fsm.PROMPTS + options.prompt_set.verifying
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Guarding) -> Trajectory:
-        """Everything that was done to answer one question."""
+        """Answer one question and return its trajectory."""
         start = Memory(question, options, question.question)
         return await drive(MACHINE, start, clients, question.id, self.name)
 

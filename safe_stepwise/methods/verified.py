@@ -1,4 +1,4 @@
-"""Whether an answer of the loop is verified, and if it is not, why: what its reader is told.
+"""Explains whether an answer of the loop is verified, and if not, why.
 
 It is verified if a verdict passed each step that was accepted, the answer's own included. Nothing
 else counts: neither a step that was accepted as its retries were used up, nor one on which no
@@ -11,11 +11,11 @@ from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.taxonomy import CORRECT
 
 MAX_REASON_CHARACTERS = 600
-"""Characters of a reply that is no step."""
+"""Maximum characters that are shown of a reply that is not a step."""
 
 
 def doubts(trajectory: Trajectory) -> tuple[str, ...]:
-    """Why the answer is not verified, a clause each; nothing where it is.
+    """Return the reasons why an answer is not verified, one clause each; none if it is verified.
 
     >>> doubts(Trajectory("q", "safe", (), (), "", "max_steps"))
     ('no answer was reached',)
@@ -32,7 +32,7 @@ def doubts(trajectory: Trajectory) -> tuple[str, ...]:
 
 
 def doubt(attempt: Attempt) -> str:
-    """Why an accepted attempt is not verified; nothing where it is."""
+    """Explain in a clause why an accepted attempt is not verified; "" if it is."""
     verdict = attempt.feedback
     if verdict is None:
         is_final_call = attempt.state == FINAL_ANSWER
@@ -43,7 +43,7 @@ def doubt(attempt: Attempt) -> str:
 
 
 def step_of(attempt: Attempt) -> str:
-    """An attempt's step as it counts, or the reply, where it holds none.
+    """Return an attempt's step in its normal form; the start of the reply if it has no step.
 
     >>> step_of(Attempt(2, "Step 7: Oru lies on the Vel. (Logical)", None, True))
     'Step 2: Oru lies on the Vel. (Logical)'
@@ -57,7 +57,7 @@ def step_of(attempt: Attempt) -> str:
 
 
 def fate_of(attempt: Attempt) -> str:
-    """Tell in one line what became of an attempt, and why."""
+    """Explain in one line whether an attempt was accepted, and why."""
     verdict = attempt.feedback
     diagnosis = f": {' '.join(verdict.diagnosis.split())}" if verdict and verdict.diagnosis.strip() else ""
     if attempt.accepted:

@@ -1,4 +1,4 @@
-"""The request for a verdict on one step: rendered alike for training rows and in the loop.
+"""Renders the request for a verdict on one step, alike for training rows and in the loop.
 
 What never changes comes first, so that an engine's prefix cache holds it: instructions and taxonomy, then a question's
 passages, the question, the accepted steps, and the current step in the place that it keeps when it is accepted.
@@ -30,7 +30,7 @@ def verifier_request(
     dropped: Category | None = None,
     prompt_set: PromptSet = PAPER,
 ) -> Request:
-    """The greedy request for a verdict (SAFE v1, section 3.4), with the schema of `feedback`.
+    """Render the greedy request for a verdict (SAFE v1, section 3.4), with the schema of `feedback`.
 
     ``passages`` are numbered from 1 in the given order. A ``step`` that a model wrote and nobody could parse goes in
     as text. ``incomplete_evidence`` adds the twelfth label and its query; no label of a ``dropped`` category is told
@@ -67,7 +67,7 @@ def verifier_request(
 def instructions(
     incomplete_evidence: bool = False, dropped: Category | None = None, prompt_set: PromptSet = PAPER
 ) -> str:
-    """The system turn: the verifier's role, the order of checks, what each label means.
+    """Render the system turn: the verifier's role, the order of checks, the meaning of each label.
 
     The compact one names no label and no key: they are in the schema, what they mean is learnt.
     """
@@ -91,7 +91,7 @@ def instructions(
 def prompt_digest(
     incomplete_evidence: bool = False, dropped: Category | None = None, prompt_set: PromptSet = PAPER
 ) -> str:
-    """SHA-256 (64 hex digits) of all that is fixed in a request: prompt file, taxonomy, schema."""
+    """Return the SHA-256 (64 hex digits) of a request's constant text: prompt file, taxonomy, schema."""
     setting = (incomplete_evidence, dropped, prompt_set)
     fixed = [*(prompts.load(name).digest for name in prompt_set.verifying), instructions(*setting)]
     fixed.append(_schema(*setting).text)

@@ -15,7 +15,7 @@ from safe_stepwise.graphs.comparisons import operation, without_names
 from safe_stepwise.graphs.knowledge_graph import entity_key
 from safe_stepwise.language import text as written
 from safe_stepwise.language.cues import governing_cues
-from safe_stepwise.language.grounding import also_named, ground, stated_dates
+from safe_stepwise.language.grounding import find_further_values, ground, stated_dates
 from safe_stepwise.language.mentions import first_mention, is_about, mentions, names_in
 from safe_stepwise.language.namesakes import are_name_alikes, epithet, explain_difference, extended
 from safe_stepwise.language.reading import clean, read
@@ -93,8 +93,8 @@ def ends(text: str) -> None:
 
 
 def beside(text: str) -> None:
-    also_named(text, "director", "Ors Velt")
-    also_named("It was directed by Ana Vorr and Ors Velt.", "director", text)
+    find_further_values(text, "director", "Ors Velt")
+    find_further_values("It was directed by Ana Vorr and Ors Velt.", "director", text)
     for relation in ("date of birth", "publication date", "inception"):
         stated_dates(page(text), relation)
 

@@ -95,7 +95,7 @@ def _extracted(question: Question, number: int) -> Iterator[tuple[Triple, bool]]
         elif finding.status == "stated":
             for variant in hop.triples:
                 yield Triple(variant.head, relation, triple.tail, number, sentence), finding.loose or hop.free
-            for name in grounding.also_named(gold.sentences[sentence], relation, triple.tail):
+            for name in grounding.find_further_values(gold.sentences[sentence], relation, triple.tail):
                 if not mentions.is_about(read(gold), name):
                     yield Triple(head, relation, name, number, sentence), True
 

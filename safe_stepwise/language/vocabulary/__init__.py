@@ -1,4 +1,4 @@
-"""Word lists and relation wording as data, so that they can be read and extended without code."""
+"""Loads word lists, wordings and patterns from YAML files, which can be extended without code."""
 
 import re
 from functools import cache
@@ -10,14 +10,14 @@ import yaml
 
 @cache
 def load(name: str) -> dict[str, Any]:
-    """One vocabulary file by its name without ending ("relations", "nations", "words")."""
+    """Load a vocabulary file by its name without ending ("relations", "nations", "words")."""
     text = files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
     loaded: dict[str, Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return loaded
 
 
 def word_list(name: str) -> frozenset[str]:
-    """One list of ``words.yaml``.
+    """Load a list of ``words.yaml``.
 
     >>> "county" in word_list("divisions")
     True
@@ -26,7 +26,7 @@ def word_list(name: str) -> frozenset[str]:
 
 
 def wording(module: str, name: str, flags: int = 0, **values: str) -> re.Pattern[str]:
-    """One wording of ``patterns.yaml`` that a module looks for, as a regular expression; «name» stands for a part."""
+    """Compile a pattern of ``patterns.yaml`` by module and name; a value replaces each «placeholder»."""
     text = "".join(load("patterns")[module][name])
     for placeholder, value in values.items():
         text = text.replace(f"«{placeholder}»", value)

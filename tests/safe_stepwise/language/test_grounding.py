@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.language.grounding import Finding, also_named, ground, stated_dates
+from safe_stepwise.language.grounding import Finding, find_further_values, ground, stated_dates
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.records import Passage
 
@@ -535,7 +535,7 @@ def test_stated_dates(relation: str, sentences: tuple[str, ...], expected: tuple
     ],
 )
 def test_further_values_of_a_sentence(sentence: str, relation: str, tail: str, expected: tuple[str, ...]) -> None:
-    assert also_named(sentence, relation, tail) == expected
+    assert find_further_values(sentence, relation, tail) == expected
 
 
 @given(
@@ -549,4 +549,4 @@ def test_anything_can_be_looked_up(head: str, relation: str, tail: str, sentence
     assert found.sentence is None or 0 <= found.sentence < len(sentences)
     assert (found.status == "absent") == (found.sentence is None)
     assert bool(found.value) == (found.status == "other")
-    also_named(" ".join(sentences), relation, tail)
+    find_further_values(" ".join(sentences), relation, tail)
