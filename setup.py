@@ -1,8 +1,7 @@
-"""The long description on PyPI: README.md, whose links lead somewhere there, too.
+"""Makes README.md the long description on PyPI, with absolute links; pyproject.toml has all other metadata.
 
-All else stands in pyproject.toml. Links to files of the repository become absolute, below
-``Repository`` of ``[project.urls]``; as long as there is none, their words are left. The pages of
-the documentation (mkdocs.yml, where this is a hook) do the same with links that leave docs/.
+Links to files of the repository become absolute, below ``Repository`` of ``[project.urls]``. Without that address only
+the link's text stays. As a hook of mkdocs this module does the same with the documentation's links out of docs/.
 """
 
 import re
@@ -15,19 +14,19 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
 AWAY = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)\s]+)\)")
 
 
-def repository() -> str | None:
-    """The address of the repository, if pyproject.toml names one."""
+def read_repository() -> str | None:
+    """Return the repository's address in pyproject.toml; None if it names none."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     path: str | None = project.get("urls", {}).get("Repository")
     return path
 
 
-def relinked(text: str, link: re.Pattern[str], address: str | None) -> str:
-    """Markdown in which what ``link`` finds is absolute; without an address, words alone.
+def make_links_absolute(text: str, link: re.Pattern[str], address: str | None) -> str:
+    """Return Markdown in which the links that ``link`` matches are absolute; without an address, only their texts.
 
-    >>> relinked("[verify](docs/verify.md) ![a trace](docs/trace.svg)", LINK, "https://x.org/r")
+    >>> make_links_absolute("[verify](docs/verify.md) ![a trace](docs/trace.svg)", LINK, "https://x.org/r")
     '[verify](https://x.org/r/blob/main/docs/verify.md) ![a trace](https://x.org/r/raw/main/docs/trace.svg)'
-    >>> relinked("[verify](docs/verify.md), [arXiv](https://arxiv.org)", LINK, None)
+    >>> make_links_absolute("[verify](docs/verify.md), [arXiv](https://arxiv.org)", LINK, None)
     'verify, [arXiv](https://arxiv.org)'
     """
 
@@ -42,8 +41,8 @@ def relinked(text: str, link: re.Pattern[str], address: str | None) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """mkdocs calls this for every page."""
-    return relinked(markdown, AWAY, repository())
+    """mkdocs hook: return a page's Markdown with the links out of docs/ made absolute."""
+    return make_links_absolute(markdown, AWAY, read_repository())
 
 
 if __name__ == "__main__":
@@ -51,7 +50,7 @@ if __name__ == "__main__":
     from setuptools.command.build_py import build_py
 
     class WithMetric(build_py):
-        """Puts the metric's module, of which the Space's folder has the one copy, among the package's data."""
+        """Copies the metric's module from the folder of the Space into the package's data."""
 
         def run(self) -> None:
             super().run()
@@ -64,7 +63,7 @@ if __name__ == "__main__":
 
     readme = (ROOT / "README.md").read_text("utf-8")
     setup(
-        long_description=relinked(readme, LINK, repository()),
+        long_description=make_links_absolute(readme, LINK, read_repository()),
         long_description_content_type="text/markdown",
         cmdclass={"build_py": WithMetric},
     )

@@ -27,7 +27,7 @@ SOURCE = "NAMESPACE/safe-verified-multihop"
 def multihop(
     benchmark: str = "musique", source: str = SOURCE, revision: str | None = None, limit: int | None = None
 ) -> Task:
-    """The first ``limit`` questions of a benchmark's evaluation sample."""
+    """Make the task: the first ``limit`` questions (None: all) of a benchmark's evaluation sample."""
     if benchmark not in BENCHMARKS:
         raise ValueError(f"benchmark {benchmark!r}: one of {', '.join(BENCHMARKS)}")
     return Task(
@@ -38,7 +38,10 @@ def multihop(
 
 
 def samples(benchmark: str, source: str, revision: str | None = None, limit: int | None = None) -> list[Sample]:
-    """Return a sample for each question; its targets are the answer and its aliases."""
+    """Read config ``BENCHMARK_eval``, split ``test``, of a dataset: a sample for each question, at most ``limit``.
+
+    The targets of a sample are the answer and its aliases.
+    """
     from datasets import load_dataset
 
     rows = load_dataset(source, f"{benchmark}_eval", split="test", revision=revision)

@@ -75,7 +75,7 @@ class _Hook:
             self._previous(kind, error, trace)
 
 
-_ABOVE = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[1]
 
 
 def checkout() -> Path | None:
@@ -85,16 +85,16 @@ def checkout() -> Path | None:
     >>> root is None or (root / "scripts" / "cli.py").is_file()
     True
     """
-    return _ABOVE if (_ABOVE / "scripts" / "cli.py").is_file() else None
+    return _ROOT if (_ROOT / "scripts" / "cli.py").is_file() else None
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """Return the command that installs an extra here."""
     package = f".[{extra}]" if checkout() else f"safe-stepwise[{extra}]"
     return f"pip install {'-e ' if checkout() else ''}'{package}'"
 
 
-def start_server(model: str) -> str:
+def server_hint(model: str) -> str:
     """Return the hint that says how to start a server for a model."""
     if checkout():
         return f"start one with `scripts/serve.sh {model}`"

@@ -17,7 +17,7 @@ from safe_stepwise.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EngineKind:
     """A kind of engine: how to open one by the text after the colon, and an example of a spec."""
 
     example: str
@@ -26,9 +26,9 @@ class Kind:
     """Checks the text as ``open`` does, without the engine's extra; None where ``open`` needs no extra."""
 
 
-def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine]) -> Kind:
+def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine]) -> EngineKind:
     """Make the kind of an engine that loads a model, and perhaps an adapter, itself."""
-    return Kind(example, lambda models: engine(*read_models(models)), read_models)
+    return EngineKind(example, lambda models: engine(*read_models(models)), read_models)
 
 
 def _symbolic(settings: str) -> Engine:
@@ -46,13 +46,13 @@ def _chance(settings: str) -> Engine:
     return ChanceEngine.read(settings)
 
 
-KINDS: Mapping[str, Kind] = {
-    "openai": Kind(openai.EXAMPLE, openai.OpenAIEngine.read),
+KINDS: Mapping[str, EngineKind] = {
+    "openai": EngineKind(openai.EXAMPLE, openai.OpenAIEngine.read),
     "vllm": _with_weights(vllm.EXAMPLE, vllm.VLLMEngine),
     "transformers": _with_weights(transformers.EXAMPLE, transformers.TransformersEngine),
-    "symbolic": Kind("symbolic", _symbolic),
-    "chance": Kind("chance:reject=0.2", _chance),
-    "mock": Kind(mock.EXAMPLE, mock.MockEngine.read),
+    "symbolic": EngineKind("symbolic", _symbolic),
+    "chance": EngineKind("chance:reject=0.2", _chance),
+    "mock": EngineKind(mock.EXAMPLE, mock.MockEngine.read),
 }
 
 
@@ -91,7 +91,7 @@ def check_spec(spec: str) -> None:
     (kind.read or kind.open)(setting)
 
 
-def _split_spec(spec: str) -> tuple[Kind, str]:
+def _split_spec(spec: str) -> tuple[EngineKind, str]:
     if "\0" in spec or spec.splitlines() not in ([], [spec]):
         raise UserError(f"{spec!r} names no engine: it is more than one line of text")
     name, colon, setting = spec.partition(":")
@@ -107,7 +107,7 @@ def _split_spec(spec: str) -> tuple[Kind, str]:
 
 
 @asynccontextmanager
-async def opened(
+async def open_clients(
     specs: Mapping[str, str],
     cache: str | Path | None = None,
     timeout: float | None = None,

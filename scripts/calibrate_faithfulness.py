@@ -4,8 +4,8 @@ from evaluators.derivations import read_derivations
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 from studies.calibration import reading, report
-from studies.calibration.passing import measure
-from studies.calibration.tables import Distance, Measured, list_judges
+from studies.calibration.passing import calibrate
+from studies.calibration.tables import Calibration, Distance, list_judges
 
 
 @command
@@ -13,12 +13,12 @@ def main(options: reading.CalibrationOptions) -> str:
     """Write the calibration and return its page; raise ``UserError`` for a mistake of the user."""
     judges = list_judges(options.retrieval)
     derivations = read_derivations(options.derivations) if options.derivations else {}
-    measured: list[Measured] = []
+    measured: list[Calibration] = []
     distances: list[Distance] = []
 
     def add(name: str, group: reading.Benchmark) -> None:
         if group.sources:
-            measured.append(measure(name, group.sources, judges, options.seed, group.graph, group.left_out))
+            measured.append(calibrate(name, group.sources, judges, options.seed, group.graph, group.left_out))
 
     for name, read in reading.labelled_rows(options) if options.verified or options.questions else ():
         rows = list(read)

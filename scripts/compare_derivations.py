@@ -6,7 +6,7 @@ from pathlib import Path
 from builders.verified.lookup import REAL_DATA
 from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run
-from studies.derivations import HEADER, table_rows
+from studies.derivations import HEADER, build_coverage_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class Options:
 @command
 def main(options: Options) -> str:
     """Render the table; raise ``UserError`` if the data is missing."""
-    return text_table([HEADER, *table_rows(options.data)])
+    return text_table([HEADER, *build_coverage_rows(options.data)])
 
 
 if __name__ == "__main__":

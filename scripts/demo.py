@@ -15,7 +15,7 @@ from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
 from safe_stepwise.store.tables import text_table
 from scripts.cli import command, cores, run
-from studies.labels.agreement import by_noise_type, noise_types, score_rows
+from studies.labels.agreement import build_score_rows, read_noise_types, score_noise_types
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "scripts" / "releases" / "demo.yaml"
@@ -38,9 +38,9 @@ def main(options: Options) -> None:
     print("\nOpened with load_dataset:\n")
     rows = [(*config, split, table.num_rows) for config, splits in opened.items() for split, table in splits.items()]
     print(text_table([("dataset", "config", "split", "rows"), *rows]))
-    predicted = noise_types(opened[VERIFIED, "synthetic_labeled"])
+    predicted = read_noise_types(opened[VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")
-    scores = score_rows(by_noise_type(true_noise_types(release.manifest), predicted))
+    scores = build_score_rows(score_noise_types(true_noise_types(release.manifest), predicted))
     print(text_table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
     print(f"\nFiles: {output / DATASETS / VERIFIED}")
     print(f"       {output / DATASETS / NOISE_LABELS}")

@@ -47,8 +47,8 @@ def main(options: Options) -> str:
                     grounds_by_key[key] = source.grounds
     grounds = {chain.id: _grounds_of(chain, grounds_by_key, options.chains) for chain in chains}
     verdicts = human.judge_chains(list_judges(options.retrieval), chains, grounds)
-    results = human.compare(chains, (labels_1, labels_2), verdicts, options.provenance)
-    page = human.write(results, options.output)
+    results = human.compare_with_readers(chains, (labels_1, labels_2), verdicts, options.provenance)
+    page = human.write_results(results, options.output)
     return f"{page}\nwritten: {', '.join(human.FILES)} in {options.output}"
 
 

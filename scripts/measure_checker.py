@@ -7,7 +7,7 @@ from builders.steps.making import UNSEEN, count_verdicts, read_wordings
 from builders.verified.lookup import labelled
 from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run
-from studies.labels.agreement import checker_rows, summarize_ideal
+from studies.labels.agreement import build_checker_table, summarize_ideal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ def main(options: Options) -> None:
     wordings = read_wordings(options.wordings)
     for benchmark, rows in labelled(options.verified):
         pairs, ideal = count_verdicts(rows, options.seed, wordings)
-        print(f"{text_table(checker_rows(benchmark, pairs))}\n{summarize_ideal(ideal)}\n")
+        print(f"{text_table(build_checker_table(benchmark, pairs))}\n{summarize_ideal(ideal)}\n")
 
 
 if __name__ == "__main__":

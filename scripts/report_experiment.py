@@ -7,7 +7,7 @@ from builders.steps.probes import classify
 from releases.lock import read_unchanged
 from scripts.cli import command, run
 from studies.experiment.experiment import Experiment, read_experiment, require_same_models
-from studies.experiment.page import write
+from studies.experiment.page import write_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ def main(options: Options) -> str:
     if options.fresh is not None:
         fresh = _read(options.fresh)
         require_same_models(fresh, experiment, f"{options.fresh}")
-    return str(write(experiment, options.output, fresh))
+    return str(write_report(experiment, options.output, fresh))
 
 
 def _read(folder: Path) -> Experiment:

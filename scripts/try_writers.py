@@ -29,8 +29,8 @@ def main(options: Options) -> str:
     writer_names = [writer(options.writer).name] if options.writer else names()
     specs = [Spec(options.rows, options.seed, options.noise, name) for name in writer_names]
     if options.samples:
-        return "\n\n".join(text for spec in specs for text in writers.articles(spec, options.samples))
-    rows, misread = writers.scores(specs)
+        return "\n\n".join(text for spec in specs for text in writers.list_articles(spec, options.samples))
+    rows, misread = writers.score_writers(specs)
     scores = text_table([writers.HEADER, *rows])
     if not options.misread:
         return scores

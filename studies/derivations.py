@@ -1,4 +1,4 @@
-"""HotpotQA graphs and ideal trajectories measured against R4C's gold derivations."""
+"""Measures how much of R4C's gold derivations our HotpotQA graphs and ideal trajectories cover."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from safe_stepwise.records import Label, Question
 HEADER = ("HotpotQA rows with a derivation", "rows", "passages", "triples", "whole")
 
 
-def table_rows(folder: Path) -> list[tuple[object, ...]]:
+def build_coverage_rows(folder: Path) -> list[tuple[object, ...]]:
     """Build rows under `HEADER`: the share of the derivations that graphs and trajectories cover."""
     derivations = read_derivations(folder / "r4c_derivations.jsonl")
     graphs: list[Coverage] = []

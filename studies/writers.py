@@ -1,4 +1,4 @@
-"""Show what the synthetic world's writers write, and score how well their rows are labelled without a model."""
+"""Show the articles of the synthetic world's writers, and score how well their rows are labelled without a model."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -7,13 +7,13 @@ from typing import Any
 from builders.synthetic import Spec, generate, to_row
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
-from studies.labels.agreement import by_noise_type, score_rows
+from studies.labels.agreement import build_score_rows, score_noise_types
 
 HEADER = ("writer", "noise", "true", "found", "precision", "recall", "F1")
 
 
-def scores(specs: Iterable[Spec]) -> tuple[list[tuple[object, ...]], list[Mapping[str, Any]]]:
-    """Build rows under `HEADER`, and JSON objects of the questions whose label is wrong."""
+def score_writers(specs: Iterable[Spec]) -> tuple[list[tuple[object, ...]], list[Mapping[str, Any]]]:
+    """Score the labels of each writer's rows: return table rows under `HEADER`, and wrongly labelled questions."""
     rows: list[tuple[object, ...]] = []
     misread: list[Mapping[str, Any]] = []
     teacher = AnnotationsTeacher()
@@ -25,12 +25,12 @@ def scores(specs: Iterable[Spec]) -> tuple[list[tuple[object, ...]], list[Mappin
             if truth != label.noise_type:
                 verdict = {"writer": spec.writer, "label": label.noise_type, "explanation": label.explanation}
                 misread.append({**to_row(question, truth), **verdict})
-        rows += [(spec.writer, *row) for row in score_rows(by_noise_type(true, labelled))]
+        rows += [(spec.writer, *row) for row in build_score_rows(score_noise_types(true, labelled))]
     return rows, misread
 
 
-def articles(spec: Spec, count: int) -> list[str]:
-    """List gold articles of sound rows, each once, with their titles."""
+def list_articles(spec: Spec, count: int) -> list[str]:
+    """List ``count`` distinct gold articles of sound rows, each with its title on the first line."""
     sound = generate(Spec(count, spec.seed, 0.0, spec.writer))
     texts = dict.fromkeys(f"{p.title}\n{p.text}" for question, _ in sound for _, p in question.gold)
     return list(texts)[:count]

@@ -11,7 +11,7 @@ import yaml
 
 import setup
 from scripts import build_verified
-from setup import LINK, relinked
+from setup import LINK, make_links_absolute
 from tests.docs.commands import ROOT, fences, python, run
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -74,7 +74,7 @@ def _anchor(heading: str) -> str:
 
 @pytest.mark.parametrize("address", [None, "https://example.org/safe-stepwise"])
 def test_no_link_is_relative_on_pypi(address: str | None) -> None:
-    told = relinked(README, LINK, address)
+    told = make_links_absolute(README, LINK, address)
     targets = re.findall(r"\]\(([^)]+)\)", told)
     assert all(target.startswith("https://") for target in targets)
     assert ("raw/main/docs/trace.svg" in told) == (address is not None)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.boundary import MOST_JSON, parse_json, read_content
+from safe_stepwise.store.boundary import MAX_JSON_BYTES, parse_json, read_content
 
 Match = Literal["exact", "plain"]
 
@@ -63,7 +63,7 @@ def read_list(file: Path) -> QuestionList:
 
     An empty file is refused, as it would call every row sound.
     """
-    content = read_content(file, MOST_JSON)
+    content = read_content(file, MAX_JSON_BYTES)
     try:
         texts = questions_of(content)
     except ValueError as error:

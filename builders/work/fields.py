@@ -10,7 +10,7 @@ from typing import Any
 
 from safe_stepwise.errors import RowError
 from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.sizes import PASSAGE
+from safe_stepwise.store.sizes import MAX_PASSAGE
 
 Reader = Callable[[Any, str], Any]
 """Checks a value and returns it; takes the value and its label in error messages."""
@@ -19,7 +19,7 @@ NO_JSON = "not in JSON"
 
 OTHER_BENCHMARK = "try --benchmark"
 """Words in the reason of a reject that says what to do."""
-MAX_CHARS = PASSAGE
+MAX_CHARS = MAX_PASSAGE
 """The most characters of a text; texts of real rows have a sixth of it."""
 MAX_ENTRIES = 1_000
 """The most entries of a list; lists of real rows have up to 53, the sentences of a passage."""

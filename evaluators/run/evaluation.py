@@ -44,7 +44,7 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.loop import GENERATOR
 from safe_stepwise.methods.running import AT_ONCE, answering
 from safe_stepwise.metric import judge as judging
-from safe_stepwise.metric.judge import JUDGED, Case, Judge, Verdict
+from safe_stepwise.metric.judge import JUDGED, Judge, JudgeCase, Verdict
 from safe_stepwise.players.truth import truth_of
 from safe_stepwise.records import FAILED, Question, Trajectory, as_object, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
@@ -175,7 +175,7 @@ def evaluate(plan: Evaluation) -> list[SystemRun]:
 def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
     async def finish(trajectories: Sequence[Trajectory]) -> SystemRun:
         answers = zip(trajectories, plan.questions, strict=True)
-        cases = [Case(trajectory.answer, q.accepted, q.question) for trajectory, q in answers]
+        cases = [JudgeCase(trajectory.answer, q.accepted, q.question) for trajectory, q in answers]
         verdicts = await plan.judge.judge_all(cases) if plan.judge else ()
         return SystemRun(setting, _outcomes(plan, setting, trajectories, verdicts), verdicts)
 

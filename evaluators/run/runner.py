@@ -112,7 +112,7 @@ async def _run_task(
 
     async def answer(placed: tuple[int, Item]) -> None:
         place, item = placed
-        async with progress.readability.places:
+        async with progress.readability.slots:
             trajectory = ended[place] = await task.answer(item)
         failed = trajectory.stop_reason == FAILED
         if not failed:
@@ -214,7 +214,7 @@ class Progress:
         """Count whether a trajectory was readable; raise ``UserError`` once too many were not."""
         if trajectory.stop_reason != FAILED and not self.readability.is_readable:
             replies = sum(bool(attempt.usage) for attempt in trajectory.attempts)
-            self.readability.look(unreadable(trajectory.attempts), replies)
+            self.readability.record(unreadable(trajectory.attempts), replies)
 
     def standing(self, clients: Sequence[Client]) -> str:
         """Render the progress, with the calls and tokens of this run."""

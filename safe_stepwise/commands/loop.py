@@ -15,7 +15,7 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER, Stepwise
 from safe_stepwise.methods.running import answering
-from safe_stepwise.open import check_spec, opened
+from safe_stepwise.open import check_spec, open_clients
 from safe_stepwise.records import Attempt, Question, Trajectory
 
 LOOPS = tuple(name for name, method in METHODS.items() if isinstance(method, Stepwise))
@@ -71,7 +71,7 @@ class Loop:
 
     def opened(self) -> AbstractAsyncContextManager[Mapping[str, Client]]:
         """Open the players; the context gives their clients by role."""
-        return opened(self.specs, self.cache, self.timeout, self.allowance)
+        return open_clients(self.specs, self.cache, self.timeout, self.allowance)
 
     async def answer(self, question: Question, clients: Mapping[str, Client], on_attempt: OnAttempt) -> Trajectory:
         """Answer a question by the loop; ``on_attempt`` is called with each attempt as it ends."""

@@ -12,7 +12,7 @@ from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import MOST_JSON, parse_json, read_content
+from safe_stepwise.store.boundary import MAX_JSON_BYTES, parse_json, read_content
 from safe_stepwise.store.sizes import check_size
 from safe_stepwise.store.terminal import printable
 
@@ -21,7 +21,7 @@ _ANNOTATIONS: Mapping[str, str] = {"decomposition": "musique", "evidence": "2wik
 """A column of annotations, and the benchmark that has it; all other rows are read as HotpotQA's."""
 MAX_SENTENCES = 10_000
 """The most sentences of a passage."""
-SHOWN_QUESTIONS = 3
+MAX_QUOTED_QUESTIONS = 3
 """The most questions of a file that an error message quotes."""
 _LISTS = ("aliases", "supporting_facts", "evidence", "decomposition")
 
@@ -126,7 +126,7 @@ def _list_questions(questions: Sequence[Any]) -> str:
     texts = [text for text in questions if isinstance(text, str)]
     if not texts:
         return "no row has a question (a text)"
-    choice = [*map(printable, texts[:SHOWN_QUESTIONS]), *(["..."] if len(texts) > SHOWN_QUESTIONS else [])]
+    choice = [*map(printable, texts[:MAX_QUOTED_QUESTIONS]), *(["..."] if len(texts) > MAX_QUOTED_QUESTIONS else [])]
     return f"has {len(questions)} rows; give --question as one has it: {'; '.join(choice)}"
 
 
@@ -147,6 +147,6 @@ def parse_passage(value: Any, place: str) -> Passage:
 
 def _read_text(file: Path) -> str:
     try:
-        return read_content(file, MOST_JSON).decode("utf-8-sig")
+        return read_content(file, MAX_JSON_BYTES).decode("utf-8-sig")
     except ValueError as error:
         raise UserError(f"{file}: cannot be read ({error})") from None

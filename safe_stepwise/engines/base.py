@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, Literal, Protocol, get_args
 
-from safe_stepwise.errors import UserError, install
+from safe_stepwise.errors import UserError, install_command
 from safe_stepwise.records import Usage
 from safe_stepwise.store.thoughts import split_thought
 
@@ -211,7 +211,7 @@ class Engine(Protocol):
 def require_modules(engine: str, library: str, extra: str, *modules: str) -> None:
     """Raise ``UserError`` if a module that an engine imports is not installed."""
     if any(find_spec(module) is None for module in modules):
-        raise UserError(f"the {engine} engine needs {library}: {install(extra)}")
+        raise UserError(f"the {engine} engine needs {library}: {install_command(extra)}")
 
 
 def request_key(engine: Engine, request: Request) -> str:

@@ -40,21 +40,21 @@ from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.event_loop import gather_all
 from safe_stepwise.store.progress import Wait
-from safe_stepwise.store.replies import LONGEST as LONGEST_REPLY
+from safe_stepwise.store.replies import MAX_CHARACTERS as LONGEST_REPLY
 from safe_stepwise.store.terminal import credentials, redact_keys, sanitize
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
 IN_FLIGHT = 256
 """Requests under way at a time: what keeps one vLLM replica busy."""
-FIRST = 8
+FIRST_IN_FLIGHT = 8
 """Requests under way until one is answered: a wrong key or model shows before hundreds are sent."""
-HOPELESS = 50
+MAX_FAILURES = 50
 """Failed requests after which a run with no answered one is given up."""
-REFUSALS = 3
+MAX_REFUSALS = 3
 """Forbidden requests after which it is given up; a single one may be forbidden for its text."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
-LIMIT, EFFORT = "--max-tokens", "--reasoning-effort"
+LIMIT_OPTION, EFFORT_OPTION = "--max-tokens", "--reasoning-effort"
 """The options of commands for an `Allowance`."""
 
 
@@ -64,13 +64,13 @@ create table if not exists completions (
     prompt integer not null, cached integer not null, completion integer not null
 ) without rowid
 """
-_PUT = """
+_INSERT = """
 insert into completions values (?, ?, ?, ?, ?, ?) on conflict (key) do update set
     text = excluded.text, finish = excluded.finish, prompt = excluded.prompt,
     cached = excluded.cached, completion = excluded.completion
 where completions.finish = 'length'
 """
-_BUSY_S = 60
+_LOCK_TIMEOUT_S = 60
 
 
 def default_cache() -> Path:
@@ -92,7 +92,7 @@ class ResponseCache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # The event loop that reads may run in another thread than the one that opens.
-            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, isolation_level=None, check_same_thread=False)
             self._use_wal()
             # Replies survive a killed process; only a power cut may lose the last ones.
             self._db.execute("pragma synchronous = normal")
@@ -120,14 +120,14 @@ class ResponseCache:
         try:
             with self._db:
                 self._db.execute("begin immediate")
-                self._db.executemany(_PUT, rows)
+                self._db.executemany(_INSERT, rows)
         except (sqlite3.Error, OverflowError) as error:
             raise UserError(f"{self.path}: cannot be written ({error})") from error
 
     @retry(
         retry=retry_if_exception(lambda e: "locked" in str(e)),
         wait=wait_random(0.01, 0.1),
-        stop=stop_after_delay(_BUSY_S),
+        stop=stop_after_delay(_LOCK_TIMEOUT_S),
         reraise=True,
     )
     def _use_wal(self) -> None:
@@ -221,8 +221,8 @@ class Client:
 
     def __post_init__(self) -> None:
         self.readability = Readability(self.in_flight)
-        self._slots = asyncio.Semaphore(min(FIRST, self.in_flight))
-        self._withheld_slots = max(0, self.in_flight - FIRST)
+        self._slots = asyncio.Semaphore(min(FIRST_IN_FLIGHT, self.in_flight))
+        self._withheld_slots = max(0, self.in_flight - FIRST_IN_FLIGHT)
         self._wait = Wait(lambda seconds: self._waiting(seconds))
 
     async def complete(self, request: Request) -> Completion:
@@ -234,7 +234,7 @@ class Client:
         sent = self.allowance.apply(request)
         key = request_key(self.engine, sent)
         if sent.sampling.effort and self.engine.simulated:
-            raise UserError(f"{self.engine.name}: no model thinks there; leave out {EFFORT} for it")
+            raise UserError(f"{self.engine.name}: no model thinks there; leave out {EFFORT_OPTION} for it")
         pending = self._pending.get(key)
         shared = pending is not None
         if pending is None:
@@ -258,7 +258,7 @@ class Client:
 
         Raises the errors of `complete`, and ``UserError`` if none of the first replies is readable.
         """
-        async with self.readability.places:
+        async with self.readability.slots:
             self.readability.check()
             reply, reason = await self.complete(request), ""
             try:
@@ -267,7 +267,7 @@ class Client:
                 reason = unreadable_because(reply.transcript, reply.flaw or str(error))
                 raise
             finally:
-                self.readability.look(reason)
+                self.readability.record(reason)
 
     def cached_reply(self, request: Request) -> Completion | None:
         """Return the cached reply of a request, if there is one and it is whole.
@@ -344,7 +344,7 @@ class Client:
         self._refused += error.refused
         if total.answered or total.hits:
             return
-        if total.failed >= HOPELESS or self._refused >= REFUSALS:
+        if total.failed >= MAX_FAILURES or self._refused >= MAX_REFUSALS:
             self._over = f"{self.engine.name}: the first {total.failed} requests failed, the last: {error}"
             raise UserError(self._over)
 
@@ -362,7 +362,9 @@ class Client:
             raise EngineError(f"cut at {limit:,} tokens; with {2 * limit:,}: {error}") from None
         if longer_reply.ending != "whole" and (request.in_full or not longer_reply.fragment.strip()):
             flaw = "in a thought, with nothing said" if longer_reply.thought else "with nothing readable in it"
-            raise EngineError(f"cut at {2 * limit:,} tokens {flaw}; raise {LIMIT} {request.role}=N above {2 * limit}")
+            raise EngineError(
+                f"cut at {2 * limit:,} tokens {flaw}; raise {LIMIT_OPTION} {request.role}=N above {2 * limit}"
+            )
         usage = Usage(*map(sum, zip(astuple(reply.usage), astuple(longer_reply.usage), strict=True)))
         return {request_key(self.engine, longer_request): longer_reply, key: replace(longer_reply, usage=usage)}
 
@@ -458,7 +460,7 @@ def render_usage(account: Account) -> str:
     )
 
 
-LONGEST, LONGEST_ENDING = 300, 1000
+MAX_ERROR_CHARACTERS, MAX_FATAL_CHARACTERS = 300, 1000
 """Characters of a request's error, and of one that ends the run; longer ones are shortened."""
 
 
@@ -486,4 +488,4 @@ def shorten_error(error: EngineError | UserError) -> str:
     >>> shorten_error(EngineError("Bearer abcdefgh12345678\\nis unknown"))
     'Bearer [redacted] is unknown'
     """
-    return sanitize(error, LONGEST_ENDING if isinstance(error, UserError) else LONGEST)
+    return sanitize(error, MAX_FATAL_CHARACTERS if isinstance(error, UserError) else MAX_ERROR_CHARACTERS)

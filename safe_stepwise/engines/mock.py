@@ -36,7 +36,7 @@ from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Reques
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
-from safe_stepwise.store.boundary import MOST_JSON, parse_json, parse_yaml, read, read_bounded
+from safe_stepwise.store.boundary import MAX_JSON_BYTES, parse_json, parse_yaml, read, read_bounded
 
 EXAMPLE = "mock:replies.json"
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -203,7 +203,7 @@ class MockEngine:
         """Make the engine of a script file; raise ``UserError`` with the place of a fault in it."""
         path = Path(path)
         try:
-            raw = read_bounded(path, MOST_JSON)
+            raw = read_bounded(path, MAX_JSON_BYTES)
             content = parse_json(raw) if path.suffix == ".json" else parse_yaml(raw)
             script = read(Script, content, "", exact=True)
             rules = [_compile_rule(number, rule) for number, rule in enumerate(script.replies)]

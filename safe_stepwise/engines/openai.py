@@ -35,7 +35,7 @@ from urllib.parse import urlsplit
 
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, completion, require_modules
 from safe_stepwise.engines.dialect import FIELD_NAMES, Complaint, Dialect
-from safe_stepwise.errors import UserError, start_server
+from safe_stepwise.errors import UserError, server_hint
 from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import LOOPBACK, SIMULATED
@@ -147,7 +147,7 @@ class OpenAIEngine:
         except (errors.APIConnectionError, TimeoutError) as error:
             mend = "correct the address, or look to your network"
             if urlsplit(self.base_url or _HOME).hostname in LOOPBACK:
-                mend = f"{start_server(self.model)}, or correct the address"
+                mend = f"{server_hint(self.model)}, or correct the address"
             raise UserError(f"{server}: no server answers there ({describe_cause(error)}); {mend}") from None
         except Exception:  # errors of aiohttp and of the JSON reader, which the client does not catch
             raise UserError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from safe_stepwise.errors import UserError
 
-FIRST = 8
+MAX_UNREADABLE = 8
 """Unreadable questions after which a run gives up."""
 FEWER_QUESTIONS, FEW_REPLIES = 3, 24
 """Fewer unreadable questions suffice if they had so many replies together."""
@@ -21,8 +21,8 @@ QUOTED_CHARACTERS = 200
 class Readability:
     """Whether any reply of a run could be read so far. ``total`` is how many ``units`` there are, if that is known."""
 
-    at_once: int
-    total: int = FIRST
+    in_flight: int
+    total: int = MAX_UNREADABLE
     units: str = "requests"
     is_readable: bool = False
     unread: int = 0
@@ -30,13 +30,13 @@ class Readability:
     unread_replies: int = 0
     ended: str = ""
     """Why the run ended, if it did: whoever still waits for a place sends nothing."""
-    places: asyncio.Semaphore = field(init=False)
+    slots: asyncio.Semaphore = field(init=False)
     """Room for units under way: `PROBES` until a reply was readable, then ``at_once``."""
 
     def __post_init__(self) -> None:
-        self.places = asyncio.Semaphore(self.at_once if self.is_readable else min(PROBES, self.at_once))
+        self.slots = asyncio.Semaphore(self.in_flight if self.is_readable else min(PROBES, self.in_flight))
 
-    def look(self, reason: str, replies: int = 1) -> None:
+    def record(self, reason: str, replies: int = 1) -> None:
         """Note why no reply of a unit could be read ("" if one could).
 
         Raises ``UserError`` once too many units were not readable.
@@ -45,12 +45,12 @@ class Readability:
             return
         if not reason:
             self.is_readable = True
-            for _ in range(self.at_once - PROBES):
-                self.places.release()
+            for _ in range(self.in_flight - PROBES):
+                self.slots.release()
             return
         self.unread += 1
         self.unread_replies += replies
-        enough = FEWER_QUESTIONS if self.unread_replies >= FEW_REPLIES else FIRST
+        enough = FEWER_QUESTIONS if self.unread_replies >= FEW_REPLIES else MAX_UNREADABLE
         if self.unread >= min(enough, self.total):
             first = f"the first {self.unread} {self.units}"
             self.ended = self.ended or f"nothing could be read in any reply to {first}; {reason}"
@@ -72,9 +72,9 @@ def unreadable_because(text: str, problem: str) -> str:
     return f"the first reply begins {line!r} ({reason}); {_likely_cause(text, problem)}"
 
 
-_PARSER = "serve a thinking model with its reasoning parser (vLLM: --reasoning-parser NAME)"
-_ROOM = "give it more tokens (--max-tokens ROLE=N)"
-_TEMPLATE = "serve it with its own chat template (vLLM: --chat-template FILE)"
+_PARSER_ADVICE = "serve a thinking model with its reasoning parser (vLLM: --reasoning-parser NAME)"
+_TOKENS_ADVICE = "give it more tokens (--max-tokens ROLE=N)"
+_TEMPLATE_ADVICE = "serve it with its own chat template (vLLM: --chat-template FILE)"
 _ALOUD = re.compile(
     r"\A\W*(?:ok|okay|alright|hmm+|well|wait|so|let me|let's|the user|thinking process|analysis|first,? (?:i|let)"
     r"|we (?:need|have|are)|i (?:need|have))\b|</?\w*think",
@@ -85,9 +85,9 @@ _TURNS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
-    (_ALOUD, f"it seems to think aloud: {_PARSER}, or {_ROOM}"),
-    (_TURNS, f"it seems to write turns of a chat: {_TEMPLATE}, or name a model that is tuned for chat"),
-    (re.compile(r"\A\s*\Z"), f"it says nothing: {_TEMPLATE}, {_PARSER}, or {_ROOM}"),
+    (_ALOUD, f"it seems to think aloud: {_PARSER_ADVICE}, or {_TOKENS_ADVICE}"),
+    (_TURNS, f"it seems to write turns of a chat: {_TEMPLATE_ADVICE}, or name a model that is tuned for chat"),
+    (re.compile(r"\A\s*\Z"), f"it says nothing: {_TEMPLATE_ADVICE}, {_PARSER_ADVICE}, or {_TOKENS_ADVICE}"),
 )
 """Likely causes by what is seen in a reply."""
 
@@ -95,11 +95,11 @@ _CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
 def _likely_cause(text: str, problem: str) -> str:
     """Guess what is wrong with a model that begins so, and what mends it."""
     if "cut at its limit" in problem:
-        return f"it needs more room: {_ROOM}, or {_PARSER}"
+        return f"it needs more room: {_TOKENS_ADVICE}, or {_PARSER_ADVICE}"
     for sign, cause in _CAUSES:
         if sign.search(text):
             return cause
     return (
         "does the model keep to the form that is asked for? Name a larger one, or one that is tuned for chat; "
-        f"{_TEMPLATE}; {_PARSER}; or {_ROOM}"
+        f"{_TEMPLATE_ADVICE}; {_PARSER_ADVICE}; or {_TOKENS_ADVICE}"
     )

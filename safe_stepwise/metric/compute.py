@@ -30,8 +30,8 @@ from safe_stepwise.methods.running import answering, run_questions, statistics
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.metric import input as columns
-from safe_stepwise.metric.judge import Case, Judge, Verdict, count_verdicts
-from safe_stepwise.open import opened
+from safe_stepwise.metric.judge import Judge, JudgeCase, Verdict, count_verdicts
+from safe_stepwise.open import open_clients
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
 from safe_stepwise.store import progress
@@ -88,7 +88,7 @@ def answers_given(
     report = {"exact_match": scores.exact_match, "f1": scores.f1, **_UNJUDGED}
     if judge is None:
         return report
-    cases = [Case(*case) for case in zip(answers, accepted, question_texts, strict=True)]
+    cases = [JudgeCase(*case) for case in zip(answers, accepted, question_texts, strict=True)]
     setting = _Setting(judge_repeats, skip_exact, True, examples, cache, timeout)
 
     async def judged() -> dict[str, Any]:
@@ -165,7 +165,7 @@ class _Setting:
     def opened(self, specs: Mapping[str, str]) -> AbstractAsyncContextManager[Mapping[str, Client]]:
         """Open the engines of the specs; the context gives their clients by role."""
         allowance = AS_PROMPTED.with_examples(prompts.examples((ROLE, JUDGE))) if self.examples else AS_PROMPTED
-        return opened(specs, self.cache, self.timeout, allowance)
+        return open_clients(specs, self.cache, self.timeout, allowance)
 
     def judge(self, clients: Mapping[str, Client]) -> Judge:
         return Judge(clients["judge"], self.skip_exact, self.judge_repeats, self.sees_question)
@@ -180,7 +180,9 @@ async def _compute_loop(
         if "judge" not in specs:
             return report | _notes(clients)
         answers = zip(questions, trajectories, strict=True)
-        cases = [Case(trajectory.answer, question.accepted, question.question) for question, trajectory in answers]
+        cases = [
+            JudgeCase(trajectory.answer, question.accepted, question.question) for question, trajectory in answers
+        ]
         verdicts = await _verdicts(setting.judge(clients), cases)
         usages = [reply.usage for verdict in verdicts for reply in verdict.replies]
         tokens = {
@@ -286,7 +288,7 @@ async def _trajectories(
     return trajectories
 
 
-async def _verdicts(judge: Judge, cases: Sequence[Case]) -> tuple[Verdict, ...]:
+async def _verdicts(judge: Judge, cases: Sequence[JudgeCase]) -> tuple[Verdict, ...]:
     with _bar(len(cases), "verdict") as bar:
         verdicts = await judge.judge_all(cases, on_done=lambda _: _advance(bar, [judge.client]))
     judged = [verdict for verdict in verdicts if verdict.replies]

@@ -125,7 +125,7 @@ def _without_groups(text: str) -> str:
 
 
 PROMPT = prompts.load("judge/equivalence")
-SHOWN_CHARACTERS = 1_000
+MAX_ANSWER_CHARACTERS = 1_000
 """The most characters of an answer that the prompt shows."""
 
 JUDGED = ("judge_without_question", "judge_examples")
@@ -135,7 +135,7 @@ Outcome = Literal["correct", "incorrect", "unscored"]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JudgeCase:
     """An answer to judge, with the accepted answers and, if known, the question."""
 
     prediction: str
@@ -186,7 +186,7 @@ class Judge:
         if self.repeats < 1:
             raise UserError(f"the judge is asked {self.repeats} times: give 1 or more")
 
-    async def judge(self, case: Case) -> Verdict:
+    async def judge(self, case: JudgeCase) -> Verdict:
         """Judge one answer; an empty answer is incorrect without a request.
 
         Raises ``UserError`` for a case without references.
@@ -205,14 +205,14 @@ class Judge:
         return verdict_of([self._read(reply, case) for reply in replies])
 
     async def judge_all(
-        self, cases: Sequence[Case], on_done: Callable[[Verdict], None] | None = None
+        self, cases: Sequence[JudgeCase], on_done: Callable[[Verdict], None] | None = None
     ) -> tuple[Verdict, ...]:
         """Judge many answers; returns the verdicts in order, and raises as ``judge`` does.
 
         ``on_done`` is called with each verdict as soon as it is there.
         """
 
-        async def judge_case(case: Case) -> Verdict:
+        async def judge_case(case: JudgeCase) -> Verdict:
             verdict = await self.judge(case)
             if on_done is not None:
                 on_done(verdict)
@@ -220,7 +220,7 @@ class Judge:
 
         return tuple(await gather_all(map(judge_case, cases)))
 
-    def _read(self, reply: Completion | EngineError, case: Case) -> Reply:
+    def _read(self, reply: Completion | EngineError, case: JudgeCase) -> Reply:
         if isinstance(reply, EngineError):
             return Reply("unscored", f"The request failed: {reply}", failed=True)
         try:
@@ -231,7 +231,7 @@ class Judge:
         return Reply(outcome, explanation, reply.text, usage=reply.usage)
 
 
-def judge_request(case: Case) -> Request:
+def judge_request(case: JudgeCase) -> Request:
     """Make the greedy request for a verdict.
 
     >>> print(judge_request(Case("the Vel", ("Vel",), "Where is Oru?")).messages[1].content)
@@ -241,7 +241,7 @@ def judge_request(case: Case) -> Request:
     <BLANKLINE>
     Contestant's answer: "the Vel"
     """
-    prediction = case.prediction.strip()[:SHOWN_CHARACTERS]
+    prediction = case.prediction.strip()[:MAX_ANSWER_CHARACTERS]
     messages = PROMPT.messages(
         question=case.question.strip(),
         references=case.references,
@@ -281,7 +281,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class VerdictCounts:
     """Counts of verdicts; ``failed`` counts the ``unscored`` ones to which not one reply came."""
 
     correct: int
@@ -298,7 +298,7 @@ class Judged:
         return self.correct / scored if scored else None
 
 
-def count_verdicts(verdicts: Sequence[Verdict]) -> Judged:
+def count_verdicts(verdicts: Sequence[Verdict]) -> VerdictCounts:
     """Count verdicts by outcome.
 
     >>> counts = count_verdicts([Verdict("correct", "Yes."), Verdict("unscored", "?")])
@@ -306,7 +306,7 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> Judged:
     (1.0, 1)
     """
     outcomes = Counter(verdict.outcome for verdict in verdicts)
-    return Judged(
+    return VerdictCounts(
         correct=outcomes["correct"],
         incorrect=outcomes["incorrect"],
         unscored=outcomes["unscored"],

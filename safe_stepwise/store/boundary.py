@@ -20,9 +20,9 @@ from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.store.opening import open_file
 from safe_stepwise.store.terminal import printable
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Objects and lists within each other; our own files do not go half as deep."""
-MOST_JSON = 1 << 26
+MAX_JSON_BYTES = 1 << 26
 """Bytes of a JSON file."""
 
 
@@ -40,16 +40,16 @@ def parse_json(content: str | bytes) -> Any:
     text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
     try:
         value = _DECODER.decode(text)
-        if text.count("[") + text.count("{") > DEEPEST:
+        if text.count("[") + text.count("{") > MAX_DEPTH:
             _check_depth(value)
     except RecursionError:
-        raise ValueError(f"nested more than {DEEPEST} deep") from None
+        raise ValueError(f"nested more than {MAX_DEPTH} deep") from None
     return value
 
 
 def read_json(file: Path) -> Any:
     """Read a JSON file; raises OSError, and ``ValueError`` as `parse_json` and for more than `MOST_JSON` bytes."""
-    return parse_json(read_bounded(file, MOST_JSON))
+    return parse_json(read_bounded(file, MAX_JSON_BYTES))
 
 
 def read_bounded(file: Path, limit: int) -> bytes:
@@ -63,7 +63,7 @@ def read_bounded(file: Path, limit: int) -> bytes:
 
 def _check_depth(value: Any) -> None:
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         children = (node.values() if isinstance(node, dict) else node for node in level)
         level = [child for siblings in children for child in siblings if isinstance(child, dict | list)]
         if not level:
@@ -90,10 +90,10 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails, SchemaValidator
 
 T = TypeVar("T")
-LARGEST = 2**63
+MAX_NUMBER = 2**63
 """The bound of all numbers: beyond any count or score, and beyond what a column holds."""
-_MOST_FAULTS = 20
-_BOUNDS = {"gt": -LARGEST, "lt": LARGEST, "strict": True}
+_MAX_FAULTS = 20
+_BOUNDS = {"gt": -MAX_NUMBER, "lt": MAX_NUMBER, "strict": True}
 _WHOLE = {"type": "int", **_BOUNDS}
 _FLOAT = {"type": "float", "allow_inf_nan": False, **_BOUNDS}
 _SCALARS: Mapping[str, tuple[Mapping[str, Any], str]] = {
@@ -140,8 +140,8 @@ def read(kind: Any, value: Any, name: str = "it", *, exact: bool = False) -> Any
     except ValidationError as error:
         faults = error.errors(include_url=False)
     lines = list(dict.fromkeys(_fault_lines(faults, kind, name)))
-    if len(lines) > _MOST_FAULTS:
-        lines[_MOST_FAULTS:] = [f"and {len(lines) - _MOST_FAULTS} more"]
+    if len(lines) > _MAX_FAULTS:
+        lines[_MAX_FAULTS:] = [f"and {len(lines) - _MAX_FAULTS} more"]
     raise ValueError("; ".join(lines))
 
 
@@ -202,26 +202,26 @@ def _strict(schema: Any, exact: bool) -> Any:
         return schema
     kind: str = schema.get("type", "")
     if kind in _SCALARS:
-        return _worded(*_SCALARS[kind])
+        return _with_message(*_SCALARS[kind])
     if kind == "literal":
-        return _worded(schema, f"one of {', '.join(map(str, schema['expected']))}")
+        return _with_message(schema, f"one of {', '.join(map(str, schema['expected']))}")
     if kind == "lax-or-strict":  # a path
-        return _worded(schema, "a path")
+        return _with_message(schema, "a path")
     schema = {
         key: inner if key in ("serialization", "metadata") else _strict(inner, exact) for key, inner in schema.items()
     }
     if kind == "union":
-        return _worded(schema, " or ".join(dict.fromkeys(map(_words, schema["choices"]))))
+        return _with_message(schema, " or ".join(dict.fromkeys(map(_message_of, schema["choices"]))))
     if kind == "dataclass":
         return {**schema, "revalidate_instances": "always"}
     return {**schema, "extra_behavior": "forbid" if exact else "ignore"} if kind == "dataclass-args" else schema
 
 
-def _worded(schema: Mapping[str, Any], words: str) -> dict[str, Any]:
+def _with_message(schema: Mapping[str, Any], words: str) -> dict[str, Any]:
     return {"type": "custom-error", "schema": schema, "custom_error_type": "words", "custom_error_message": words}
 
 
-def _words(choice: Any) -> str:
+def _message_of(choice: Any) -> str:
     kind = choice["type"]
     if kind == "custom-error":
         return str(choice["custom_error_message"])
@@ -283,13 +283,13 @@ def _type_at(kind: Any, key: str | int) -> Any:
     return arguments[int(key)] if is_row else [inner for inner in arguments if inner is not Ellipsis][-1]
 
 
-MOST_YAML = 1 << 20
+MAX_YAML_BYTES = 1 << 20
 """Bytes of a YAML file."""
-MOST_VALUES = 100_000
+MAX_YAML_VALUES = 100_000
 """Values of a YAML document; each alias counts the values that it stands for again."""
 
 
-def read_content(file: Path, limit: int = MOST_YAML) -> bytes:
+def read_content(file: Path, limit: int = MAX_YAML_BYTES) -> bytes:
     """Read a file's bytes; raises ``UserError`` if it can't be read or has more than ``limit``."""
     try:
         return read_bounded(file, limit)
@@ -339,7 +339,7 @@ def read_yaml(file: Path) -> Any:
 
 def read_object(file: Path) -> dict[str, Any]:
     """Read a JSON file that holds an object; raises ``UserError`` for any other and for a key that is there twice."""
-    content = read_content(file, MOST_JSON)
+    content = read_content(file, MAX_JSON_BYTES)
     try:
         value = parse_json(content)
         json.loads(content, object_pairs_hook=_check_pairs)
@@ -372,16 +372,16 @@ def _check_nesting(text: str) -> None:
     for event in yaml.parse(text, yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             line = event.start_mark.line + 1 if event.start_mark else 1
-            raise _Refused(f"line {line}: nested more than {DEEPEST} deep")
+            raise _Refused(f"line {line}: nested more than {MAX_DEPTH} deep")
 
 
 def _measure(node: Any, measured: dict[int, tuple[int, int]]) -> tuple[int, int]:
     """Count the values of a node and its depth, with itself and each alias; raises ``ValueError``."""
     if id(node) in measured:
         return measured[id(node)]
-    measured[id(node)] = (1, DEEPEST)  # until it is measured, for a node within itself
+    measured[id(node)] = (1, MAX_DEPTH)  # until it is measured, for a node within itself
     children = node.value if isinstance(node, yaml.CollectionNode) else []
     if isinstance(node, yaml.MappingNode):
         _check_keys(node)
@@ -390,10 +390,10 @@ def _measure(node: Any, measured: dict[int, tuple[int, int]]) -> tuple[int, int]
     size = 1 + sum(values for values, _ in sizes)
     depth = 1 + max((levels for _, levels in sizes), default=0)
     line = node.start_mark.line + 1
-    if depth > DEEPEST:
-        raise _Refused(f"line {line}: nested more than {DEEPEST} deep")
-    if size > MOST_VALUES:
-        raise _Refused(f"line {line}: more than {MOST_VALUES:,} values, counting aliases")
+    if depth > MAX_DEPTH:
+        raise _Refused(f"line {line}: nested more than {MAX_DEPTH} deep")
+    if size > MAX_YAML_VALUES:
+        raise _Refused(f"line {line}: more than {MAX_YAML_VALUES:,} values, counting aliases")
     measured[id(node)] = size, depth
     return size, depth
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 T = TypeVar("T")
-HALF = ".half"
+PARTIAL_SUFFIX = ".half"
 _BLOCK = 1 << 20
 _GZIP = b"\x1f\x8b"
 
@@ -52,7 +52,7 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, stream)
 
 
-MOST_LINE = 1 << 26
+MAX_LINE_BYTES = 1 << 26
 """Bytes of a line; the longest trajectories have a hundredth of them."""
 
 
@@ -65,10 +65,10 @@ def read_lines(
     """
     try:
         with open_unpacked(file) as lines:
-            for number, line in enumerate(iter(lambda: lines.readline(MOST_LINE + 1), b""), 1):
+            for number, line in enumerate(iter(lambda: lines.readline(MAX_LINE_BYTES + 1), b""), 1):
                 place = f"{file}, line {number}"
-                if len(line) > MOST_LINE:
-                    raise UserError(f"{place}: has more than {MOST_LINE:,} bytes; {mend}")
+                if len(line) > MAX_LINE_BYTES:
+                    raise UserError(f"{place}: has more than {MAX_LINE_BYTES:,} bytes; {mend}")
                 if not (blanks and not line.strip()):
                     yield place, _read_line(line, read, f"{place}: is no {noun}", mend)
     except (OSError, EOFError, zlib.error) as error:
@@ -120,7 +120,7 @@ def write_parts(path: Path, chunks: "Iterable[ReadableBuffer]") -> None:
     """
     if path.is_symlink():
         raise UserError(f"{path}: is a link, which is not written over; remove it, or choose another place")
-    half = _half(path)
+    half = _partial_path(path)
     with _locked(lambda: os.open(half, _NEW, 0o666), half) as handle:
         try:
             with open(handle, "wb", closefd=False) as file:
@@ -164,7 +164,7 @@ def write_folder(path: Path) -> Iterator[Path]:
     A folder that is there by then stays, as another process may have been first. To replace it, remove it last of all
     (`remove_folder`).
     """
-    half = _half(path)
+    half = _partial_path(path)
     half.parent.mkdir(parents=True, exist_ok=True)
     with _locked(lambda: _open_folder(half), half) as handle:
         try:
@@ -180,15 +180,15 @@ def write_folder(path: Path) -> Iterator[Path]:
 
 def remove_folder(path: Path) -> None:
     """Remove a folder, if it is there, so that it never exists in part."""
-    discarded = _half(path.with_name(f"{path.name}.gone"))
+    discarded = _partial_path(path.with_name(f"{path.name}.gone"))
     _remove(discarded)
     with suppress(FileNotFoundError):
         path.rename(discarded)
     _remove(discarded)
 
 
-def _is_half(path: Path) -> bool:
-    return path.name.startswith(".") and path.name.endswith(HALF)
+def _is_partial(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(PARTIAL_SUFFIX)
 
 
 def sweep(half: Path) -> None:
@@ -206,8 +206,8 @@ def sweep(half: Path) -> None:
 _NEW = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
 
 
-def _half(path: Path) -> Path:
-    return path.with_name(f".{path.name}{HALF}")
+def _partial_path(path: Path) -> Path:
+    return path.with_name(f".{path.name}{PARTIAL_SUFFIX}")
 
 
 def _open_folder(folder: Path) -> int:
@@ -297,7 +297,7 @@ def _make_folder(folder: Path) -> int:
 def _clean_up(folder: Path, owned: Sequence[str]) -> None:
     """Remove the halves of killed runs; raises ``UserError`` before that for a link or a pipe."""
     halves = []
-    for path in chain(filter(_is_half, folder.iterdir()), _walk(folder / name for name in owned)):
+    for path in chain(filter(_is_partial, folder.iterdir()), _walk(folder / name for name in owned)):
         if path.is_symlink():
             raise UserError(
                 f"{path}: a link (to {os.readlink(path)}), which would be replaced or written "
@@ -305,7 +305,7 @@ def _clean_up(folder: Path, owned: Sequence[str]) -> None:
             )
         if kind := special_kind(path):
             raise UserError(f"{path}: {kind}, where a file or folder should be; remove it or choose another --output")
-        if _is_half(path):
+        if _is_partial(path):
             halves.append(path)
     for half in halves:
         sweep(half)

@@ -25,9 +25,9 @@ from typing import Any
 
 from safe_stepwise.store.thoughts import split_thought
 
-DEEPEST = 60
+MAX_DEPTH = 60
 """Objects and lists within each other; a model that goes deeper repeats itself."""
-LONGEST = 256 * 1024
+MAX_CHARACTERS = 256 * 1024
 """Characters of a reply that is read: 25 times what fits into 2,048 tokens."""
 
 _DECODER = json.JSONDecoder(strict=False)  # models leave newlines unescaped
@@ -40,7 +40,7 @@ _FENCE = re.compile(r"```\w*")
 _FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
 _WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
-_MOST_REMARKS = 40
+_MAX_REMARK_WORDS = 40
 """Words behind a verdict; more words discuss it, and may end in another verdict."""
 _SENTENCE_END = re.compile(r"[.!?\n]")
 _SUPPOSES = re.compile(
@@ -61,9 +61,9 @@ _COURTESY = re.compile(
 )
 
 
-MOST_DIFFERENT = 20
+MAX_ANSWERS = 20
 """Answers of one reply that are compared with the data of its request."""
-TOO_LONG = f"the reply is longer than {LONGEST:,} characters"
+TOO_LONG = f"the reply is longer than {MAX_CHARACTERS:,} characters"
 
 
 class ReplyError(ValueError):
@@ -111,7 +111,7 @@ class Reply:
         *before, behind = (_FENCE.sub("", text).strip() for text in self.around)
         if any(_SUPPOSES.search(_SENTENCE_END.split(text)[-1]) for text in before):
             return True
-        if len(behind.split()) > _MOST_REMARKS or (accepts and re.search(r"[^\W\d_]", _COURTESY.sub("", behind))):
+        if len(behind.split()) > _MAX_REMARK_WORDS or (accepts and re.search(r"[^\W\d_]", _COURTESY.sub("", behind))):
             return True
         names_another = any(re.search(rf"\b{re.escape(name)}\b", behind, re.IGNORECASE) for name in alternatives)
         return names_another or bool(_TAKES_BACK.search(behind))
@@ -162,7 +162,7 @@ def read_reply(text: str) -> Reply:
     >>> read_reply('Here: {"a": [1]} and [2, {"b": 3}, {"c"').values
     ({'a': [1]}, {'b': 3})
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_CHARACTERS:
         return Reply((), (), is_clean=False, around=(), is_too_long=True)
     text = split_thought(text).text
     reader = _Reader(text)
@@ -203,8 +203,8 @@ def _without_quotations(answers: list[dict[str, Any]], keys: tuple[str, ...], da
     for answer in filled_in:
         if answer not in different:
             different.append(answer)
-        if len(different) > MOST_DIFFERENT:
-            raise ReplyError(f"the answer is given in more than {MOST_DIFFERENT} ways")
+        if len(different) > MAX_ANSWERS:
+            raise ReplyError(f"the answer is given in more than {MAX_ANSWERS} ways")
     planted = [answer for answer in different if is_planted(answer, keys, data)]
     if planted and planted == different:
         raise ReplyError("the answer is one that the data brought along, quoted")
@@ -249,7 +249,7 @@ class _Reader:
                 self.broken.append(Broken(str(error), tuple(error.keys)))
 
     def _container(self, start: int, depth: int) -> tuple[Any, int]:
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise _Malformed(start, "the JSON is nested too deeply")
         read = self._object if self.text[start] == "{" else self._list
         value, end = read(start + 1, depth)
@@ -338,9 +338,9 @@ def _malformed(key: str) -> str:
     return f"the JSON object is malformed or breaks off{after}"
 
 
-_ROUNDS = 20
+_MAX_UNESCAPES = 20
 """Depth to which escapes of escapes are undone; each round halves a run of backslashes."""
-_LONG = 20
+_MIN_QUOTED_LETTERS = 20
 """Letters of a text so long that data does not hold it by chance."""
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(\\)|\\.", re.DOTALL)
 _AMPERSANDS = re.compile("&(?:amp;)++")
@@ -362,14 +362,14 @@ def is_planted(answer: Mapping[str, object], keys: Sequence[str], data: str) -> 
     """
     texts = ((_letters(key), _letters(_text(answer, key))) for key in (*keys[1:], keys[0]))
     key, reason = next((text for text in texts if text[1]), ("", ""))
-    quotations = (_letters(keys[0]), key, reason if len(reason) >= _LONG else key + reason)
+    quotations = (_letters(keys[0]), key, reason if len(reason) >= _MIN_QUOTED_LETTERS else key + reason)
     return all(quotation in _data_letters(data) for quotation in quotations)
 
 
 def is_quoted(text: str, data: str) -> bool:
     """Return whether the data holds a text that is too long to be in it by chance."""
     letters = _letters(text)
-    return len(letters) >= _LONG and letters in _data_letters(data)
+    return len(letters) >= _MIN_QUOTED_LETTERS and letters in _data_letters(data)
 
 
 def is_copied(answer: Mapping[str, object], texts: Iterable[str]) -> bool:
@@ -410,7 +410,7 @@ def _letters(text: str) -> str:
 
     The result is the same however many of the escapes a model has already undone.
     """
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_UNESCAPES):
         before, text = text, html.unescape(_AMPERSANDS.sub("&", _ESCAPE.sub(_unescape, text)))
         if text == before:
             break

@@ -10,33 +10,33 @@ from collections.abc import Iterator, Sequence
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
 
-ROW = 1_000_000
+MAX_ROW = 1_000_000
 """Characters of all passages together."""
-PASSAGE = 50_000
-QUESTION = 10_000
-NAME = 1_000
+MAX_PASSAGE = 50_000
+MAX_QUESTION = 10_000
+MAX_NAME = 1_000
 """Characters of a title, an answer, an alias, a hop's question, an end of a triple."""
-PASSAGES = 200
-HOPS = 50
+MAX_PASSAGES = 200
+MAX_HOPS = 50
 """Triples of the evidence, and hops of a decomposition."""
-STEPS = 500
+MAX_STEPS = 500
 """Steps of a chain. The time to read a step grows with the steps before it; models write up to a hundred."""
-STEP = 10_000
+MAX_STEP = 10_000
 """Characters of a step."""
 
 
 def check_steps(steps: Sequence[str]) -> None:
-    """Raise ``RowError`` for a chain with more than `STEPS` steps, or a step longer than `STEP`.
+    """Raise ``RowError`` for a chain with more than `MAX_STEPS` steps, or a step longer than `MAX_STEP`.
 
     >>> check_steps(["Step 1: Oru lies on the Vel. (Attribution)"] * 100_000)
     Traceback (most recent call last):
     safe_stepwise.errors.RowError: steps has 100000 entries, at most 500 are read
     """
-    if len(steps) > STEPS:
-        raise RowError(f"steps has {len(steps)} entries, at most {STEPS} are read")
+    if len(steps) > MAX_STEPS:
+        raise RowError(f"steps has {len(steps)} entries, at most {MAX_STEPS} are read")
     for number, step in enumerate(steps, 1):
-        if len(step) > STEP:
-            raise RowError(f"step {number} has {len(step)} characters, at most {STEP} are read")
+        if len(step) > MAX_STEP:
+            raise RowError(f"step {number} has {len(step)} characters, at most {MAX_STEP} are read")
 
 
 def check_size(question: Question) -> None:
@@ -54,19 +54,19 @@ def check_size(question: Question) -> None:
 
 def _sizes(question: Question) -> Iterator[tuple[str, int, int]]:
     """Yield the name of each measured part, its size and its limit; counts first."""
-    yield "passages", len(question.passages), PASSAGES
-    yield "evidence", len(question.evidence), HOPS
-    yield "decomposition", len(question.decomposition), HOPS
-    yield "question", len(question.question), QUESTION
+    yield "passages", len(question.passages), MAX_PASSAGES
+    yield "evidence", len(question.evidence), MAX_HOPS
+    yield "decomposition", len(question.decomposition), MAX_HOPS
+    yield "question", len(question.question), MAX_QUESTION
     for alias in question.accepted:
-        yield "an answer", len(alias), NAME
+        yield "an answer", len(alias), MAX_NAME
     for number, triple in enumerate(question.evidence, 1):
         longest = max(len(triple.head), len(triple.relation), len(triple.tail))
-        yield f"evidence {number}", longest, NAME
+        yield f"evidence {number}", longest, MAX_NAME
     for number, hop in enumerate(question.decomposition, 1):
-        yield f"hop {number}", max(len(hop.question), len(hop.answer)), NAME
+        yield f"hop {number}", max(len(hop.question), len(hop.answer)), MAX_NAME
     sizes = [sum(map(len, page.sentences)) for page in question.passages]
     for number, (page, size) in enumerate(zip(question.passages, sizes, strict=True), 1):
-        yield f"title of passage {number}", len(page.title), NAME
-        yield f"passage {number}", size, PASSAGE
-    yield "all passages together", sum(sizes), ROW
+        yield f"title of passage {number}", len(page.title), MAX_NAME
+        yield f"passage {number}", size, MAX_PASSAGE
+    yield "all passages together", sum(sizes), MAX_ROW

@@ -21,20 +21,20 @@ _INVISIBLE = re.compile(
     "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3164\\ufe00-\\ufe0f\\uffa0\\U000e0000-\\U000e0fff]"
 )
 """Letters and marks that are not visible."""
-LONGEST = 2_000
+MAX_LINE_CHARACTERS = 2_000
 """Characters of a line; an id or a title may have a million."""
 _BAR_MOVES = re.compile(r"\r|(?:\n|\x1b\[A)+\Z")
 """What tqdm writes to move the cursor: to the line's start or, alone, down and up."""
 
 
 def printable(text: str) -> str:
-    """Return a text as one line of visible characters, at most `LONGEST` of it; control characters are escaped.
+    """Return a text as one line: control characters escaped, cut after `MAX_LINE_CHARACTERS` characters.
 
     >>> printable("row \\x1b[31mq1\\u202e\\nnext")
     'row \\\\x1b[31mq1\\\\u202e next'
     """
-    line = " ".join(text[: LONGEST + 1].split())
-    return _escape_controls(line if len(text) <= LONGEST else f"{line[:LONGEST]}…")
+    line = " ".join(text[: MAX_LINE_CHARACTERS + 1].split())
+    return _escape_controls(line if len(text) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]}…")
 
 
 def sanitize(text: object, limit: int | None = None) -> str:

@@ -1,4 +1,7 @@
-"""Make seeded test cases: a fact stated rightly, or with one thing exchanged, alone or within its path."""
+"""Make test cases for judges of chains: a fact stated correctly, or with one error, alone or within its gold path.
+
+An error exchanges the head, the tail or the relation, or swaps head and tail. A seed makes the choices.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -15,8 +18,8 @@ from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_country, is_nation, same_nation
 from safe_stepwise.language.text import as_date, as_number
 from safe_stepwise.records import Triple
-from studies.calibration.sources import Source, split_hops, word_plainly
-from studies.calibration.tables import KINDS, WRONG, Kind, Setting
+from studies.calibration.sources import CalibrationSource, split_hops, word_plainly
+from studies.calibration.tables import KINDS, WRONG, ClaimKind, Setting
 
 T = TypeVar("T")
 _MOST_CANDIDATES = 40
@@ -35,7 +38,7 @@ _LONGEST_NAME = 6
 
 
 class Pool:
-    """The facts of a benchmark's questions; ``graph``: all other facts that are true."""
+    """The values that an error can take, from the ``facts`` of a benchmark's questions; ``graph``: more true facts."""
 
     def __init__(self, facts: Iterable[Triple], graph: Iterable[Triple] = ()) -> None:
         self._heads: dict[str, dict[str, None]] = defaultdict(dict)
@@ -55,16 +58,16 @@ class Pool:
         self._true_tails[head, relation][fact.tail] = None
 
     def is_true(self, fact: Triple) -> bool:
-        """Whether the graph holds the fact, or one that may mean the same."""
+        """Whether the fact is among the true ones, or one of them may mean the same."""
         head, relation, _ = fact_of(fact)
         return any(may_equal(tail, fact.tail) for tail in self._true_tails.get((head, relation), ()))
 
-    def exchange(self, fact: Triple, kind: Kind, seed: str) -> Triple | None:
-        """Make one thing of the fact wrong, as ``kind`` says; None where no exchange is surely wrong."""
+    def exchange(self, fact: Triple, kind: ClaimKind, seed: str) -> Triple | None:
+        """Return the fact with one error of this kind; None if no candidate is surely wrong. The seed chooses one."""
         candidates = islice(self._candidates(fact, kind, seed), _MOST_CANDIDATES) if _has_content(fact) else ()
         return next((triple for triple in candidates if not self.is_true(triple)), None)
 
-    def _candidates(self, fact: Triple, kind: Kind, seed: str) -> Iterator[Triple]:
+    def _candidates(self, fact: Triple, kind: ClaimKind, seed: str) -> Iterator[Triple]:
         head, relation, tail = fact.head, fact.relation, fact.tail
         if kind == "wrong tail":
             for value in _rotate(self._tails[_pattern(fact), form_of(tail)], seed):
@@ -162,40 +165,46 @@ def _rotate(values: Iterable[T], seed: str) -> Iterator[T]:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A chain to judge, and what is true about it.
+class ChainCase:
+    """A chain to judge, and the ground truth about it.
 
-    ``fact`` is the gold one, ``claim`` what the chain states in its place. Where nothing is wrong both are
-    the first fact of the path.
+    ``fact`` is a gold fact, ``claim`` the statement that the chain makes in its place. In a true chain both are the
+    first fact of the path.
     """
 
-    source: Source
+    source: CalibrationSource
     setting: Setting
-    kind: Kind
+    kind: ClaimKind
     grounds: Grounds
     chain: Chain
     fact: Triple
     claim: Triple
 
 
-def make_cases(sources: Sequence[Source], pool: Pool, seed: int) -> tuple[list[Case], Counter[tuple[Setting, Kind]]]:
-    """Make the cases: every fact alone in each kind; each path complete, and once with each error.
+Impossible = tuple[Setting, ClaimKind]
+"""The setting and kind of a case that could not be made, as no such error of the fact is surely wrong."""
 
-    The seed and the question's id choose the fact that is exchanged, and for what. Returned with the cases are counts,
-    by setting and kind, of the facts for which no such error was possible.
+
+def make_cases(
+    sources: Sequence[CalibrationSource], pool: Pool, seed: int
+) -> tuple[list[ChainCase], Counter[Impossible]]:
+    """Make the cases: every fact alone in each kind; each path without an error, and once with each error.
+
+    The seed and the question's id choose which fact is exchanged, and what replaces it. Also returns the number of
+    cases that could not be made.
     """
-    cases: list[Case] = []
-    impossible: Counter[tuple[Setting, Kind]] = Counter()
+    cases: list[ChainCase] = []
+    impossible: Counter[Impossible] = Counter()
     for source in sources:
         for case in (*_cases_alone(source, pool, seed), *_cases_in_paths(source, pool, seed)):
-            if isinstance(case, Case):
+            if isinstance(case, ChainCase):
                 cases.append(case)
             else:
                 impossible[case] += 1
     return cases, impossible
 
 
-def _cases_alone(source: Source, pool: Pool, seed: int) -> Iterator[Case | tuple[Setting, Kind]]:
+def _cases_alone(source: CalibrationSource, pool: Pool, seed: int) -> Iterator[ChainCase | Impossible]:
     hops = [hop for path in source.grounds.paths[:_MOST_PATHS] for hop in split_hops(path)]
     facts = dict.fromkeys(hop[0] for hop in hops if len(hop) == 1)
     for fact in facts:
@@ -208,21 +217,21 @@ def _cases_alone(source: Source, pool: Pool, seed: int) -> Iterator[Case | tuple
                 yield ("alone", kind)
                 continue
             chain = Chain((source.phrase([claim], str(seed), fact.head, fact.relation),), fact.tail)
-            yield Case(source, "alone", kind, grounds, chain, fact, claim)
+            yield ChainCase(source, "alone", kind, grounds, chain, fact, claim)
 
 
 _MOST_PATHS = 3
 """The most gold paths of a question that cases are made of: R4C has three annotators, a film two hundred paths."""
 
 
-def _cases_in_paths(source: Source, pool: Pool, seed: int) -> Iterator[Case | tuple[Setting, Kind]]:
+def _cases_in_paths(source: CalibrationSource, pool: Pool, seed: int) -> Iterator[ChainCase | Impossible]:
     for number, path in enumerate(source.grounds.paths[:_MOST_PATHS]):
         hops = split_hops(path)
         marks = (str(seed), str(number))
         sentences = [source.phrase(hop, *marks, str(n)) for n, hop in enumerate(hops)]
         answer = source.grounds.answers[0] if source.grounds.answers else ""
         gold_chain = Chain(tuple(sentences), answer)
-        yield Case(source, "in its path", "true", source.grounds, gold_chain, path[0], path[0])
+        yield ChainCase(source, "in its path", "true", source.grounds, gold_chain, path[0], path[0])
         for kind in WRONG:
             error = _inject_error(source, pool, hops, kind, " ".join((*marks, source.id, kind)))
             if error is None:
@@ -233,13 +242,13 @@ def _cases_in_paths(source: Source, pool: Pool, seed: int) -> Iterator[Case | tu
             steps = (*sentences[:index], sentence, *sentences[index + 1 :])
             chain = Chain(steps, answer)
             fact = hops[index][0]
-            yield Case(source, "in its path", kind, source.grounds, chain, fact, claim)
+            yield ChainCase(source, "in its path", kind, source.grounds, chain, fact, claim)
 
 
-def leave_one_out_cases(sources: Sequence[Source]) -> tuple[Case, ...]:
-    """Make a case of each annotator's derivation, with only the other annotators' as gold.
+def leave_one_out_cases(sources: Sequence[CalibrationSource]) -> tuple[ChainCase, ...]:
+    """Make a true case of each annotator's derivation, with the derivations of the other annotators as gold paths.
 
-    Only questions with people's derivations have such cases: their paths are alternatives.
+    Only questions with human-written derivations qualify, as only there each path is an alternative to the others.
     """
     cases = []
     for source in sources:
@@ -250,17 +259,14 @@ def leave_one_out_cases(sources: Sequence[Source]) -> tuple[Case, ...]:
             answer = source.grounds.answers[0] if source.grounds.answers else ""
             chain = Chain(tuple(source.phrase([fact]) for fact in path), answer)
             if gold_paths:
-                cases.append(Case(source, "in its path", "true", grounds, chain, path[0], path[0]))
+                cases.append(ChainCase(source, "in its path", "true", grounds, chain, path[0], path[0]))
     return tuple(cases)
 
 
 def _inject_error(
-    source: Source, pool: Pool, hops: Sequence[Sequence[Triple]], kind: Kind, seed: str
+    source: CalibrationSource, pool: Pool, hops: Sequence[Sequence[Triple]], kind: ClaimKind, seed: str
 ) -> tuple[int, Triple] | None:
-    """Find a hop that the error is possible in, from one that the seed gives on; return its index and the claim.
-
-    Another of the question's own facts is no error.
-    """
+    """Return the index of a hop in which this error is possible, and the wrong claim; the seed gives the first hop."""
     start = choice_for(seed) % len(hops)
     for index in (*range(start, len(hops)), *range(start)):
         hop = hops[index]
@@ -270,5 +276,5 @@ def _inject_error(
     return None
 
 
-def _exchange(pool: Pool, fact: Triple, kind: Kind, seed: str) -> Triple | None:
+def _exchange(pool: Pool, fact: Triple, kind: ClaimKind, seed: str) -> Triple | None:
     return fact if kind == "true" else pool.exchange(fact, kind, f"{seed} {kind}")

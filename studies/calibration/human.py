@@ -1,9 +1,8 @@
-"""The rules against two readers (arXiv 2402.11199, 5.3 and Table 4): ``results.json`` and a page.
+"""Compare the rules of faithfulness with two human readers (arXiv 2402.11199, 5.3 and Table 4).
 
-Both hold ids, labels and verdicts, and no text of a chain or question.
-
-A chain is a line of JSON: ``id``, ``benchmark``, ``question_id``, ``steps`` and ``answer``; a label
-is one too: ``id``, ``label`` ((un)faithful) and, if a step is bad, ``first_bad`` (from 1).
+A chain is a line of JSON with ``id``, ``benchmark``, ``question_id``, ``steps`` and ``answer``. A label is a line of
+JSON with ``id``, ``label`` (``faithful`` or ``unfaithful``) and, if a step is bad, ``first_bad`` (from 1). The
+results, ``results.json`` and a page, hold ids, labels and verdicts, but no text of a chain or question.
 """
 
 import re
@@ -22,7 +21,7 @@ from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import json_bytes, read_lines, write_files
 from safe_stepwise.store.tables import NOTHING, Table, decimal, fill, format_cell
-from studies.calibration.tables import Judge
+from studies.calibration.tables import ChainJudge
 
 Label = Literal["faithful", "unfaithful"]
 LABELS: tuple[Label, Label] = ("faithful", "unfaithful")
@@ -77,9 +76,9 @@ def read_labels(file: Path, chains: Iterable[WrittenChain]) -> dict[str, Reading
 
 
 def bare_chain(chain: WrittenChain) -> Chain:
-    """Prepare a written chain to be judged: strip the steps' numbers, and drop a step that only gives the answer.
+    """Convert a written chain to one that can be judged: without numbers in the steps and steps that only answer.
 
-    ``numbers`` are those of the steps as they were written.
+    ``numbers`` of the result are the positions (from 1) of its steps in the written chain.
 
     >>> written = WrittenChain("c", "b", "q", ["1. Ana wed Ors.", "So the answer is Ors."], "Ors")
     >>> bare_chain(written).steps, bare_chain(written).numbers
@@ -91,7 +90,7 @@ def bare_chain(chain: WrittenChain) -> Chain:
 
 
 def _rows(file: Path, kind: type[T], noun: str, mend: str) -> Iterator[T]:
-    """Read the lines of a file; raise ``UserError`` if two share an id, or there is none."""
+    """Yield the rows of a JSONL file; raise ``UserError`` if two share an id, or there is no row."""
     ids: set[str] = set()
     read = lambda line: boundary.read(kind, parse_json(line))  # noqa: E731
     for place, row in read_lines(file, read, noun, mend, blanks=True):
@@ -115,19 +114,23 @@ Readings = tuple[Mapping[str, Reading], Mapping[str, Reading]]
 
 @dataclass(frozen=True, slots=True)
 class JudgedChain:
-    """A judge's verdict on a chain; ``first`` is the number of the first bad step as the chain was written."""
+    """A judge's verdict on a chain."""
 
     judge: str
     id: str
+    """The chain's id."""
     path: str
+    """The verdict: ``faithful``, ``unfaithful`` or ``unjudgeable``."""
     fault: str
+    """What is wrong with that step, or with the chain as a whole; empty if nothing is."""
     first: int | None
+    """The number of the first bad step, from 1, in the numbering of the written chain; None if no step is bad."""
 
 
 def judge_chains(
-    judges: Iterable[Judge], chains: Iterable[WrittenChain], grounds: Mapping[str, Grounds]
+    judges: Iterable[ChainJudge], chains: Iterable[WrittenChain], grounds: Mapping[str, Grounds]
 ) -> list[JudgedChain]:
-    """Let every judge judge every chain; ``grounds`` are by the chain's id."""
+    """Return the verdict of every judge on every chain; ``grounds`` are the gold paths and facts, by chain id."""
     verdicts = []
     chains = list(chains)
     for judge in judges:
@@ -140,10 +143,10 @@ def judge_chains(
     return verdicts
 
 
-def score(verdicts: Mapping[str, str], labels: Mapping[str, Label], label: Label) -> dict[str, Any]:
-    """Score a judge on one label: precision, recall and F1 over the chains that have it.
+def score_label(verdicts: Mapping[str, str], labels: Mapping[str, Label], label: Label) -> dict[str, Any]:
+    """Return a judge's precision, recall and F1 on one label (0-1, None where undefined), and the chains that have it.
 
-    A chain that the judge can't judge counts as missed.
+    ``verdicts`` and ``labels`` are by chain id; an ``unjudgeable`` chain counts as missed.
 
     >>> score({"a": "faithful", "b": "unjudgeable"}, {"a": "faithful", "b": "faithful"}, "faithful")
     {'label': 'faithful', 'chains': 2, 'precision': 1.0, 'recall': 0.5, 'f1': 0.6667}
@@ -155,10 +158,14 @@ def score(verdicts: Mapping[str, str], labels: Mapping[str, Label], label: Label
     return {"label": label, "chains": len(labelled), **rounded}
 
 
-def compare(
+def compare_with_readers(
     chains: Sequence[WrittenChain], readings: Readings, verdicts: Sequence[JudgedChain], readers: str
 ) -> dict[str, Any]:
-    """Score every rule against the labels that both readers give, and against each reader's."""
+    """Score every rule against the labels on which both readers agree, and against each reader's labels.
+
+    ``readers`` says who labelled. The result is the content of ``results.json``; ``kappa`` (Cohen's) is None where
+    undefined.
+    """
     labels_1, labels_2 = ({id_: reading.label for id_, reading in reader.items()} for reader in readings)
     agreed = {id_: label for id_, label in labels_1.items() if labels_2[id_] == label}
     # The chains in which both readers name the same first bad step.
@@ -171,7 +178,7 @@ def compare(
         references = {"both readers": agreed, "reader 1": labels_1, "reader 2": labels_2}
         rules[name] = {
             "scores": {
-                reference: [score(paths, labels, label) for label in LABELS]
+                reference: [score_label(paths, labels, label) for label in LABELS]
                 for reference, labels in references.items()
             },
             "unjudgeable": sum(path == "unjudgeable" for path in paths.values()),
@@ -192,14 +199,14 @@ def compare(
     }  # fmt: skip
 
 
-def write(results: Mapping[str, Any], folder: Path) -> str:
-    """Write ``results.json`` and ``results.md`` and return the page; same results, same bytes."""
-    text = page(results)
+def write_results(results: Mapping[str, Any], folder: Path) -> str:
+    """Write ``results.json`` and ``results.md`` into a folder, byte for byte reproducible; return the page's text."""
+    text = render_page(results)
     write_files(folder, FILES, dict(zip(FILES, (json_bytes(results), text.encode()), strict=True)))
     return text
 
 
-def page(results: Mapping[str, Any]) -> str:
+def render_page(results: Mapping[str, Any]) -> str:
     """Render the results as Markdown."""
     table: Table = [("rule", "label", "chains", "P", "R", "F1", "unjudgeable", "first bad step found")]
     for name, rule in results["rules"].items():

@@ -11,33 +11,41 @@ from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.records import Triple
 from safe_stepwise.store import progress
 from studies.calibration import tables
-from studies.calibration.cases import Case, Pool, leave_one_out_cases, make_cases
-from studies.calibration.sources import Source
-from studies.calibration.tables import Judge, Kind, Measured, Passed, Setting, Table, Threshold
+from studies.calibration.cases import ChainCase, Pool, leave_one_out_cases, make_cases
+from studies.calibration.sources import CalibrationSource
+from studies.calibration.tables import (
+    Calibration,
+    ChainJudge,
+    ClaimKind,
+    ConfusionTable,
+    PassRates,
+    Setting,
+    Threshold,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedCase:
     """A judge's verdict on a case, before any threshold is applied.
 
-    ``path`` is the verdict if every score passes, ``least`` the lowest score; ``repaired``: retrieval took
-    the false statement for the true triple.
+    ``path`` is the verdict if every score passes, ``least`` the lowest score of a triple (0-1; 1 without any);
+    ``repaired``: the retrieval matched the false statement to the true triple.
     """
 
-    case: Case
+    case: ChainCase
     path: Verdict
     least: float
     repaired: bool
 
     def passes(self, sigma: float) -> bool:
-        """Whether the chain is called faithful."""
+        """Whether the chain is called faithful when the score of every triple must be at least ``sigma`` (0-1)."""
         return self.path == "faithful" and self.least >= sigma
 
 
 def judge_cases(
-    judge: Judge, cases: Iterable[Case], judge_chain: Callable[..., ChainVerdict] = judge_chain
+    judge: ChainJudge, cases: Iterable[ChainCase], judge_chain: Callable[..., ChainVerdict] = judge_chain
 ) -> Iterator[JudgedCase]:
-    """Judge the cases, in order."""
+    """Yield a judge's verdict on each case, in order; tests replace ``judge_chain``."""
     retrieval = RETRIEVALS[judge.retrieval] if judge.retrieval else None
     for case in cases:
         verdict = judge_chain(case.grounds, case.chain, judge.rule, retrieval, 0.0)
@@ -47,31 +55,36 @@ def judge_cases(
         yield JudgedCase(case, verdict.path, min(scores, default=1.0), repaired)
 
 
-def build_table(judge: Judge, judged: Sequence[JudgedCase], setting: Setting, sigma: float = SIGMA) -> Table:
+def build_table(
+    judge: ChainJudge, judged: Sequence[JudgedCase], setting: Setting, sigma: float = SIGMA
+) -> ConfusionTable:
     """Build a judge's table of the cases in a setting."""
     by_kind = {kind: [f for f in judged if (f.case.setting, f.case.kind) == (setting, kind)] for kind in tables.KINDS}
     rows = tuple(_pass_rate(judge, kind, cases, sigma) for kind, cases in by_kind.items())
-    return Table(judge.name, setting, sigma if judge.rule == "paper" else None, rows)
+    return ConfusionTable(judge.name, setting, sigma if judge.rule == "paper" else None, rows)
 
 
-def build_tables(judge: Judge, judged: Sequence[JudgedCase]) -> list[Table]:
+def build_tables(judge: ChainJudge, judged: Sequence[JudgedCase]) -> list[ConfusionTable]:
     """Build a judge's tables, one for each setting."""
     return [build_table(judge, judged, setting) for setting in tables.SETTINGS]
 
 
-def _pass_rate(judge: Judge, kind: Kind, judged: Sequence[JudgedCase], sigma: float) -> Passed:
+def _pass_rate(judge: ChainJudge, kind: ClaimKind, judged: Sequence[JudgedCase], sigma: float) -> PassRates:
     rows = len(judged)
     if not rows:
-        return Passed(kind, 0, None, 0.0)
+        return PassRates(kind, 0, None, 0.0)
     unsure = sum(row.path == "unjudgeable" for row in judged) / rows
     repaired = sum(row.repaired for row in judged) / rows
     can_repair = judge.rule == "paper" and kind != "true"
     share = wilson(sum(row.passes(sigma) for row in judged), rows)
-    return Passed(kind, rows, share, round(unsure, 4), round(repaired, 4) if can_repair else None)
+    return PassRates(kind, rows, share, round(unsure, 4), round(repaired, 4) if can_repair else None)
 
 
-def choose_threshold(judge: Judge, judged: Sequence[JudgedCase]) -> Threshold | None:
-    """Choose σ for a judge by the paper's rule; None where a half has no true or no false statements."""
+def choose_threshold(judge: ChainJudge, judged: Sequence[JudgedCase]) -> Threshold | None:
+    """Choose the σ with the highest balanced accuracy on one half of the questions, and measure it on the other.
+
+    Returns None if a half has no true or no false statements.
+    """
     developed, reported = ([c for c in judged if c.case.source.is_reported is half] for half in (False, True))
     curve = [_accuracy(judge, developed, sigma) for sigma in tables.SIGMAS]
     if None in curve or _accuracy(judge, reported, SIGMA) is None:
@@ -94,23 +107,27 @@ def choose_threshold(judge: Judge, judged: Sequence[JudgedCase]) -> Threshold | 
     )
 
 
-def _accuracy(judge: Judge, judged: Sequence[JudgedCase], sigma: float) -> float | None:
+def _accuracy(judge: ChainJudge, judged: Sequence[JudgedCase], sigma: float) -> float | None:
     return build_table(judge, judged, "alone", sigma).balanced
 
 
-def measure(
+def calibrate(
     benchmark: str,
-    sources: Sequence[Source],
-    judges: Sequence[Judge],
+    sources: Sequence[CalibrationSource],
+    judges: Sequence[ChainJudge],
     seed: int = 0,
     graph: Iterable[Triple] = (),
     left_out: Mapping[str, int] | None = None,
-) -> Measured:
-    """Calibrate the judges on a benchmark's questions; ``graph``: facts that are true beside their gold paths."""
+) -> Calibration:
+    """Measure which cases of a benchmark's questions pass each judge, and choose σ for the paper's rule.
+
+    ``graph``: true facts beside the gold paths; ``left_out``: numbers of questions by the reason that they were left
+    out, which the result repeats.
+    """
     facts = [t for source in sources for t in source.grounds.triples]
     cases, impossible = make_cases(sources, Pool(facts, graph), seed)
-    tables: list[Table] = []
-    reported: list[Table] = []
+    tables: list[ConfusionTable] = []
+    reported: list[ConfusionTable] = []
     thresholds: list[Threshold] = []
     held_out, shares = leave_one_out_cases(sources), dict[str, float]()
     for judge in judges:
@@ -123,6 +140,6 @@ def measure(
             shares[judge.name] = round(sum(passed) / len(passed), 4)
         if judge.rule == "paper" and (threshold := choose_threshold(judge, judged)):
             thresholds.append(threshold)
-    return Measured(
+    return Calibration(
         benchmark, len(sources), left_out or {}, impossible, tuple(tables), tuple(reported), tuple(thresholds), shares
     )

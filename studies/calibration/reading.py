@@ -33,7 +33,7 @@ from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, Step, Triple
 from safe_stepwise.scoring import CUSTOM
-from studies.calibration.sources import Source, question_source, word_film_fact
+from studies.calibration.sources import CalibrationSource, question_source, word_film_fact
 from studies.calibration.tables import Distance
 
 Place = tuple[str, int]
@@ -160,7 +160,7 @@ class CalibrationOptions(QuestionOptions):
 class Benchmark:
     """A benchmark's sources, the facts that are true beside them, and counts of left-out questions by reason."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[CalibrationSource] = field(default_factory=list)
     graph: Iterable[Triple] = ()
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -216,7 +216,7 @@ def select_films(options: CalibrationOptions, kb: Path, kb_questions: Path) -> B
         heads = dict.fromkeys(t.head for path in question.paths[:1] for t in path)
         facts = chain.from_iterable(by_head.get(name, ()) for name in heads)
         grounds = grounds_of_paths(question.question, question.accepted, question.paths, facts)
-        benchmark.sources.append(Source(question.benchmark, question.id, grounds, word_film_fact))
+        benchmark.sources.append(CalibrationSource(question.benchmark, question.id, grounds, word_film_fact))
         if len(benchmark.sources) == options.rows:
             break
     return benchmark

@@ -9,7 +9,7 @@ from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.store.figures import panels, svg
 from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill, format_cell
-from studies.calibration.tables import SIGMAS, WRONG, Distance, Measured, Setting, Threshold
+from studies.calibration.tables import SIGMAS, WRONG, Calibration, Distance, Setting, Threshold
 
 JSON, PAGE, CURVE = "calibration.json", "calibration.md", "curve.svg"
 FILES = (JSON, PAGE, CURVE)
@@ -17,7 +17,7 @@ CEILING = 0.21
 """The mean distance of two people's derivations (R4C, measured once; see FAITHFULNESS)."""
 
 
-def write(measured: Sequence[Measured], distances: Sequence[Distance], seed: int, folder: Path) -> str:
+def write(measured: Sequence[Calibration], distances: Sequence[Distance], seed: int, folder: Path) -> str:
     """Write the files and return the page; same measurements, same bytes.
 
     Raises ``UserError`` where the folder cannot be written.
@@ -36,7 +36,7 @@ def write(measured: Sequence[Measured], distances: Sequence[Distance], seed: int
     return text
 
 
-def page(measured: Sequence[Measured], distances: Sequence[Distance], seed: int) -> str:
+def page(measured: Sequence[Calibration], distances: Sequence[Distance], seed: int) -> str:
     """Render the calibration as Markdown."""
     return fill(
         Path(__file__).parent / "templates",
@@ -49,7 +49,7 @@ def page(measured: Sequence[Measured], distances: Sequence[Distance], seed: int)
     )
 
 
-def _section(measured: Measured) -> dict[str, Any]:
+def _section(measured: Calibration) -> dict[str, Any]:
     excluded = "; ".join(f"{count:,} left out: {reason}" for reason, count in sorted(measured.left_out.items()))
     impossible = ", ".join(f"{kind} {n:,}" for (s, kind), n in sorted(measured.not_made.items()) if s == "alone")
     repairs: Table = [("rule", *WRONG)]
@@ -70,7 +70,7 @@ def _section(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _pass_table(measured: Measured, setting: Setting) -> Table:
+def _pass_table(measured: Calibration, setting: Setting) -> Table:
     judges = [judged for judged in measured.tables if judged.setting == setting]
     kinds = [f"{row.kind} ({row.cases:,})" for row in judges[0].rows]
     table: Table = [("rule", *kinds, "balanced", "unjudgeable")]
@@ -106,7 +106,7 @@ _DISTANCES: tuple[Column[Distance], ...] = (
 _COLORS = ("#4477aa", "#ee7733", "#228833", "#aa3377")
 
 
-def curve_figure(measured: Sequence[Measured]) -> bytes:
+def curve_figure(measured: Sequence[Calibration]) -> bytes:
     """Draw balanced accuracy by σ as SVG, a panel for each benchmark with curves; same numbers, same bytes.
 
     The dashed line is the paper's σ, the point on each curve the chosen one; the dotted level is the house
@@ -115,7 +115,7 @@ def curve_figure(measured: Sequence[Measured]) -> bytes:
     return panels(_panel, [[benchmark] for benchmark in measured if benchmark.thresholds], (9.0, 3.0), svg)
 
 
-def _panel(axes: Any, measured: Measured) -> None:
+def _panel(axes: Any, measured: Calibration) -> None:
     for color, threshold in zip(_COLORS, measured.thresholds, strict=False):
         curve = [100 * value for value in threshold.curve]
         label = f"{threshold.judge}: {threshold.chosen:.2f} chosen"

@@ -1,7 +1,7 @@
 """Sources that the rules are calibrated on: questions with gold paths, and how their facts are worded.
 
 2Wiki's evidence, MuSiQue's decomposition, R4C's derivations of HotpotQA (each annotator's is a gold
-path) and MetaQA's paths all become a `Source`.
+path) and MetaQA's paths all become a `CalibrationSource`.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.records import Question, Triple
 
 Wording = Callable[[Sequence[Triple], int], str]
-"""Words a fact as a clause; the number chooses among its wordings."""
+"""A function that states a fact as a clause; the number chooses among its wordings."""
 _FILM_WORDINGS = {
     "directed_by": ("{h} was directed by {t}", "{t} directed {h}", "the director of {h} is {t}"),
     "written_by": ("{h} was written by {t}", "{t} wrote {h}", "the writer of {h} is {t}"),
@@ -28,12 +28,12 @@ _FILM_WORDINGS = {
     "has_imdb_rating": ("the IMDb rating of {h} is {t}", "{h} is rated {t} on IMDb"),
     "has_imdb_votes": ("the number of IMDb votes of {h} is {t}", "{h} has {t} votes on IMDb"),
 }
-"""Wordings of MetaQA's relations; the language module reads them, and they stand in no passage."""
+"""Wordings of MetaQA's relations, which the language module can read; MetaQA has no passages to word them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A question to calibrate by; ``wording`` states its facts in plain sentences."""
+class CalibrationSource:
+    """A question with its gold paths (``grounds``); ``wording`` states its facts in plain sentences."""
 
     benchmark: str
     id: str
@@ -42,7 +42,7 @@ class Source:
 
     @property
     def is_reported(self) -> bool:
-        """Whether thresholds are reported, not chosen, on it: the first byte of its id's SHA-256 is odd."""
+        """Whether thresholds are reported, not chosen, on this question: the first byte of its id's SHA-256 is odd."""
         return hashlib.sha256(self.id.encode()).digest()[0] % 2 == 1
 
     def phrase(self, facts: Sequence[Triple], *seeds: str) -> str:
@@ -53,14 +53,14 @@ class Source:
 
 def question_source(
     question: Question, graph: Iterable[Triple] = (), derivations: Sequence[Derivation] = ()
-) -> Source | None:
-    """Make a source of a question, by its annotations or people's derivations; None without a gold path.
+) -> CalibrationSource | None:
+    """Make a source from human ``derivations`` or, without them, from annotations; None without a gold path.
 
     ``graph``: further facts that its passages state.
     """
     if not derivations:
         grounds = grounds_of(question, graph)
-        source = Source(question.benchmark, question.id, grounds, statements.state)
+        source = CalibrationSource(question.benchmark, question.id, grounds, statements.state)
         return source if grounds.paths else None
     grounds = grounds_of_paths(
         question.question,
@@ -70,11 +70,11 @@ def question_source(
         question.passages,
         compares=question.kind == "comparison",
     )
-    return Source(question.benchmark, question.id, grounds, word_plainly) if grounds.paths else None
+    return CalibrationSource(question.benchmark, question.id, grounds, word_plainly) if grounds.paths else None
 
 
 def derivation_paths(derivations: Iterable[Derivation]) -> tuple[Path, ...]:
-    """Turn derivations into gold paths; leave out empty ones."""
+    """Convert derivations to gold paths, without empty ones."""
     return tuple(tuple(Triple(*t) for _, _, t in facts) for facts in derivations if facts)
 
 
@@ -88,7 +88,7 @@ def word_plainly(facts: Sequence[Triple], _: int) -> str:
 
 
 def word_film_fact(facts: Sequence[Triple], choice: int) -> str:
-    """State a fact of MetaQA's knowledge base; word a relation that it does not have as any other.
+    """State a fact of MetaQA's knowledge base in its own wordings; other relations get the wordings of all benchmarks.
 
     >>> word_film_fact([Triple("Dune Rain", "directed_by", "Ors Velt")], 1)
     'Ors Velt directed Dune Rain'

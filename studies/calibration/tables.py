@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 from evaluators.comparison.significance import Estimate
 from safe_stepwise.checking.faithfulness.grounds import Rule
 
-Kind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+ClaimKind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
+KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 WRONG = KINDS[1:]
 Setting = Literal["alone", "in its path"]
 SETTINGS: tuple[Setting, ...] = get_args(Setting)
@@ -18,7 +18,7 @@ SIGMAS = tuple(n / 100 for n in range(101))
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class ChainJudge:
     """A rule, with the retrieval that the paper's needs."""
 
     rule: Rule
@@ -30,13 +30,14 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
-    """The shares of ``cases`` of one kind that a judge calls faithful (None without cases) or can't judge.
+class PassRates:
+    """The shares (0-1) of ``cases`` of one kind that a judge calls faithful (None without cases) or can't judge.
 
-    ``repaired``: the share for which retrieval takes the true triple; the paper's rule alone has it.
+    ``repaired``: the share of false statements that retrieval matched to the true triple; None except for the paper's
+    rule.
     """
 
-    kind: Kind
+    kind: ClaimKind
     cases: int
     passed: Estimate | None
     unjudgeable: float
@@ -44,17 +45,17 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ConfusionTable:
     """One judge's confusion table in a setting, at a threshold (None for the house rule)."""
 
     judge: str
     setting: Setting
     sigma: float | None
-    rows: tuple[Passed, ...]
+    rows: tuple[PassRates, ...]
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share that passes, by kind that has cases."""
+        """The share of cases that pass, by kind; kinds without cases are left out."""
         return {row.kind: row.passed.value for row in self.rows if row.passed}
 
     @property
@@ -66,9 +67,9 @@ class Table:
         return {**asdict(self), "balanced_accuracy": self.balanced}
 
 
-def list_judges(retrievals: Iterable[str]) -> list[Judge]:
+def list_judges(retrievals: Iterable[str]) -> list[ChainJudge]:
     """List the judges: the house rule, and the paper's with each retrieval."""
-    return [Judge("house"), *(Judge("paper", name) for name in dict.fromkeys(retrievals))]
+    return [ChainJudge("house"), *(ChainJudge("paper", name) for name in dict.fromkeys(retrievals))]
 
 
 def balanced(shares: dict[str, float]) -> float | None:
@@ -85,11 +86,12 @@ def balanced(shares: dict[str, float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The paper's rule by its threshold, on statements that stand alone.
+    """The threshold σ that was chosen for the paper's rule, on cases of a single statement.
 
-    ``curve``: balanced accuracy at each of `SIGMAS` on the half that σ is chosen on; ``chosen``: the σ of its
-    highest point, of equals the nearest to the paper's. The other fields are measured on the other half;
-    ``youden`` is the share of true cases that pass less that of false ones (kinds weigh alike).
+    ``curve``: balanced accuracy at each of `SIGMAS` on the half that σ is chosen on; ``chosen``: the σ with the
+    highest (if several, the nearest to the paper's). The other fields are measured on the other half: balanced
+    accuracy at the chosen σ and at the paper's; ``youden``: the share of true cases that pass minus the mean share of
+    false ones.
     """
 
     judge: str
@@ -103,18 +105,18 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What a benchmark came to. ``reported``: the tables of the half that no σ was chosen on.
+class Calibration:
+    """The results on one benchmark. ``reported``: the tables of the half of the questions on which no σ was chosen.
 
-    ``left_out`` counts questions by why they were; ``not_made`` errors that no fact could have.
+    ``left_out``: numbers of questions by the reason that they were left out; ``not_made``: of impossible cases.
     """
 
     benchmark: str
     questions: int
     left_out: Mapping[str, int]
-    not_made: Counter[tuple[Setting, Kind]]
-    tables: tuple[Table, ...]
-    reported: tuple[Table, ...]
+    not_made: Counter[tuple[Setting, ClaimKind]]
+    tables: tuple[ConfusionTable, ...]
+    reported: tuple[ConfusionTable, ...]
     thresholds: tuple[Threshold, ...]
     annotator_shares: Mapping[str, float] = field(default_factory=dict)
     """By judge, the share of people's derivations that are faithful to the other annotators'."""
@@ -135,8 +137,8 @@ class Measured:
 class Distance:
     """Mean distances over questions (0-1) of ``pairs`` of derivations.
 
-    ``nearest``: to the nearer of two; ``once``: if a sentence counts only the first time; ``unordered``: whatever
-    the order of the facts.
+    ``mean``: to all derivations that it is compared with; ``nearest``: to the nearest of them; ``once``: if a repeated
+    sentence counts only the first time; ``unordered``: ignoring the order of the facts.
     """
 
     who: str

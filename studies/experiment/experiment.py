@@ -19,7 +19,7 @@ from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.names import GENERATOR, marked
 from safe_stepwise.store.terminal import printable
-from studies.experiment.verdicts import LabelledStep, Probe, Verdicts, probe_verdicts, read_steps, read_verdicts
+from studies.experiment.verdicts import LabelledStep, Probe, Verdicts, label_by_probe, read_steps, read_verdicts
 
 Record = Mapping[str, Any]
 NAMES = {"no_verification": "no verification", "self_verification": "self-verification"}
@@ -264,7 +264,7 @@ def read_experiment(folder: Path, lock: Record, probe: Probe) -> Experiment:
         generator=_record(folder / names.GENERATOR / names.TRAINING),
         blocks=blocks,
         steps=read_steps(steps, names.TEST) if main.verdicts is not None else (),
-        probe=probe_verdicts(steps, probe) if main.verdicts is not None else None,
+        probe=label_by_probe(steps, probe) if main.verdicts is not None else None,
         gains={h.place: _gains(folder, h, main, main_outcomes) for h in sections if h.results is not None},
         example=example([*read_questions(folder / names.REPORT)], main_outcomes, plain, learned),
     )

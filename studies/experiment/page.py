@@ -15,7 +15,6 @@ from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.names import LOCK, SPACE
 from safe_stepwise.store.tables import NOTHING, Column, Table, p_value, percent, signed, table_of
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
-from studies.experiment import verdicts as judged
 from studies.experiment.experiment import (
     CHANCE,
     CHECKER,
@@ -29,7 +28,15 @@ from studies.experiment.experiment import (
     find_arm,
     references,
 )
-from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, Verdicts, difference, recall
+from studies.experiment.verdicts import (
+    ERROR_F1,
+    EVIDENCE_BALANCED,
+    Verdicts,
+    compute_measure,
+    compute_recall,
+    estimate_gain,
+    repeat_label,
+)
 
 _COLORS = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#777777", "#ccbb44")
 _ARM_COLORS = dict(zip((*NAMES.values(), LEARNED, CHECKER, CHANCE), _COLORS, strict=False))
@@ -101,19 +108,19 @@ _WEAK = 3
 """The number of labels with the lowest F1 that the page names."""
 
 
-def write(experiment: Experiment, folder: Path, fresh: Experiment | None = None) -> Path:
+def write_report(experiment: Experiment, folder: Path, fresh: Experiment | None = None) -> Path:
     """Write page, figures and the release's lock, and return the page's path; same experiment, same bytes.
 
     ``fresh`` has the same arms on other questions. Raises ``UserError`` for a folder that can't be written.
     """
-    figures = files(experiment)
+    figures = draw_figures(experiment)
     beside = {**figures, LOCK: json_bytes(experiment.lock, sort_keys=False)}
     write_files(folder / FIGURES, beside, beside)
-    write_files(folder, [PAGE], {PAGE: page(experiment, figures, fresh).encode()})
+    write_files(folder, [PAGE], {PAGE: render_page(experiment, figures, fresh).encode()})
     return folder / PAGE
 
 
-def files(experiment: Experiment) -> dict[str, bytes]:
+def draw_figures(experiment: Experiment) -> dict[str, bytes]:
     """Draw the figures, by file name."""
     figures = {"arms.png": arms_figure(experiment.main.arms)}
     swept = [arm for section in experiment.blocks.get("retries", ()) for arm in section.arms]
@@ -124,7 +131,7 @@ def files(experiment: Experiment) -> dict[str, bytes]:
     return figures
 
 
-def page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment | None = None) -> str:
+def render_page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment | None = None) -> str:
     """Render the page as Markdown; ``figures`` are those that lie beside it."""
     ticks = re.findall("`+", experiment.example)
     return tables.fill(
@@ -137,8 +144,8 @@ def page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment
         left_out=[name for name in experiment.lock.get("skipped", ()) if name != SPACE],
         options=references(experiment.main, experiment.main)[1].run["options"],
         fence="`" * max(3, *(1 + len(run) for run in ["", *ticks])),
-        claims=list(claims(experiment)),
-        fresh_claims=list(claims(fresh)) if fresh else [],
+        claims=list(check_claims(experiment)),
+        fresh_claims=list(check_claims(fresh)) if fresh else [],
         main=_section(experiment, experiment.main),
         fresh_main=_section(fresh, fresh.main) if fresh else None,
         checker=CHECKER,
@@ -229,9 +236,9 @@ def _main_verifier(experiment: Experiment) -> dict[str, Any] | None:
     beside: Table = [
         ("who", "error F1", "balanced accuracy of evidence types"),
         ("learned verifier", *_measures(experiment, main.verdicts)),
-        ("probe without passages", _share(judged.compute(steps, experiment.probe, ERROR_F1)), NOTHING),
-        ("an error, always", *_measures(experiment, judged.constant_verdicts(steps, "error"))),
-        (f"{CORRECT}, always", *_measures(experiment, judged.constant_verdicts(steps, CORRECT))),
+        ("probe without passages", _share(compute_measure(steps, experiment.probe, ERROR_F1)), NOTHING),
+        ("an error, always", *_measures(experiment, repeat_label(steps, "error"))),
+        (f"{CORRECT}, always", *_measures(experiment, repeat_label(steps, CORRECT))),
     ]
     labels: Table = [("label", "gold", "said", "precision", "recall", "F1")]
     for label in quality["types"]:
@@ -242,7 +249,7 @@ def _main_verifier(experiment: Experiment) -> dict[str, Any] | None:
         "quality": quality,
         "beside": beside,
         "labels": labels,
-        "margin": shares(difference(steps, main.verdicts, experiment.probe, ERROR_F1)),
+        "margin": shares(estimate_gain(steps, main.verdicts, experiment.probe, ERROR_F1)),
         "weak": [f"{label['name']} ({_share(label['f1'])})" for label in weak],
     }
 
@@ -259,14 +266,16 @@ def _verifiers(experiment: Experiment, sections: Sequence[Section]) -> dict[str,
         rows = NOTHING if section.training is None else f"{section.training['dataset']['rows']:,}"
         measures.append((section.name, rows, *(_share(section.measures.get(name)) for name in _MEASURES)))
         if section.verdicts is not None:
-            recalls.append((section.name, *(_share(recall(steps, section.verdicts, label)) for label in EVIDENCE)))
+            recalls.append(
+                (section.name, *(_share(compute_recall(steps, section.verdicts, label)) for label in EVIDENCE))
+            )
     pairs: Table = [("one", "over the other", "error F1", "evidence types, balanced accuracy")]
     for row, column in combinations(sections, 2):
         if row.verdicts is None or column.verdicts is None or not {*row.verdicts} == {*column.verdicts} == ids:
             uncompared.append(f"{row.name} and {column.name}")
         else:
             verdicts = row.verdicts, column.verdicts
-            values = [shares(difference(steps, *verdicts, measure)) for measure in (ERROR_F1, EVIDENCE_BALANCED)]
+            values = [shares(estimate_gain(steps, *verdicts, measure)) for measure in (ERROR_F1, EVIDENCE_BALANCED)]
             pairs.append((row.name, column.name, *values))
     return {"measures": measures, "recalls": recalls, "pairs": pairs, "uncompared": uncompared}
 
@@ -282,7 +291,7 @@ def _trainings(experiment: Experiment) -> Table:
 
 
 def _measures(experiment: Experiment, verdicts: Verdicts) -> list[str]:
-    return [_share(judged.compute(experiment.steps, verdicts, measure)) for measure in (ERROR_F1, EVIDENCE_BALANCED)]
+    return [_share(compute_measure(experiment.steps, verdicts, measure)) for measure in (ERROR_F1, EVIDENCE_BALANCED)]
 
 
 def _share(value: float | None) -> str:
@@ -306,7 +315,7 @@ class Claim:
         return {True: "holds", False: "**does not hold**", None: "not measured"}[self.holds]
 
 
-def claims(experiment: Experiment) -> Iterator[Claim]:
+def check_claims(experiment: Experiment) -> Iterator[Claim]:
     """Yield the claims, in the page's order."""
     learned = find_arm(experiment.main.arms, LEARNED)
     assert learned is not None
@@ -326,7 +335,7 @@ def claims(experiment: Experiment) -> Iterator[Claim]:
     if experiment.probe is None or experiment.main.verdicts is None:
         yield Claim(text, NOTHING, None)
     else:
-        margin = difference(experiment.steps, experiment.main.verdicts, experiment.probe, ERROR_F1)
+        margin = estimate_gain(experiment.steps, experiment.main.verdicts, experiment.probe, ERROR_F1)
         yield Claim(text, shares(margin), margin.value >= F1_MARGIN)
 
 

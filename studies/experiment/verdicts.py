@@ -42,11 +42,11 @@ class LabelledStep:
 Verdicts = Mapping[str, str]
 """A verifier's label of each step, by the step's id; a reply that was not parsed is no label."""
 Probe = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[str]]
-"""From texts and their labels to the labels of other texts."""
+"""A function that learns from texts and their labels, and returns the labels of further texts."""
 
 
 def read_steps(folder: Path, split: str) -> list[LabelledStep]:
-    """Read the rows of a split of a safe-verifier-steps; raise ``UserError`` for a damaged file."""
+    """Read a split of the dataset `safe-verifier-steps`; raise ``UserError`` for a damaged file, and without rows."""
     files = parquet_files(folder, STEPS, split)
     steps = [row for file in files for row in read_rows(file, _step, _COLUMNS)]
     if not steps:
@@ -71,29 +71,26 @@ def read_verdicts(file: Path) -> Verdicts:
     return {str(row["id"]): str(row["said"]) for row in rows}
 
 
-def probe_verdicts(folder: Path, probe: Probe) -> Verdicts:
-    """Label the test rows by a probe that learns from the train rows and sees no passage.
-
-    The probe only tells whether there is an error.
-    """
+def label_by_probe(folder: Path, probe: Probe) -> Verdicts:
+    """Label the test rows (``Correct`` or ``error``) by a probe that learns from the train rows without passages."""
     train, test = (read_steps(folder, split) for split in (TRAIN, TEST))
     gold = [CORRECT if step.gold == CORRECT else "error" for step in train]
     predicted = probe([step.text for step in train], gold, [step.text for step in test])
     return {step.id: label for step, label in zip(test, predicted, strict=True)}
 
 
-def constant_verdicts(steps: Sequence[LabelledStep], label: str) -> Verdicts:
+def repeat_label(steps: Sequence[LabelledStep], label: str) -> Verdicts:
     """Give every step the same label."""
     return {step.id: label for step in steps}
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of verdicts: the counts of a row, and the value of their sums."""
+    """A measure of verdicts: ``counts`` counts one step and its verdict, ``value`` turns the summed counts into it."""
 
     counts: Callable[[LabelledStep, str], Sequence[float]]
     value: Callable[[Matrix], Matrix]
-    """From columns of sums (samples, counts) to a value each."""
+    """Maps sums of shape (samples, counts) to values of shape (samples,)."""
 
 
 def _errors(step: LabelledStep, verdict: str) -> Sequence[float]:
@@ -110,7 +107,7 @@ def _by_label(step: LabelledStep, verdict: str) -> Sequence[float]:
 
 def _balanced(sums: Matrix) -> Matrix:
     hits, rows = sums[:, : len(EVIDENCE)], sums[:, len(EVIDENCE) :]
-    has_rows = rows > 0  # a draw may lack a label, or all of them: then it says nothing
+    has_rows = rows > 0  # a bootstrap sample may lack a label, or all of them: then the value is NaN
     recalls = np.where(has_rows, hits / np.maximum(rows, 1), 0)
     with np.errstate(invalid="ignore"):
         return np.asarray(recalls.sum(axis=1) / has_rows.sum(axis=1), dtype=np.float64)
@@ -122,20 +119,24 @@ EVIDENCE_BALANCED = Measure(_by_label, _balanced)
 """Balanced accuracy over attribution steps of `EVIDENCE`: the mean of the labels' recall."""
 
 
-def compute(steps: Sequence[LabelledStep], verdicts: Verdicts, measure: Measure) -> float:
-    """Compute a measure of one verifier's verdicts."""
+def compute_measure(steps: Sequence[LabelledStep], verdicts: Verdicts, measure: Measure) -> float:
+    """Return a measure of one verifier's verdicts over all steps, from 0 to 1.
+
+    A step without a verdict counts as not flagged: its error is missed. `ERROR_F1` is 0 without errors,
+    `EVIDENCE_BALANCED` NaN without steps of `EVIDENCE`.
+    """
     counts = _counts(steps, verdicts, measure).sum(axis=0, keepdims=True)
     return float(measure.value(counts)[0])
 
 
-def recall(steps: Sequence[LabelledStep], verdicts: Verdicts, label: str) -> float:
-    """Compute the recall of a label of `EVIDENCE` over the attribution steps that have it; NaN without any."""
+def compute_recall(steps: Sequence[LabelledStep], verdicts: Verdicts, label: str) -> float:
+    """Return the recall (0-1) of a label of `EVIDENCE` over the attribution steps that have it; NaN if none has."""
     hits = [verdicts.get(step.id) == label for step in steps if step.is_evidence and step.gold == label]
     return sum(hits) / len(hits) if hits else math.nan
 
 
-def difference(steps: Sequence[LabelledStep], verdicts: Verdicts, baseline: Verdicts, measure: Measure) -> Estimate:
-    """Estimate how much higher the measure is for ``verdicts`` than for ``baseline``, with its 95% interval."""
+def estimate_gain(steps: Sequence[LabelledStep], verdicts: Verdicts, baseline: Verdicts, measure: Measure) -> Estimate:
+    """Estimate how much higher (-1 to 1) a measure is for ``verdicts`` than for ``baseline``, with a 95% interval."""
     pair = [_counts(steps, labels_by_id, measure) for labels_by_id in (verdicts, baseline)]
     numbers = {question: n for n, question in enumerate(sorted({s.question for s in steps}))}
     question_numbers = np.array([numbers[step.question] for step in steps])
@@ -149,7 +150,7 @@ def difference(steps: Sequence[LabelledStep], verdicts: Verdicts, baseline: Verd
         value, baseline_value = (measure.value(times @ sums) for sums in by_question)
         return np.asarray(value - baseline_value, dtype=np.float64)
 
-    observed = compute(steps, verdicts, measure) - compute(steps, baseline, measure)
+    observed = compute_measure(steps, verdicts, measure) - compute_measure(steps, baseline, measure)
     gains = resampled(gain, len(numbers), np.random.default_rng(_SEED), RESAMPLES)
     return Estimate(observed, *interval(observed, gains))
 

@@ -17,7 +17,7 @@ Pairs = Counter[tuple[str, str | None]]
 """Counts of (injected error, the checker's verdict); the verdict is None where it abstained."""
 
 
-def agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str) -> Score:
+def score_agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str) -> Score:
     """Score ``predicted`` against ``gold`` on the rows that both label.
 
     >>> agreement({1: True, 2: False, 3: True}, {1: True, 2: True}, "unverifiable")
@@ -28,10 +28,10 @@ def agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str
     return Score(name, both_flagged, sum(gold[k] for k in shared), sum(predicted[k] for k in shared))
 
 
-def by_noise_type(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> list[Score]:
+def score_noise_types(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> list[Score]:
     """Score being unverifiable and each noise type that occurs.
 
-    >>> [s.name for s in by_noise_type({1: "none", 2: "wrong_answer"}, {1: "none", 2: "none"})]
+    >>> [s.name for s in score_noise_types({1: "none", 2: "wrong_answer"}, {1: "none", 2: "none"})]
     ['unverifiable', 'none', 'wrong_answer']
     """
 
@@ -39,14 +39,14 @@ def by_noise_type(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> list
         gold_flags, predicted_flags = (
             {key: is_positive(t) for key, t in types.items()} for types in (gold, predicted)
         )
-        return agreement(gold_flags, predicted_flags, name)
+        return score_agreement(gold_flags, predicted_flags, name)
 
     unverifiable = score("unverifiable", lambda type_: type_ not in SOUND)
     scores = [score(name, name.__eq__) for name in NOISE_TYPES]
     return [unverifiable, *(score for score in scores if score.gold or score.predicted)]
 
 
-def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+def read_noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """Noise type by split and id of an opened config ``B_labeled``."""
     return {
         (split, id_): rows.features["noise_type"].int2str(number)
@@ -55,7 +55,7 @@ def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     }
 
 
-def score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
+def build_score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
     """Build table rows of scores: name, true, found, precision, recall, F1 ("-" where undefined)."""
     form = lambda share: format_cell(share, decimal(3), "-")  # noqa: E731
     return [(score.name, score.gold, score.predicted, *map(form, score.shares.values())) for score in scores]
@@ -79,7 +79,7 @@ def lacks_entities(question: Question) -> bool:
     )
 
 
-def checker_rows(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]]:
+def build_checker_table(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]]:
     """Build the table of a checker with its header: a row for each error type, then one for all of them."""
     rows: list[tuple[object, ...]] = [(benchmark, "errors", "precision", "recall", "abstains")]
     scores = []

@@ -11,7 +11,7 @@ from safe_stepwise.records import Label, Question
 from safe_stepwise.store.agreement import Outcome, measure_agreement
 from safe_stepwise.store.files import report_unwritable, write_lines
 from safe_stepwise.store.terminal import printable
-from studies.labels.agreement import agreement, lacks_entities, score_rows
+from studies.labels.agreement import build_score_rows, lacks_entities, score_agreement
 
 Labelled = tuple[Question, Label]
 HEADER = ("benchmark", "labels", "rows", "published", "found", "precision", "recall", "F1")
@@ -36,7 +36,7 @@ def comparison(
             report(f"left out: {name}: none of its ids is in the published labels")
             continue
         for method, labels in (("verification", ours_by_id), ("names alone", names)):
-            _, *scores = score_rows([agreement(published, labels, method)])[0]
+            _, *scores = build_score_rows([score_agreement(published, labels, method)])[0]
             rows.append((name, method, shared, *scores))
     return rows
 

@@ -24,7 +24,7 @@ from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question, Step, SupportingFact, Triple
-from safe_stepwise.store.sizes import HOPS, NAME, PASSAGE, PASSAGES, QUESTION
+from safe_stepwise.store.sizes import MAX_HOPS, MAX_NAME, MAX_PASSAGE, MAX_PASSAGES, MAX_QUESTION
 from scripts import build_verified
 from tests.growth import POWER, exponent, too_slow
 
@@ -63,8 +63,8 @@ def facts(text: str) -> None:
 
 
 def answers(text: str) -> None:
-    judged(replace(row(FILM, BORN), answer=text[:NAME], question=text))
-    judged(replace(row(FILM, BORN, evidence=(), kind="bridge"), answer=text[:NAME], question=text))
+    judged(replace(row(FILM, BORN), answer=text[:MAX_NAME], question=text))
+    judged(replace(row(FILM, BORN, evidence=(), kind="bridge"), answer=text[:MAX_NAME], question=text))
 
 
 def own_words(text: str) -> None:
@@ -117,7 +117,7 @@ def pointed(count: int) -> Question:
 
 @pytest.mark.parametrize("make", [gold, bridge, aliases, pointed])
 def test_twice_as_many_take_no_more_than_their_pairs(make: Callable[[int], Question]) -> None:
-    assert exponent(lambda count: judged(make(count)), PASSAGES, bound=2.5) <= 2.5
+    assert exponent(lambda count: judged(make(count)), MAX_PASSAGES, bound=2.5) <= 2.5
 
 
 def test_a_split_of_many_groups_is_drawn_in_one_go() -> None:
@@ -148,13 +148,13 @@ def refusal(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"question": "a" * (QUESTION + 1)}, "question has 10001 characters, at most 10000"),
-        ({"answer": "a" * (NAME + 1)}, "an answer has 1001 characters, at most 1000"),
+        ({"question": "a" * (MAX_QUESTION + 1)}, "question has 10001 characters, at most 10000"),
+        ({"answer": "a" * (MAX_NAME + 1)}, "an answer has 1001 characters, at most 1000"),
         ({"evidences": [["a", "b", "c" * 1001]]}, "evidence 1 has 1001 characters, at most 1000"),
-        ({"evidences": [["a", "b", "c"]] * (HOPS + 1)}, "evidence has 51 entries, at most 50"),
-        ({"context": [["Dune Rain", ["a"]]] * (PASSAGES + 1)}, "passages has 201 entries"),
+        ({"evidences": [["a", "b", "c"]] * (MAX_HOPS + 1)}, "evidence has 51 entries, at most 50"),
+        ({"context": [["Dune Rain", ["a"]]] * (MAX_PASSAGES + 1)}, "passages has 201 entries"),
         ({"context": [["Dune Rain", ["a" * (MAX_CHARS + 1)]]]}, "passage 1 sentence 0 has 50001"),
-        ({"context": [["Dune Rain", ["a" * 500] * 101]]}, f"passage 1 has 50500 .* {PASSAGE}"),
+        ({"context": [["Dune Rain", ["a" * 500] * 101]]}, f"passage 1 has 50500 .* {MAX_PASSAGE}"),
         ({"context": [["Dune Rain", ["a"] * (MAX_ENTRIES + 1)]]}, "passage 1 sentences has 1001 entries"),
         ({"context": [["Dune Rain", ["a" * 9_999]]] * 101}, "all passages together has 1009899"),
     ],
@@ -168,7 +168,7 @@ def test_what_is_larger_than_anything_real_is_refused(fields: dict[str, Any], re
 
 def test_a_row_too_large_is_kept_apart_with_its_reason(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
-    large = raw(_id="q8", question="a" * (QUESTION + 1))
+    large = raw(_id="q8", question="a" * (MAX_QUESTION + 1))
     file.write_text(json.dumps(raw()) + "\n" + json.dumps(large) + "\n", encoding="utf-8")
     output = tmp_path / "out"
     args = ["--benchmark=2wikimultihopqa", f"--input={file}", "--split=train", "--workers=1"]

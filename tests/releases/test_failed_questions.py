@@ -44,7 +44,7 @@ SYMBOLIC = opening.KINDS["symbolic"].open
 
 @pytest.fixture
 def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(opening.KINDS, "symbolic", opening.Kind("symbolic", Failing))  # type: ignore[arg-type]
+    monkeypatch.setitem(opening.KINDS, "symbolic", opening.EngineKind("symbolic", Failing))  # type: ignore[arg-type]
     file = tmp_path / "small.yaml"
     file.write_text(MANIFEST, encoding="utf-8")
     return file

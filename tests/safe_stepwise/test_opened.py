@@ -40,7 +40,7 @@ def noting(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_equal_specs_share_an_engine_and_all_share_a_cache(tmp_path: Path) -> None:
     async def look() -> None:
         specs = {"generator": "a", "verifier": "a", "judge": "b"}
-        async with session.opened(specs, tmp_path / "replies.sqlite") as clients:
+        async with session.open_clients(specs, tmp_path / "replies.sqlite") as clients:
             generator, verifier, judge = (clients[who] for who in specs)
             assert generator is not verifier  # or the method would be self-verification
             assert generator.engine is verifier.engine is not judge.engine
@@ -54,7 +54,7 @@ def test_equal_specs_share_an_engine_and_all_share_a_cache(tmp_path: Path) -> No
 
 def test_a_mistake_names_whom_it_concerns_and_leaves_nothing_open(tmp_path: Path) -> None:
     async def look() -> None:
-        async with session.opened({"generator": "a", "judge": "bad"}, tmp_path / "replies.sqlite"):
+        async with session.open_clients({"generator": "a", "judge": "bad"}, tmp_path / "replies.sqlite"):
             raise AssertionError("it opened")
 
     with pytest.raises(UserError, match="judge: no such model"):
@@ -67,7 +67,7 @@ def test_the_users_own_cache_is_the_default(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SAFE_STEPWISE_CACHE", str(tmp_path / "own" / "replies.sqlite"))
 
     async def look() -> None:
-        async with session.opened({"judge": "a"}):
+        async with session.open_clients({"judge": "a"}):
             pass
 
     asyncio.run(look())

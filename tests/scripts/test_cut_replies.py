@@ -169,7 +169,7 @@ def test_a_run_in_which_all_is_cut_says_what_to_raise(tmp_path: Path) -> None:
 
 
 def test_a_hopeless_run_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "HOPELESS", 10)
+    monkeypatch.setattr(client, "MAX_FAILURES", 10)
     file = write(tmp_path / "rows.jsonl", rows(60))
     with (
         MockServer(lambda _: Cut("")) as server,

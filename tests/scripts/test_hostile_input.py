@@ -140,7 +140,7 @@ def test_what_the_shell_opened_is_read(tmp_path: Path) -> None:
 
 
 def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_LINE", 1 << 10)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1 << 10)
     file = tmp_path / "a.jsonl"
     file.write_bytes(b"{}\n" + b"x" * 2_000)
     with pytest.raises(UserError, match="line 2: has more than 1,024 bytes; mend it"):

@@ -13,7 +13,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from scripts import compare_derivations, measure_checker
-from studies.derivations import table_rows
+from studies.derivations import build_coverage_rows
 
 
 def test_the_checker_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +40,7 @@ def test_wordings_that_are_none(tmp_path: Path, content: str | None) -> None:
 
 
 def test_derivations_of_real_questions(real_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = table_rows(real_data)
+    rows = build_coverage_rows(real_data)
     assert rows[0][:2] == ("all", 389)
     _, number, passages, triples, _ = rows[2]
     assert int(str(number)) >= 370

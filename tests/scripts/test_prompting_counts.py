@@ -13,7 +13,7 @@ from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import react, sg_fsm, sg_fsm_safe
 from safe_stepwise.methods.machine import Machine
-from safe_stepwise.open import KINDS, Kind
+from safe_stepwise.open import KINDS, EngineKind
 from safe_stepwise.taxonomy import CORRECT, labels
 from tests.safe_stepwise.methods.machines import SIMPLE, compound, find, go_on, stop, summary, verdict
 from tests.scripts.test_prompting_methods import evaluate
@@ -44,7 +44,7 @@ def anything(request: Request) -> str:
 
 
 def test_every_edge_and_every_end_is_reached_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "mock", Kind("mock:any", lambda _: MockEngine(anything, "any")))  # type: ignore[misc]
+    monkeypatch.setitem(KINDS, "mock", EngineKind("mock:any", lambda _: MockEngine(anything, "any")))  # type: ignore[misc]
     found = evaluate(
         tmp_path, "mock:any", "--iterations=2", "--max-steps=3", "--revisions=0,2",
         "--option=redo=0,1", methods=[*MACHINES], number=150,

@@ -86,7 +86,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Recipe]:
         engine.identity = {"engine": "transformers", "model": weights.revision, "seed": 1}
         return engine
 
-    kind = opening.Kind("transformers:MODEL", opened, read_models)
+    kind = opening.EngineKind("transformers:MODEL", opened, read_models)
     monkeypatch.setattr(opening, "KINDS", {**opening.KINDS, "transformers": kind})
     for name in ("need_libraries", "find_base"):
         monkeypatch.setattr(f"releases.stages.training.{name}", lambda _: None)
@@ -157,7 +157,7 @@ def _cards(release: Path, folders: list[Path]) -> None:
 
 def test_what_is_measured_of_steps_is_compared_by_question(trained: list[Recipe], tmp_path: Path) -> None:
     from builders.steps.probes import classify
-    from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, compute, constant_verdicts, difference
+    from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, compute_measure, estimate_gain, repeat_label
 
     file, output = tmp_path / "small.yaml", tmp_path / "out"
     file.write_text(MANIFEST, encoding="utf-8")
@@ -168,18 +168,18 @@ def test_what_is_measured_of_steps_is_compared_by_question(trained: list[Recipe]
     assert found.probe is not None
     assert {step.id for step in found.steps} == {*found.main.verdicts} == {*found.probe}
     # As the evaluation has it.
-    ours = compute(found.steps, found.main.verdicts, ERROR_F1)
+    ours = compute_measure(found.steps, found.main.verdicts, ERROR_F1)
     assert ours == pytest.approx(found.main.measures["error_f1"])
     gold = {step.id: step.gold for step in found.steps}
-    assert compute(found.steps, gold, ERROR_F1) == 1
-    one = difference(found.steps, gold, found.main.verdicts, ERROR_F1)
+    assert compute_measure(found.steps, gold, ERROR_F1) == 1
+    one = estimate_gain(found.steps, gold, found.main.verdicts, ERROR_F1)
     assert one.value == pytest.approx(1 - ours)
     assert one.low <= one.value <= one.high
     bare = [step for step in found.steps if not step.is_evidence]
-    assert math.isnan(compute(bare, gold, EVIDENCE_BALANCED))
-    assert compute(found.steps, gold, EVIDENCE_BALANCED) == 1
-    same = difference(found.steps, found.probe, found.probe, ERROR_F1)
+    assert math.isnan(compute_measure(bare, gold, EVIDENCE_BALANCED))
+    assert compute_measure(found.steps, gold, EVIDENCE_BALANCED) == 1
+    same = estimate_gain(found.steps, found.probe, found.probe, ERROR_F1)
     assert (same.value, same.low, same.high) == (0, 0, 0)
     wrong = sum(step.gold != "Correct" for step in found.steps)
     every = 2 * wrong / (wrong + len(found.steps))
-    assert compute(found.steps, constant_verdicts(found.steps, "error"), ERROR_F1) == pytest.approx(every)
+    assert compute_measure(found.steps, repeat_label(found.steps, "error"), ERROR_F1) == pytest.approx(every)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from safe_stepwise.records import TEACHER_TYPES, NoiseType, Triple
-from safe_stepwise.store.replies import LONGEST, TOO_LONG, ReplyError, read_reply
+from safe_stepwise.store.replies import MAX_CHARACTERS, TOO_LONG, ReplyError, read_reply
 
 ReplyClass = Literal["clean", "salvaged", "unreadable"]
 
@@ -176,7 +176,7 @@ def why_unreadable(text: str) -> str:
     """Say in one clause why a reply is unreadable."""
     if not text.strip():
         return "it is empty"
-    if len(text) > LONGEST:
+    if len(text) > MAX_CHARACTERS:
         return TOO_LONG
     if "{" in text or "[" in text:
         return "its JSON is broken"

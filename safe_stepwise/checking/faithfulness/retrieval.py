@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.errors import UserError, install
+from safe_stepwise.errors import UserError, install_command
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple
 
@@ -126,7 +126,8 @@ def check_installed() -> None:
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
         raise UserError(
-            f"retrieval by embeddings needs {missing[0]}: {install('embeddings')}, or choose retrieval by words"
+            f"retrieval by embeddings needs {missing[0]}: {install_command('embeddings')}, "
+            "or choose retrieval by words"
         )
 
 
@@ -174,7 +175,7 @@ def _read_file(location: tuple[str, str]) -> bytes:
         raise UserError(f"{file}: not found; pip install --force-reinstall {package}") from None
     if hashlib.sha256(content).hexdigest() != _DIGESTS[location]:
         raise UserError(
-            f"{file}: not the file that the extra was tested with; {install('embeddings')} brings "
+            f"{file}: not the file that the extra was tested with; {install_command('embeddings')} brings "
             "the versions that are"
         )
     return content

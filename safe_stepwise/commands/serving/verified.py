@@ -34,7 +34,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import FAILED, Attempt, Question, Trajectory, Usage
 from safe_stepwise.store.progress import note
-from safe_stepwise.store.sizes import PASSAGES
+from safe_stepwise.store.sizes import MAX_PASSAGES
 from safe_stepwise.store.terminal import printable, sanitize
 
 MODEL = "safe-stepwise"
@@ -241,8 +241,8 @@ def parse_request(body: Mapping[str, Any]) -> tuple[Question, int]:
             'give the passages to answer from beside the messages, as "passages": a list of texts '
             "or of objects with title and text (openai: extra_body)",
         )
-    if len(passages) > PASSAGES:  # before each is looked at
-        raise Refused(400, f"passages has {len(passages)} entries, at most {PASSAGES} are read")
+    if len(passages) > MAX_PASSAGES:  # before each is looked at
+        raise Refused(400, f"passages has {len(passages)} entries, at most {MAX_PASSAGES} are read")
     try:
         pages = [parse_passage(page, f"passages[{n}]") for n, page in enumerate(passages)]
         return unannotated_question(text, pages), len(messages) - 1

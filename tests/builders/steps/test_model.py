@@ -583,7 +583,7 @@ def test_a_server_of_which_nothing_comes_ends_the_run(
     made: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "TRIES", 1)
-    monkeypatch.setattr(client, "HOPELESS", 10)
+    monkeypatch.setattr(client, "MAX_FAILURES", 10)
     with pytest.raises(UserError, match="the first 10 requests failed"):
         made(Truth(pairs()), pairs(), status=404)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evaluators.run.runner import Progress, Task, Work, run_tasks
-from safe_stepwise.engines.readability import FEWER_QUESTIONS, FIRST, PROBES
+from safe_stepwise.engines.readability import FEWER_QUESTIONS, MAX_UNREADABLE, PROBES
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import HOPELESS, malformed
 from safe_stepwise.methods.running import unreadable
@@ -48,7 +48,7 @@ def run(path: Path, readable: set[int], questions: int) -> list[str]:
 
 def test_a_run_without_a_readable_reply_ends_with_the_first_one(tmp_path: Path) -> None:
     asked, message = run(tmp_path, set(), 40)
-    assert asked == f"{FIRST} asked"
+    assert asked == f"{MAX_UNREADABLE} asked"
     assert "any reply to the first 8 questions; the first reply begins 'Let me think aloud.'" in message
     assert "does not open with 'Step K:'" in message
     assert "\n" not in message
@@ -61,7 +61,7 @@ def test_a_small_run_ends_when_all_of_it_is_unreadable(tmp_path: Path) -> None:
     assert (asked, "the first 3 questions" in message) == ("3 asked", True)
 
 
-@pytest.mark.parametrize("readable", [{0}, {FIRST - 1}, {0, 39}])
+@pytest.mark.parametrize("readable", [{0}, {MAX_UNREADABLE - 1}, {0, 39}])
 def test_one_readable_reply_and_it_goes_on(tmp_path: Path, readable: set[int]) -> None:
     assert run(tmp_path, readable, 40) == ["40 asked"]
 
@@ -77,7 +77,7 @@ def test_methods_that_read_json_say_in_their_readings_what_could_be_read() -> No
     progress = Progress(40)
     attempt = Attempt(1, ALOUD, None, False, {"generator": Usage()}, read={"form": "unreadable", "why": "no object"})
     unread = Trajectory("q", "cot", (), (attempt,), "", "unreadable")
-    for _ in range(FIRST - 1):
+    for _ in range(MAX_UNREADABLE - 1):
         progress.look(unread)
     with pytest.raises(UserError, match="no object"):
         progress.look(unread)

@@ -12,7 +12,7 @@ from evaluators.verifier.command import ask_verifier, judge_rows, make_constant,
 from evaluators.verifier.quality import UNPARSED, Walk
 from evaluators.verifier.step_set import Prefix, StepCase, build_requests, read_cases
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.engines.client import HOPELESS, Client
+from safe_stepwise.engines.client import MAX_FAILURES, Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
@@ -76,7 +76,7 @@ def test_an_engine_that_answers_nothing_ends_the_run(tmp_path: Path) -> None:
     def reply(_: Request) -> str:
         raise EngineError("HTTP 404")
 
-    rows = [row(str(n), [FIRST], question=str(n)) for n in range(HOPELESS + 5)]
+    rows = [row(str(n), [FIRST], question=str(n)) for n in range(MAX_FAILURES + 5)]
     asked = build_requests(read_cases(write_set(tmp_path / "set", test=rows), "test"))
     with pytest.raises(UserError, match="HTTP 404"):
         ask_verifier(Client(MockEngine(reply)), "verifier", asked)

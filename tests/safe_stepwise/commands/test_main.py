@@ -40,7 +40,7 @@ def rows(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(errors, "_ABOVE", tmp_path)
+    monkeypatch.setattr(errors, "_ROOT", tmp_path)
 
 
 def scripts() -> set[str]:
@@ -98,7 +98,7 @@ def test_what_a_wheel_advises_is_right_there(rows: Path) -> None:
     assert "`vllm serve MODEL`" in str(told.value)
     assert "safe-stepwise stand-in" in str(told.value)
     assert "scripts/serve.sh" not in str(told.value)
-    assert errors.install("vllm") == "pip install 'safe-stepwise[vllm]'"
+    assert errors.install_command("vllm") == "pip install 'safe-stepwise[vllm]'"
 
 
 def test_no_advice_of_the_package_is_for_a_checkout_alone() -> None:

@@ -15,7 +15,7 @@ from safe_stepwise.methods.generator import ROLE as GENERATE
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.methods.verifier import ROLE as VERIFY
 from safe_stepwise.methods.verifier import verifier_request
-from safe_stepwise.metric.judge import Case, judge_request
+from safe_stepwise.metric.judge import JudgeCase, judge_request
 from safe_stepwise.records import Passage, Step
 
 SERVED = OpenAIEngine("a", "http://one/v1")
@@ -66,7 +66,7 @@ def test_limits_are_those_of_the_prompt_files() -> None:
         generator_request("Where?", [oru], []),
         generator_request("Where?", [oru], [], final=True),
         verifier_request("Where?", [oru], [], step),
-        judge_request(Case("Vel", ("Vel",))),
+        judge_request(JudgeCase("Vel", ("Vel",))),
     ]
     roles = [GENERATE, FINAL_ROLE, VERIFY, JUDGE]
     assert [request.role for request in asked] == roles

@@ -246,7 +246,7 @@ def test_few_are_sent_until_one_is_answered() -> None:
         asking.cancel()
         return client.total().calls
 
-    assert asyncio.run(begun()) == client_module.FIRST
+    assert asyncio.run(begun()) == client_module.FIRST_IN_FLIGHT
 
 
 # Retries

@@ -152,7 +152,7 @@ def test_an_evaluation_amid_which_it_dies_ends_as_one_amid_which_it_does_not(
 
     def evaluate(output: str, *kills: int) -> Mortal:
         engine = Mortal(Stepper(), kills)
-        monkeypatch.setitem(opening.KINDS, "vllm", opening.Kind(SPEC, lambda _: engine))  # type: ignore[arg-type]
+        monkeypatch.setitem(opening.KINDS, "vllm", opening.EngineKind(SPEC, lambda _: engine))  # type: ignore[arg-type]
         players = [f"--{role}={SPEC}" for role in ("generator", "verifier", "judge")]
         evaluate_stepwise.main(arguments(file, tmp_path / output, "--method=safe", *players))
         engines.append(engine)

@@ -9,7 +9,7 @@ from evaluators.run.runner import collect_verdicts
 from safe_stepwise.engines.base import EngineError, Message, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
-from safe_stepwise.engines.readability import FIRST, PROBES
+from safe_stepwise.engines.readability import MAX_UNREADABLE, PROBES
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.event_loop import gather_all
 from safe_stepwise.store.replies import ReplyError
@@ -43,10 +43,10 @@ def test_work_without_a_readable_reply_ends_after_the_first_ones() -> None:
     client = Client(MockEngine(lambda _: ALOUD))
     with pytest.raises(UserError, match=r"first 8 requests; the first reply begins 'Okay, so .* think aloud"):
         read(client, 200)
-    assert FIRST <= client.total().calls <= FIRST + PROBES
+    assert MAX_UNREADABLE <= client.total().calls <= MAX_UNREADABLE + PROBES
 
 
-@pytest.mark.parametrize("readable", [0, FIRST - 1])
+@pytest.mark.parametrize("readable", [0, MAX_UNREADABLE - 1])
 def test_one_readable_reply_and_all_are_asked(readable: int) -> None:
     client = Client(MockEngine(lambda r: "7" if int(r.messages[0].content) == readable else ALOUD))
     assert read(client, 200).count("ValueError") == 199
@@ -82,7 +82,7 @@ def test_a_teacher_that_thinks_aloud_is_asked_little(tmp_path: Path) -> None:
         for _ in range(2):
             with pytest.raises(UserError, match=r"reply to the first 8 requests; .*--reasoning-parser"):
                 build_verified.main(arguments(file, server.spec, tmp_path / "out"))
-            assert FIRST <= server.calls <= FIRST + PROBES
+            assert MAX_UNREADABLE <= server.calls <= MAX_UNREADABLE + PROBES
     assert not (tmp_path / "out" / "safe-noise-labels").exists()
     with MockServer(Truth(known), port=server.port) as fresh:
         build_verified.main(arguments(file, fresh.spec, tmp_path / "out", cache=f"{tmp_path}/other.sqlite"))

@@ -23,7 +23,7 @@ from safe_stepwise.methods.base import option_values, published_values
 from safe_stepwise.methods.limits import DEFAULT, Limits, retries_of
 from safe_stepwise.methods.loop import run_question
 from safe_stepwise.methods.running import statistics
-from safe_stepwise.metric.judge import Case, judge_request
+from safe_stepwise.metric.judge import JudgeCase, judge_request
 from safe_stepwise.records import Feedback, Step, Trajectory
 from tests.safe_stepwise.methods.test_loop import (
     ASKED,
@@ -73,7 +73,7 @@ def test_by_default_every_request_is_as_it_was() -> None:
     ((writer, judge),) = tried(DEFAULT)
     assert keys(writer.asked) == "0e4a39418286b0d1"
     assert keys(judge.asked) == "97e3bcdcfea2e939"
-    case = Case("the Vel", ("Vel",), "Where is Oru?")
+    case = JudgeCase("the Vel", ("Vel",), "Where is Oru?")
     assert keys([judge_request(case)]) == "fd622ce9d62c1661"
     question, _ = next(iter(generate(parse_spec("rows=4,seed=1,noise=0"), split="validation")))
     gold = question.gold[0][0]
@@ -214,7 +214,7 @@ def test_examples_stand_behind_the_instructions_of_those_who_are_shown_them() ->
 
 
 def test_none_said_is_no_example() -> None:
-    request = judge_request(Case("a", ("b",)))
+    request = judge_request(JudgeCase("a", ("b",)))
     for allowance in (Allowance(), Allowance(examples=()), shown(path=True)):
         assert allowance.apply(request) is request
     assert shown(judge=True).apply(request) != request

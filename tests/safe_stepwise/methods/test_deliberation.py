@@ -32,7 +32,7 @@ from safe_stepwise.methods.path_deliberating import (
 )
 from safe_stepwise.methods.prompting import UNREADABLE
 from safe_stepwise.methods.scene import AnswerScene
-from safe_stepwise.open import opened
+from safe_stepwise.open import open_clients
 from safe_stepwise.players.judging import OVER_PATHS
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import ANSWERED, CONSTRAINT_KINDS, FAILED, Candidate, KGQuestion, Trajectory, canonical_json
@@ -371,7 +371,7 @@ def test_a_garbage_server_accounts_for_every_question(tmp_path: Path) -> None:
     knowledge, options, pool = GraphKnowledge(GRAPH), Deliberating(), [*WRONG, RIGHT]
 
     async def asked(spec: str) -> tuple[list[Trajectory], Client]:
-        async with opened({"generator": spec}, cache=tmp_path / "cache.sqlite") as clients:
+        async with open_clients({"generator": spec}, cache=tmp_path / "cache.sqlite") as clients:
             found = [deliberate(q, pool, knowledge, clients, options) for q in questions]
             return await asyncio.gather(*found), clients["generator"]
 
@@ -480,7 +480,7 @@ def test_a_cached_run_says_the_same_and_asks_nobody(tmp_path: Path) -> None:
     knowledge, pool = GraphKnowledge(GRAPH), [*WRONG, RIGHT]
 
     async def asked() -> tuple[Trajectory, Client]:
-        async with opened({"generator": "symbolic:planted=2"}, cache=tmp_path / "c") as clients:
+        async with open_clients({"generator": "symbolic:planted=2"}, cache=tmp_path / "c") as clients:
             found = await deliberate(ASKED, pool, knowledge, clients, Deliberating())
             return found, clients["generator"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
-from safe_stepwise.engines.client import HOPELESS, Client
+from safe_stepwise.engines.client import MAX_FAILURES, Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods.loop import FINAL_ANSWER, run_question
@@ -121,7 +121,7 @@ def test_a_question_that_fails_leaves_the_others_alone() -> None:
 
 
 def test_a_run_of_which_nothing_comes_is_given_up() -> None:
-    number = 3 * HOPELESS
+    number = 3 * MAX_FAILURES
     engine = Paced(failing=frozenset(f"q{n}" for n in range(number)))
     asked = [question(n) for n in range(number)]
     with pytest.raises(UserError, match="no such luck"):

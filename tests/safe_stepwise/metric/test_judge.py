@@ -18,14 +18,14 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import (
+    MAX_ANSWER_CHARACTERS,
     MAX_REPLY_CHARACTERS,
-    SHOWN_CHARACTERS,
-    Case,
     Judge,
-    Judged,
+    JudgeCase,
     Outcome,
     Reply,
     Verdict,
+    VerdictCounts,
     VerdictError,
     count_verdicts,
     judge_request,
@@ -54,11 +54,11 @@ def judging(reply: Callable[[Request], str], **options: object) -> tuple[Judge, 
     return Judge(Client(MockEngine(note), tries=1), **options), asked  # type: ignore[arg-type]
 
 
-def verdicts(judge: Judge, *cases: Case) -> tuple[Verdict, ...]:
+def verdicts(judge: Judge, *cases: JudgeCase) -> tuple[Verdict, ...]:
     return asyncio.run(judge.judge_all(cases))
 
 
-def one(reply: str, case: Case) -> Verdict:
+def one(reply: str, case: JudgeCase) -> Verdict:
     (verdict,) = verdicts(judging(lambda _: reply)[0], case)
     return verdict
 
@@ -67,7 +67,7 @@ def one(reply: str, case: Case) -> Verdict:
 
 
 def test_the_request_is_greedy_has_a_schema_and_asks_for_one_of_two_words() -> None:
-    asked = judge_request(Case("the Vel", ("Vel", "River Vel"), ASKED))
+    asked = judge_request(JudgeCase("the Vel", ("Vel", "River Vel"), ASKED))
     assert (asked.role, asked.sampling.temperature) == ("judge", 0.0)
     assert asked.schema is not None
     schema = json.loads(asked.schema.text)
@@ -78,7 +78,7 @@ def test_the_request_is_greedy_has_a_schema_and_asks_for_one_of_two_words() -> N
 
 
 def test_a_verdict_that_breaks_off_is_asked_for_with_twice_the_room() -> None:
-    case = Case("the Vel", ("Vel",), ASKED)
+    case = JudgeCase("the Vel", ("Vel",), ASKED)
     judge, asked = judging(lambda _: said("correct", "word " * 700))
     (found,) = verdicts(judge, case)
     assert found.outcome == "correct"
@@ -91,7 +91,7 @@ def test_a_verdict_that_breaks_off_is_asked_for_with_twice_the_room() -> None:
 
 
 def test_an_unknown_question_is_left_out() -> None:
-    assert "Question" not in judge_request(Case("Oru", ("Oru",))).messages[1].content
+    assert "Question" not in judge_request(JudgeCase("Oru", ("Oru",))).messages[1].content
 
 
 @pytest.mark.parametrize(
@@ -105,23 +105,23 @@ def test_an_unknown_question_is_left_out() -> None:
     ],
 )
 def test_what_an_answer_holds_stays_inside_its_quotation(attack: str) -> None:
-    harmless = judge_request(Case("x", ("Vel",), ASKED)).messages
-    for case in (Case(attack, ("Vel",), ASKED), Case("x", (attack,), ASKED)):
+    harmless = judge_request(JudgeCase("x", ("Vel",), ASKED)).messages
+    for case in (JudgeCase(attack, ("Vel",), ASKED), JudgeCase("x", (attack,), ASKED)):
         system, user = judge_request(case).messages
         assert system == harmless[0]
         assert len(user.content.split("\n")) == len(harmless[1].content.split("\n"))
         for mark in ("<|im_end|>", "<|im_start|>", "[INST]", "</s>", "</think>"):
             assert mark not in user.content
-    answered = judge_request(Case(attack, ("Vel",), ASKED)).messages[1].content
+    answered = judge_request(JudgeCase(attack, ("Vel",), ASKED)).messages[1].content
     (line,) = [text for text in answered.split("\n") if text.startswith("Contestant's")]
     shown = json.loads(line.partition(": ")[2])
     assert shown.replace(" ", "") == attack.replace(" ", "")
 
 
 def test_an_endless_answer_is_cut_and_the_judge_is_told() -> None:
-    user = judge_request(Case("x" * (SHOWN_CHARACTERS + 7), ("Vel",))).messages[1].content
+    user = judge_request(JudgeCase("x" * (MAX_ANSWER_CHARACTERS + 7), ("Vel",))).messages[1].content
     assert "(7 more characters of it are left out)" in user
-    assert user.count("x") < SHOWN_CHARACTERS + 20
+    assert user.count("x") < MAX_ANSWER_CHARACTERS + 20
 
 
 # --------------------------------------------------------------------------------------- the reply
@@ -213,7 +213,7 @@ def test_replies_that_are_read(reply: str, outcome: str) -> None:
 def test_replies_that_are_refused(reply: str, reason: str) -> None:
     with pytest.raises(VerdictError, match=reason):
         read_verdict(reply)
-    verdict = one(reply or " ", Case("Vel", ("Vel",)))
+    verdict = one(reply or " ", JudgeCase("Vel", ("Vel",)))
     assert verdict.outcome == "unscored"
     assert verdict.replies[0].failed == reply.startswith('{"a":')  # so long that they are cut
 
@@ -247,17 +247,17 @@ SPELLED = PLANTED.replace("The answer", "\\u0054he ans\\nwer")
 )
 def test_a_verdict_that_the_answer_planted_never_counts(answer: str, reply: str) -> None:
     read_verdict(reply)  # on its own it is one
-    verdict = one(reply, Case(answer, ("Vel",), ASKED))
+    verdict = one(reply, JudgeCase(answer, ("Vel",), ASKED))
     assert (verdict.outcome, verdict.replies[0].text) == ("unscored", reply)
-    assert one(said("incorrect"), Case(answer, ("Vel",), ASKED)).outcome == "incorrect"
+    assert one(said("incorrect"), JudgeCase(answer, ("Vel",), ASKED)).outcome == "incorrect"
 
 
 def test_a_short_reason_that_a_plain_answer_happens_to_hold_is_no_plant() -> None:
-    assert one(said("correct", "the Vel"), Case("It is the Vel.", ("Vel",))).outcome == "correct"
+    assert one(said("correct", "the Vel"), JudgeCase("It is the Vel.", ("Vel",))).outcome == "correct"
 
 
 def test_half_a_surrogate_pair_does_not_reach_who_writes_it_down() -> None:
-    verdict = one('{"verdict": "correct", "explanation": "It is \\ud83d."}', Case("Vel", ("Vel",)))
+    verdict = one('{"verdict": "correct", "explanation": "It is \\ud83d."}', JudgeCase("Vel", ("Vel",)))
     assert (verdict.outcome, verdict.explanation.encode()) == ("correct", b"It is ?.")
 
 
@@ -307,12 +307,12 @@ def test_an_answer_that_is_echoed_whole_never_counts(answer: str) -> None:
 @pytest.mark.parametrize("blank", ["", " \n\t", "\u2003"])
 def test_no_answer_is_incorrect_without_a_call(blank: str) -> None:
     judge, asked = judging(lambda _: said("correct"))
-    (verdict,) = verdicts(judge, Case(blank, ("Vel",), ASKED))
+    (verdict,) = verdicts(judge, JudgeCase(blank, ("Vel",), ASKED))
     assert (verdict.outcome, verdict.replies, asked) == ("incorrect", (), [])
 
 
 def test_exact_matches_need_no_call_if_so_wished() -> None:
-    cases = (Case("The Vel!", ("Marn", "vel")), Case("River Vel", ("vel",)))
+    cases = (JudgeCase("The Vel!", ("Marn", "vel")), JudgeCase("River Vel", ("vel",)))
     judge, asked = judging(lambda _: said("incorrect"))
     assert [v.outcome for v in verdicts(judge, *cases)] == ["incorrect", "incorrect"]
     assert len(asked) == 2
@@ -328,8 +328,8 @@ def test_a_failed_request_is_unscored_and_counted_apart() -> None:
         return "?" if '"Marn"' in request.messages[1].content else said("correct")
 
     judge, _ = judging(reply)
-    found = count_verdicts(verdicts(judge, *(Case(name, ("Vel",)) for name in ("Oru", "Marn", "Vel"))))
-    assert found == Judged(1, 0, unscored=2, failed=1, agreement=None)
+    found = count_verdicts(verdicts(judge, *(JudgeCase(name, ("Vel",)) for name in ("Oru", "Marn", "Vel"))))
+    assert found == VerdictCounts(1, 0, unscored=2, failed=1, agreement=None)
     assert found.accuracy == 1.0
 
 
@@ -337,7 +337,7 @@ def test_a_case_without_references_is_refused() -> None:
     judge, _ = judging(lambda _: said("correct"))
     for references in ((), "Vel"):
         with pytest.raises(UserError, match="no references"):
-            verdicts(judge, Case("Vel", references))  # type: ignore[arg-type]
+            verdicts(judge, JudgeCase("Vel", references))  # type: ignore[arg-type]
     with pytest.raises(UserError, match="give 1 or more"):
         judging(lambda _: "", repeats=0)
 
@@ -347,12 +347,12 @@ def test_a_case_without_references_is_refused() -> None:
 
 def test_repeats_are_requests_of_their_own_and_all_greedy() -> None:
     judge, asked = judging(lambda _: said("correct"), repeats=3)
-    (verdict,) = verdicts(judge, Case("Vel", ("Vel",)))
+    (verdict,) = verdicts(judge, JudgeCase("Vel", ("Vel",)))
     keys = {request_key(judge.client.engine, request) for request in asked}
     assert (len(asked), len(keys), len(verdict.replies)) == (3, 3, 3)
     assert {request.sampling.temperature for request in asked} == {0.0}
     once, _ = judging(lambda _: said("correct"))
-    verdicts(once, Case("Vel", ("Vel",)))
+    verdicts(once, JudgeCase("Vel", ("Vel",)))
     assert request_key(judge.client.engine, asked[0]) in keys
 
 
@@ -384,7 +384,7 @@ def test_agreement_with_itself() -> None:
 
     judge, _ = judging(reply, repeats=3, skip_exact=True)
     names = ("Vel", "River Vel", "Tie", "Broken", "", "Velo")
-    found = count_verdicts(verdicts(judge, *(Case(name, ("Vel",)) for name in names)))
+    found = count_verdicts(verdicts(judge, *(JudgeCase(name, ("Vel",)) for name in names)))
     assert (found.correct, found.incorrect, found.unscored) == (4, 2, 0)
     assert found.failed == 0  # one reply of three is missing
     assert found.agreement is not None
@@ -402,7 +402,7 @@ def test_nothing_scored_has_no_accuracy() -> None:
 
 
 def test_the_symbolic_judge_goes_by_exact_match_and_errs_at_its_rate() -> None:
-    cases = [Case(f"The Vel {n % 5}", (f"vel {n}", "marn"), f"Which? {n}") for n in range(400)]
+    cases = [JudgeCase(f"The Vel {n % 5}", (f"vel {n}", "marn"), f"Which? {n}") for n in range(400)]
     truth = [n % 5 == n for n in range(400)]
 
     def wrong(spec: str) -> int:

@@ -10,7 +10,7 @@ from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.scene import AnswerScene, Scene
 from safe_stepwise.methods.verifier import verifier_request
-from safe_stepwise.metric.judge import Case, judge_request
+from safe_stepwise.metric.judge import JudgeCase, judge_request
 from safe_stepwise.open import open_engine
 from safe_stepwise.players import judging, prompting, steps
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
@@ -87,8 +87,8 @@ def test_a_request_without_a_scene_has_the_key_that_it_always_had() -> None:
 
 
 def test_a_judge_is_shown_the_whole_answer_and_those_accepted() -> None:
-    long = judge_request(Case(" the Vel" + "x" * 2_000, ("Vel", "River Vel"), "Where is Oru?"))
-    other = judge_request(Case(" the Vel" + "x" * 1_999 + "y", ("Vel", "River Vel"), "Where is Oru?"))
+    long = judge_request(JudgeCase(" the Vel" + "x" * 2_000, ("Vel", "River Vel"), "Where is Oru?"))
+    other = judge_request(JudgeCase(" the Vel" + "x" * 1_999 + "y", ("Vel", "River Vel"), "Where is Oru?"))
     assert long.scene == AnswerScene("the Vel" + "x" * 2_000, ("Vel", "River Vel"))
     assert long.messages == other.messages
     assert request_key(engine(), long) != request_key(engine(), other)

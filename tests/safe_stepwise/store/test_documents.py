@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.boundary import MOST_YAML, parse_yaml, read_object, read_yaml
+from safe_stepwise.store.boundary import MAX_YAML_BYTES, parse_yaml, read_object, read_yaml
 from safe_stepwise.store.names import check_version
 from tests import sizes
 
@@ -60,7 +60,7 @@ def test_what_is_no_file_of_ours_is_one_line(tmp_path: Path) -> None:
     with large.open("wb") as file:
         file.truncate(100 << 20)
     tracemalloc.start()
-    with pytest.raises(UserError, match=f"has more than {MOST_YAML:,} bytes"):
+    with pytest.raises(UserError, match=f"has more than {MAX_YAML_BYTES:,} bytes"):
         read_yaml(large)
     assert tracemalloc.get_traced_memory()[1] < 4 << 20
     tracemalloc.stop()

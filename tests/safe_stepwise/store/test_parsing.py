@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Attempt, Feedback, Step, Trajectory, Usage
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import DEEPEST, MOST_JSON, parse_json
+from safe_stepwise.store.boundary import MAX_DEPTH, MAX_JSON_BYTES, parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -47,7 +47,7 @@ def test_anything_else_is_a_value_error(content: bytes) -> None:
     [
         (b"[" * 100_000, "nested more than 100 deep"),
         (b'{"a":' * 100_000, "nested more than 100 deep"),
-        (b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1), "nested more than 100 deep"),
+        (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "nested more than 100 deep"),
         (b"[NaN]", "NaN is no JSON"),
         (b"[-Infinity]", "-Infinity is no JSON"),
         (b"1e999", "1e999 is too large a number"),
@@ -65,7 +65,7 @@ def test_what_is_refused(content: bytes, reason: str) -> None:
 
 
 def test_the_deepest_is_read() -> None:
-    assert parse_json("[" * DEEPEST + "]" * DEEPEST)
+    assert parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_record_beyond_all_records_is_not_read_to_its_end(tmp_path: Path) -> N
     try:
         with pytest.raises(UserError, match=r"\(it has more than 67,108,864 bytes\); mend it"):
             boundary.read_file(dict[str, Any], tmp_path / "r.json", "the record", "mend it")
-        assert tracemalloc.get_traced_memory()[1] < 2 * MOST_JSON
+        assert tracemalloc.get_traced_memory()[1] < 2 * MAX_JSON_BYTES
     finally:
         tracemalloc.stop()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safe_stepwise.store.replies import DEEPEST, ReplyError, plain_key, read_reply
+from safe_stepwise.store.replies import MAX_DEPTH, ReplyError, plain_key, read_reply
 from tests.counting import calls
 
 ONE, OTHER = '{"label": "a", "why": "x"}', '{"label": "b", "why": "x"}'
@@ -107,7 +107,7 @@ def test_another_key_is_another() -> None:
 
 
 def test_nesting_has_an_end() -> None:
-    deep = "[" * DEEPEST + "]" * DEEPEST
+    deep = "[" * MAX_DEPTH + "]" * MAX_DEPTH
     assert read_reply(deep).is_clean
     assert read_reply(f"[{deep}]").broken
     assert read_reply("[" * 50_000 + ONE).values == ({"label": "a", "why": "x"},)

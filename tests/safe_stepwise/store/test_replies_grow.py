@@ -24,7 +24,7 @@ from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.loop import read_answer
 from safe_stepwise.metric.judge import MAX_REPLY_CHARACTERS, VerdictError, read_verdict
 from safe_stepwise.steps import StepError, parse_step
-from safe_stepwise.store.replies import DEEPEST, LONGEST, ReplyError, read_reply
+from safe_stepwise.store.replies import MAX_CHARACTERS, MAX_DEPTH, ReplyError, read_reply
 from tests import sizes
 from tests.growth import POWER, exponent
 
@@ -87,8 +87,8 @@ TEXTS: dict[str, Callable[[int], str]] = {unit: repeated(unit) for unit in UNITS
     "nested objects": nested('{"a":', "}"),
     "nested both": nested('[{"a":', "}]"),
     "nested as deep as is read": lambda length: (
-        '{"a":' * DEEPEST + "1" + "}" * DEEPEST
-    ) * (length // (6 * DEEPEST)),
+        '{"a":' * MAX_DEPTH + "1" + "}" * MAX_DEPTH
+    ) * (length // (6 * MAX_DEPTH)),
     "values, then prose": lambda length: f'{"[1]" * (length // 6)}{"x" * (length // 2)}',
     "one list of verdicts": lambda length: f"[{f'{VERDICT},' * (length // len(VERDICT))}1]",
     "a verdict of much": lambda length: VERDICT.replace("It", "{\\\"a\\\": " * (length // 8)),
@@ -139,7 +139,7 @@ def test_the_time_grows_as_a_long_reply_does(unit: str) -> None:
 @pytest.mark.parametrize("unit", ["[", '{"a":'])
 def test_nesting_costs_no_memory(unit: str) -> None:
     read, errors = READERS["feedback with its data"]
-    text = (unit * 100_000)[:LONGEST]
+    text = (unit * 100_000)[:MAX_CHARACTERS]
     tracemalloc.start()
     with suppress(*errors):
         read(text)
@@ -150,7 +150,7 @@ def test_nesting_costs_no_memory(unit: str) -> None:
 
 def test_a_reply_without_end_is_not_looked_into() -> None:
     for unit in ('{"', f"{VERDICT} ", f"{PATH} ", f"{INJECTED} ", "[[1],"):
-        text = unit * (4 * LONGEST // len(unit))
+        text = unit * (4 * MAX_CHARACTERS // len(unit))
         assert read_reply(text).is_too_long
         for name in ("answers", "feedback", "triples", "groups", "path", "trajectory", "injection"):
             read, (error, *_) = READERS[name]
@@ -158,7 +158,7 @@ def test_a_reply_without_end_is_not_looked_into() -> None:
                 read(text)
     with pytest.raises(VerdictError, match=f"{MAX_REPLY_CHARACTERS:,}"):
         read_verdict(text)
-    fits = VERDICT + " " * (LONGEST - len(VERDICT))
+    fits = VERDICT + " " * (MAX_CHARACTERS - len(VERDICT))
     assert parse_feedback(fits).error_type == "Correct"
 
 

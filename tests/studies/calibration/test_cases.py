@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.statements import state
 from safe_stepwise.records import Question, Triple
-from studies.calibration.cases import Case, Pool, are_alike, form_of, leave_one_out_cases, make_cases, may_equal
-from studies.calibration.sources import Source, question_source, word_film_fact, word_plainly
+from studies.calibration.cases import ChainCase, Pool, are_alike, form_of, leave_one_out_cases, make_cases, may_equal
+from studies.calibration.sources import CalibrationSource, question_source, word_film_fact, word_plainly
 from studies.calibration.tables import KINDS, WRONG
 
 
-def film(number: int, director: str, born: str) -> Source:
+def film(number: int, director: str, born: str) -> CalibrationSource:
     path = (Triple(f"Dune {number}", "director", director), Triple(director, "date of birth", born))
     asked = f"When was the director of Dune {number} born?"
-    return Source("b", f"q{number}", grounds_of_paths(asked, [born], [path]), state)
+    return CalibrationSource("b", f"q{number}", grounds_of_paths(asked, [born], [path]), state)
 
 
 FILMS = [
@@ -29,7 +29,7 @@ FILMS = [
 POOL = Pool([t for source in FILMS for t in source.grounds.triples])
 
 
-def cases() -> list[Case]:
+def cases() -> list[ChainCase]:
     return list(make_cases(FILMS, POOL, 0)[0])
 
 

@@ -16,11 +16,11 @@ from studies.calibration.human import (
     Reading,
     WrittenChain,
     bare_chain,
-    compare,
-    page,
+    compare_with_readers,
     read_chains,
     read_labels,
-    score,
+    render_page,
+    score_label,
 )
 
 CHAIN = {"id": "c1", "benchmark": "b", "question_id": "q", "steps": ["Ana wed Ors."], "answer": "O"}
@@ -98,7 +98,7 @@ def test_scores_are_those_of_sklearn(rows: list[tuple[Label, str]]) -> None:
     labels = {str(n): label for n, (label, _) in enumerate(rows)}
     verdicts = {str(n): verdict for n, (_, verdict) in enumerate(rows)}
     for label in LABELS:
-        found = score(verdicts, labels, label)
+        found = score_label(verdicts, labels, label)
         mine = [found[name] or 0.0 for name in ("precision", "recall", "f1")]
         if rows:
             pairs = [*zip(*rows, strict=True)]
@@ -111,11 +111,11 @@ def test_results_hold_no_text(tmp_path: Path) -> None:
     one = {c.id: Reading(c.id, LABELS[n % 2], None if n % 2 == 0 else 1) for n, c in enumerate(chains)}
     other = {**one, "c3": Reading("c3", "faithful")}
     verdicts = [JudgedChain("house", c.id, LABELS[n % 2], "", n % 2 or None) for n, c in enumerate(chains)]
-    found = compare(chains, (one, other), verdicts, "We wrote them.")
+    found = compare_with_readers(chains, (one, other), verdicts, "We wrote them.")
     assert (found["chains"], found["agreed"], found["kappa"]) == (4, 3, 0.5)
     rule = found["rules"]["house"]
     assert [one["f1"] for one in rule["scores"]["both readers"]] == [1.0, 1.0]
     assert rule["first_bad"] == {"chains": 1, "found": 1}
-    text = json.dumps(found) + page(found)
+    text = json.dumps(found) + render_page(found)
     assert "secret" not in text
     assert "| the paper, Table 4 | unfaithful | – | 0.861 | 0.960 | 0.908 | – | – |" in text

@@ -6,13 +6,13 @@ from typing import Any
 
 from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, StepVerdict
 from studies.calibration.cases import make_cases
-from studies.calibration.passing import JudgedCase, build_table, choose_threshold, judge_cases, measure
+from studies.calibration.passing import JudgedCase, build_table, calibrate, choose_threshold, judge_cases
 from studies.calibration.report import curve_figure, page
-from studies.calibration.tables import WRONG, Judge
+from studies.calibration.tables import WRONG, ChainJudge
 from tests.studies.calibration.test_cases import FILMS, POOL
 
 CASES = make_cases(FILMS, POOL, 0)[0]
-PAPER = Judge("paper", "words")
+PAPER = ChainJudge("paper", "words")
 
 
 def found_by(score: Any) -> list[JudgedCase]:
@@ -34,7 +34,7 @@ def test_who_passes_all_is_half_right_and_who_knows_is_right() -> None:
 
 def test_what_cannot_be_judged_does_not_pass() -> None:
     unsure = ChainVerdict("house", "unjudgeable", True)
-    table = build_table(Judge("house"), list(judge_cases(Judge("house"), CASES, lambda *_: unsure)), "alone")
+    table = build_table(ChainJudge("house"), list(judge_cases(ChainJudge("house"), CASES, lambda *_: unsure)), "alone")
     assert set(table.shares.values()) == {0.0}
     assert {row.unjudgeable for row in table.rows if row.cases} == {1.0}
     assert table.sigma is None
@@ -63,7 +63,7 @@ def test_the_papers_rule_repairs_what_it_grades() -> None:
     """The same bytes twice, and the paper's retrieval takes the true triple for reversed ones."""
     pages, curves = set(), set()
     for _ in range(2):
-        measured = measure("b", FILMS, [Judge("house"), PAPER])
+        measured = calibrate("b", FILMS, [ChainJudge("house"), PAPER])
         pages.add(page([measured], [], 0))
         curves.add(curve_figure([measured]))
     assert len(pages) == len(curves) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from studies.experiment.experiment import list_arms
-from studies.experiment.page import claims
+from studies.experiment.page import check_claims
 from tests.studies.experiment.made import ADAPTER, DRAWN, experiment, gains_of, home, results, run, step
 
 FOUND = results(run(0.4), run(0.6, ADAPTER), run(0.3, DRAWN))
@@ -27,7 +27,7 @@ def test_by_points_and_by_p(
 ) -> None:
     plain, learned, chance = list_arms(FOUND)
     gains = gains_of((learned, plain, *over_none), (learned, chance, *over_chance))
-    found = [*claims(experiment(home(FOUND), {"": gains}))]
+    found = [*check_claims(experiment(home(FOUND), {"": gains}))]
     assert [one.holds for one in found] == [*holds, None]
     assert [one.verdict for one in found] == [
         *("holds" if one else "**does not hold**" for one in holds),
@@ -48,7 +48,7 @@ def test_by_the_margin_over_the_probe(missed: int, holds: bool) -> None:
     plain, learned, chance = list_arms(FOUND)
     gains = gains_of((learned, plain, 0.1, 0.0), (learned, chance, 0.1, 0.0))
     of = experiment(home(FOUND, said=said), {"": gains}, STEPS, probe)
-    *_, found = claims(of)
+    *_, found = check_claims(of)
     assert found.holds is holds
 
 
@@ -56,6 +56,6 @@ def test_without_chance_nothing_is_said_of_it() -> None:
     pair = results(run(0.4), run(0.6, ADAPTER))
     plain, learned = list_arms(pair)
     gains = gains_of((learned, plain, 0.2, 0.0))
-    found = [*claims(experiment(home(pair), {"": gains}))]
+    found = [*check_claims(experiment(home(pair), {"": gains}))]
     assert [one.holds for one in found] == [True, None, None]
     assert found[1].measured == "–"

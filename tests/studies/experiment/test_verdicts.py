@@ -20,11 +20,11 @@ from studies.experiment.verdicts import (
     ERROR_F1,
     EVIDENCE_BALANCED,
     LabelledStep,
-    compute,
-    constant_verdicts,
-    difference,
-    probe_verdicts,
-    recall,
+    compute_measure,
+    compute_recall,
+    estimate_gain,
+    label_by_probe,
+    repeat_label,
 )
 from tests.studies.experiment.made import step
 
@@ -37,10 +37,10 @@ def test_measures_are_scikit_learn_s(rows: list[tuple[str, str, bool]]) -> None:
     said = {f"s{n}": label for n, (_, label, _) in enumerate(rows)}
     wrong = [gold != CORRECT for gold, _, _ in rows]
     flagged = [label != CORRECT for _, label, _ in rows]
-    found = compute(steps, said, ERROR_F1)
+    found = compute_measure(steps, said, ERROR_F1)
     assert found == pytest.approx(f1_score(wrong, flagged, zero_division=0.0))
     pairs = [(gold, label) for gold, label, at in rows if at and gold in EVIDENCE]
-    balanced = compute(steps, said, EVIDENCE_BALANCED)
+    balanced = compute_measure(steps, said, EVIDENCE_BALANCED)
     if not pairs:
         assert math.isnan(balanced)
         return
@@ -48,25 +48,25 @@ def test_measures_are_scikit_learn_s(rows: list[tuple[str, str, bool]]) -> None:
     present = sorted(set(gold))
     expected = recall_score(gold, told, labels=present, average="macro", zero_division=0.0)
     assert balanced == pytest.approx(expected)
-    each = [recall(steps, said, label) for label in present]
+    each = [compute_recall(steps, said, label) for label in present]
     assert np.mean(each) == pytest.approx(expected)
 
 
 def test_a_reply_that_could_not_be_read_raises_no_alarm() -> None:
     steps = [step(0, CORRECT), step(1, "Contradictory")]
-    assert compute(steps, {"s0": "unparsed", "s1": "Contradictory"}, ERROR_F1) == 1.0
-    assert compute(steps, {"s0": CORRECT, "s1": "unparsed"}, ERROR_F1) == 0.0
+    assert compute_measure(steps, {"s0": "unparsed", "s1": "Contradictory"}, ERROR_F1) == 1.0
+    assert compute_measure(steps, {"s0": CORRECT, "s1": "unparsed"}, ERROR_F1) == 0.0
 
 
 @given(st.lists(st.tuples(LABELS, LABELS, LABELS), min_size=2, max_size=30))
 def test_a_difference_turns_its_sign_with_its_sides(rows: list[tuple[str, str, str]]) -> None:
     steps = [step(n, gold) for n, (gold, _, _) in enumerate(rows)]
     one, other = ({f"s{n}": row[at] for n, row in enumerate(rows)} for at in (1, 2))
-    found, turned = (difference(steps, *pair, ERROR_F1) for pair in ((one, other), (other, one)))
+    found, turned = (estimate_gain(steps, *pair, ERROR_F1) for pair in ((one, other), (other, one)))
     assert found.value == pytest.approx(-turned.value)
     assert found.low <= found.value <= found.high
-    assert compute(steps, one, ERROR_F1) - compute(steps, other, ERROR_F1) == found.value
-    alike = difference(steps, one, one, ERROR_F1)
+    assert compute_measure(steps, one, ERROR_F1) - compute_measure(steps, other, ERROR_F1) == found.value
+    alike = estimate_gain(steps, one, one, ERROR_F1)
     assert (alike.value, alike.low, alike.high) == (0.0, 0.0, 0.0)
 
 
@@ -74,7 +74,7 @@ def test_questions_are_drawn_and_not_their_steps() -> None:
     """Of two questions one is always missed: a draw has none, one or two of it."""
     steps = [step(n, "Contradictory", "a" if n < 50 else "b") for n in range(100)]
     said = {one.id: one.gold if n < 50 else CORRECT for n, one in enumerate(steps)}
-    found = difference(steps, said, constant_verdicts(steps, CORRECT), ERROR_F1)
+    found = estimate_gain(steps, said, repeat_label(steps, CORRECT), ERROR_F1)
     assert found.value == pytest.approx(2 / 3)
     assert (found.low, found.high) == (0.0, 1.0)  # over steps it would be .57 to .75
 
@@ -105,10 +105,10 @@ def test_the_probe_learns_from_train_and_is_asked_of_test(tmp_path: Path) -> Non
         seen = dict(zip(texts, gold, strict=True))
         return [seen[text] for text in asked]
 
-    assert probe_verdicts(tmp_path, learnt) == {f"test{n}": "error" if n % 2 else CORRECT for n in range(8)}
+    assert label_by_probe(tmp_path, learnt) == {f"test{n}": "error" if n % 2 else CORRECT for n in range(8)}
 
 
 def test_no_draw_of_nothing_is_a_number() -> None:
     steps: list[LabelledStep] = [step(0, "Logical Fallacy", attribution=False)]
-    found = difference(steps, constant_verdicts(steps, CORRECT), constant_verdicts(steps, "error"), EVIDENCE_BALANCED)
+    found = estimate_gain(steps, repeat_label(steps, CORRECT), repeat_label(steps, "error"), EVIDENCE_BALANCED)
     assert math.isnan(found.value)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from safe_stepwise.records import NOISE_TYPES, Hop, Passage, Question, Triple
 from safe_stepwise.store.agreement import SOUND, Score
-from studies.labels.agreement import agreement, by_noise_type, lacks_entities, score_rows
+from studies.labels.agreement import build_score_rows, lacks_entities, score_agreement, score_noise_types
 
 
 def test_a_score() -> None:
@@ -22,13 +22,13 @@ def test_undefined_scores_are_zero(score: Score) -> None:
 def test_only_rows_that_both_label_count() -> None:
     true = {1: True, 2: False, 3: True, 4: True}
     found = {1: True, 2: True, 3: False, 9: True}
-    assert agreement(true, found, "noise") == Score("noise", hits=1, gold=2, predicted=2)
-    assert agreement({}, found, "noise") == Score("noise", 0, 0, 0)
+    assert score_agreement(true, found, "noise") == Score("noise", hits=1, gold=2, predicted=2)
+    assert score_agreement({}, found, "noise") == Score("noise", 0, 0, 0)
 
 
 @given(st.dictionaries(st.integers(0, 9), st.booleans()), st.dictionaries(st.integers(0, 9), st.booleans()))
 def test_swapping_the_sides_swaps_precision_and_recall(true: dict[int, bool], found: dict[int, bool]) -> None:
-    one, other = agreement(true, found, "noise"), agreement(found, true, "noise")
+    one, other = score_agreement(true, found, "noise"), score_agreement(found, true, "noise")
     assert (one.precision, one.recall, one.f1) == (other.recall, other.precision, other.f1)
     assert 0 <= one.hits <= min(one.gold, one.predicted)
     if one.precision and one.recall:
@@ -39,7 +39,7 @@ def test_swapping_the_sides_swaps_precision_and_recall(true: dict[int, bool], fo
 def test_by_noise_type() -> None:
     true = {1: "none", 2: "wrong_answer", 3: "missing_evidence", 4: "unparsed", 5: "wrong_answer"}
     found = {1: "wrong_answer", 2: "wrong_answer", 3: "none", 4: "none", 5: "entity_confusion"}
-    scores = {score.name: score for score in by_noise_type(true, found)}
+    scores = {score.name: score for score in score_noise_types(true, found)}
     assert list(scores) == [
         "unverifiable", "none", "missing_evidence", "entity_confusion", "wrong_answer", "unparsed",
     ]  # fmt: skip
@@ -53,17 +53,17 @@ def test_by_noise_type() -> None:
 
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_rows_are_not_unverifiable(name: str) -> None:
-    assert by_noise_type({1: name}, {1: name})[0] == Score("unverifiable", 0, 0, 0)
+    assert score_noise_types({1: name}, {1: name})[0] == Score("unverifiable", 0, 0, 0)
 
 
 @given(st.dictionaries(st.integers(0, 9), st.sampled_from(NOISE_TYPES), min_size=1))
 def test_labels_agree_with_themselves(labels: dict[int, str]) -> None:
-    for score in by_noise_type(labels, labels):
+    for score in score_noise_types(labels, labels):
         assert score.hits == score.gold == score.predicted
 
 
 def test_rows_of_a_table() -> None:
-    assert score_rows([Score("noise", 1, 3, 2), Score("none", 0, 0, 2), Score("rest", 0, 0, 0)]) == [
+    assert build_score_rows([Score("noise", 1, 3, 2), Score("none", 0, 0, 2), Score("rest", 0, 0, 0)]) == [
         ("noise", 3, 2, "0.500", "0.333", "0.400"),
         ("none", 0, 2, "0.000", "-", "0.000"),
         ("rest", 0, 0, "-", "-", "-"),

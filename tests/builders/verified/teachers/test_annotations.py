@@ -18,7 +18,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import NOISE_TYPES, Hop, Label, Passage, Question, Triple
-from studies.labels.agreement import agreement, by_noise_type
+from studies.labels.agreement import score_agreement, score_noise_types
 from tests import sizes
 
 
@@ -327,7 +327,7 @@ def test_synthetic_noise_is_found(writer: str) -> None:
         true[question.id] = truth
         found[question.id] = asyncio.run(verify(question, teacher)).noise_type
     assert len(true) == len(found) == sizes.size(1200, 300)
-    unverifiable, *types = by_noise_type(true, found)
+    unverifiable, *types = score_noise_types(true, found)
     assert {score.name for score in types} == set(NOISE_TYPES) - {"unspecified"}
     floor = 0.95 if writer in UNSEEN else 0.93
     assert unverifiable.precision >= floor, unverifiable
@@ -375,6 +375,6 @@ def test_real_rows(real_data: Path, benchmark: str, rows: int, least_f1: float, 
     file = real_data / f"{benchmark}_published_labels.jsonl"
     published = [json.loads(line) for line in file.open(encoding="utf-8")]
     found = {id_: label.unverifiable for id_, label in labels.items()}
-    score = agreement({p["id"]: p["unverifiable"] for p in published}, found, benchmark)
+    score = score_agreement({p["id"]: p["unverifiable"] for p in published}, found, benchmark)
     assert score.f1 >= least_f1, score
     assert sum(found.values()) <= largest_share * len(found), counts
