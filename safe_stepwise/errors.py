@@ -28,11 +28,11 @@ class UserError(Exception):
 
 
 class RowError(ValueError):
-    """A row that cannot be read; the message is the reason, and the reader adds file, line or row id."""
+    """A row cannot be read; the message is the reason, and whoever reads the file adds file, line or row id."""
 
 
 def check_choice(value: str, choices: Iterable[str], label: str) -> str:
-    """Return ``value`` if it is one of the choices; else raise ``UserError``, with the nearest choice.
+    """Return ``value`` if it is one of the choices; else raise ``UserError`` with ``label`` and the nearest choice.
 
     >>> check_choice("hotpotqa", ["hotpotqa", "musique"], "--benchmark")
     'hotpotqa'
@@ -47,7 +47,7 @@ def check_choice(value: str, choices: Iterable[str], label: str) -> str:
 
 @contextmanager
 def at_place(place: str, kinds: type[Exception] | tuple[type[Exception], ...] = UserError) -> Iterator[None]:
-    """Turn an error inside the context, of these ``kinds``, into a ``UserError`` with a place before its message."""
+    """Turn an error of these ``kinds`` inside the context into a ``UserError`` with ``place`` before its message."""
     try:
         yield
     except kinds as error:
@@ -55,9 +55,9 @@ def at_place(place: str, kinds: type[Exception] | tuple[type[Exception], ...] = 
 
 
 def tell_in_one_line() -> None:
-    """Make Python end at a `UserError` with its line alone, as our commands do.
+    """Make an uncaught `UserError` print its line without a traceback, as our commands do; for users' own scripts.
 
-    This is for users' own scripts; the present exception hook still handles all other errors.
+    The present exception hook still handles all other errors.
     """
     if isinstance(sys.excepthook, _Hook):
         return
@@ -89,13 +89,13 @@ def checkout() -> Path | None:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra here."""
+    """Return the pip command that installs an extra, in a checkout or for an installed wheel."""
     package = f".[{extra}]" if checkout() else f"safe-stepwise[{extra}]"
     return f"pip install {'-e ' if checkout() else ''}'{package}'"
 
 
 def server_hint(model: str) -> str:
-    """Return the hint that says how to start a server for a model."""
+    """Return a hint how to start a server for a model."""
     if checkout():
         return f"start one with `scripts/serve.sh {model}`"
     return f"start one with `vllm serve {model}`, or `safe-stepwise stand-in` to try things out"

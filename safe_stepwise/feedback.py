@@ -29,12 +29,12 @@ _EVIDENCE: dict[str, Any] = {
     "claim": {"type": "string", "description": "The value that the step gives."},
     "comparison": {"type": "string", "enum": list(COMPARISONS)},
 }
-"""The fields in the place of the diagnosis where the evidence comes first."""
+"""The fields that replace the diagnosis if the evidence comes first."""
 _STEP = " Step: "
 
 
 class FeedbackError(ValueError):
-    """A reply that is no verdict, or a verdict that is not valid; the message is the reason."""
+    """A reply holds no verdict, or a verdict is not valid; the message is the reason."""
 
 
 def feedback_schema(
@@ -89,7 +89,7 @@ class Evidence(NamedTuple):
 
 
 def diagnosis_of(evidence: Evidence) -> str:
-    """Write evidence as a diagnosis.
+    """Render evidence as the text of a diagnosis.
 
     >>> diagnosis_of(Evidence("Passage 2: Ors was born in Tesk.", "Ardle", "different"))
     'Passage 2: Ors was born in Tesk. Step: Ardle. Different.'
@@ -98,7 +98,7 @@ def diagnosis_of(evidence: Evidence) -> str:
 
 
 def evidence_in(diagnosis: str) -> Evidence | None:
-    """Parse a diagnosis that `diagnosis_of` wrote; returns None for any other.
+    """Parse a diagnosis that `diagnosis_of` rendered; returns None for any other.
 
     >>> evidence_in("Passage 2: Ors was born in Tesk. Step: Ardle. Different.")
     Evidence(evidence='Passage 2: Ors was born in Tesk.', claim='Ardle', comparison='different')
@@ -167,7 +167,7 @@ def parse_feedback(
 
 
 def _feedback(answer: dict[str, object]) -> Feedback:
-    """Read the verdict of a decoded object; its fields need the right types, and its label has to exist."""
+    """Make the verdict of a decoded object; raises FeedbackError for a field of another type and an unknown label."""
     last = "its start"
     for name, value in answer.items():
         if isinstance(value, dict | list) and name in _FIELDS:
@@ -189,7 +189,7 @@ def _feedback(answer: dict[str, object]) -> Feedback:
 
 
 def _diagnosis(answer: dict[str, object]) -> str | None:
-    """Build a diagnosis from the fields of evidence in its place; returns None where there are none."""
+    """Build a diagnosis from the fields of evidence that replace it; returns None without any of them."""
     spelled = {plain_key(name): value for name, value in answer.items()}
     if not any(name in spelled for name in _EVIDENCE):
         return None

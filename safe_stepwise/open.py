@@ -18,12 +18,12 @@ from safe_stepwise.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class EngineKind:
-    """A kind of engine: how to open one by the text after the colon, and an example of a spec."""
+    """A kind of engine: the function that opens it by the setting (the text after the colon), and an example spec."""
 
     example: str
     open: Callable[[str], Engine]
     read: Callable[[str], object] | None = None
-    """Checks the text as ``open`` does, without the engine's extra; None where ``open`` needs no extra."""
+    """The function that checks a setting as ``open`` does, without the engine's extra; None if ``open`` needs none."""
 
 
 def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine]) -> EngineKind:
@@ -59,8 +59,8 @@ KINDS: Mapping[str, EngineKind] = {
 def open_engine(spec: str) -> Engine:
     """Open the engine that a spec names, and import its libraries.
 
-    Raises ``UserError`` for a spec that can't be read and for a missing extra (``openai`` needs
-    its own only at the first request).
+    Raises ``UserError`` for a spec that can't be read and for a missing extra; that of ``openai`` is
+    missed only at the first request.
     """
     kind, setting = _split_spec(spec)
     return kind.open(setting)
@@ -83,7 +83,7 @@ class Opener:
 
 
 def check_spec(spec: str) -> None:
-    """Raise ``UserError`` for a spec that can't be read; its extra may be missing.
+    """Raise ``UserError`` for a spec that can't be read; the engine's extra need not be installed.
 
     >>> check_spec("vllm:Qwen/Qwen3-8B+./adapter")
     """
@@ -113,11 +113,11 @@ async def open_clients(
     timeout: float | None = None,
     allowance: Allowance = AS_PROMPTED,
 ) -> AsyncIterator[Mapping[str, Client]]:
-    """Open a client for each role that has a spec; equal specs share an engine, and all share one cache.
+    """Open a client for each role of ``specs`` (engine specs by role), and close the engines after the context.
 
-    ``cache`` is the file of replies, by default the user's own; ``timeout`` is that of `Opener`; ``allowance`` changes
-    what the prompts set for a role. Raises ``UserError``, with the role's name, for a spec that can't be read, and for
-    an engine that can't work.
+    Equal specs share an engine, and all clients share one cache: the file ``cache``, by default the user's own.
+    ``timeout`` is that of `Opener`; ``allowance`` changes tokens, effort and examples by role. Raises ``UserError``
+    with the role's name for a spec that can't be read, and for an engine that can't work.
     """
     engines: dict[str, Engine] = {}
     replies: ResponseCache | None = None

@@ -52,7 +52,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """One edge of a knowledge graph, with where it was read (passage from 1, sentence from 0)."""
+    """One edge of a knowledge graph, with the passage (from 1) and sentence (from 0) that state it, if known."""
 
     head: str
     relation: str
@@ -100,7 +100,7 @@ class Question:
 
     @property
     def is_annotated(self) -> bool:
-        """Whether the benchmark annotates how to answer it; `symbolic` engines need that."""
+        """Whether the benchmark annotates how to answer the question, as `symbolic` engines need."""
         return bool(self.evidence or self.decomposition or self.supporting_facts)
 
     @property
@@ -116,7 +116,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """Questions read from a source; ``source`` is its name without the folder, ``digest`` that of its content."""
+    """Questions of a file or dataset: ``source`` is its name without the folder, ``digest`` that of its content."""
 
     questions: tuple[Question, ...]
     source: str
@@ -193,9 +193,9 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The result of verifying one question (DESIGN section 5).
+    """The result of verifying one question: whether and why it is noise, by a ``teacher``.
 
-    ``confidence`` (0-1): how directly the text states or denies the path; None where the teacher gives none.
+    ``confidence`` (0-1): how directly the text states or denies the path; None if the teacher gives none.
     """
 
     noise_type: NoiseType
@@ -228,7 +228,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """A verifier's verdict on one step; ``query`` only with ``Missing Evidence``."""
+    """A verifier's verdict on one step; ``query`` is what to search for, None unless evidence is missing."""
 
     error_type: str
     diagnosis: str
@@ -274,7 +274,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """The record of everything that a method did with one question; ``stop_reason`` may be the method's own."""
+    """The record of everything that a method did with one question.
+
+    ``steps`` are the accepted ones; ``stop_reason`` is `ANSWERED`, `FAILED`, or a further one of the method.
+    """
 
     question_id: str
     method: str
@@ -287,7 +290,7 @@ class Trajectory:
 
 
 _SPARSE = frozenset({"thoughts", "thought", "thought_tokens"})
-"""Fields that JSON leaves out where they are empty, as they mostly are."""
+"""Fields that JSON leaves out if they are empty, as they mostly are."""
 
 
 def canonical_json(value: Any) -> str:

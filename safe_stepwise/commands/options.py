@@ -1,9 +1,10 @@
-"""Makes the options of a command from the fields of the dataclass that it fills.
+"""Makes the options of a command from the fields of the dataclass that it fills, and the dataclass from their values.
 
-A field's type says which values are valid. A YAML file of the command describes its options (spelling, metavar, help)
-by group: ``--help`` shows the group ``everyday``, ``--help-all`` every group. A field that the file leaves out is no
-option. An entry ``--input SOURCE: {field: sources, help: ...}`` fills a field of another name, ``loop.feedback`` one
-of a nested dataclass; ``values`` maps the texts that a user may write to values.
+A field's *type* says which values are valid, and its default is the option's. The command's *help file* (YAML) has an
+*entry* for each option, by *group*: ``--help`` shows the group ``everyday``, ``--help-all`` every group. A field
+without an entry is no option. An entry ``--limit N: HELP`` fills the field ``limit``; ``--input SOURCE: {field:
+sources, help: ...}`` fills a field of another name, ``field: loop.feedback`` one of a nested dataclass. Its ``values``
+map the words that a user may write to values of the field.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +51,7 @@ class OptionSpec:
 
 @cache
 def read_option_specs(file: Path) -> Mapping[str, OptionSpec]:
-    """Read the options of a help file by field, with the groups of ``shared.yaml`` that it names."""
+    """Read the specs of a help file's options, by field, with the groups of ``shared.yaml`` that the file names."""
     groups = yaml.safe_load(file.read_text(encoding="utf-8"))
     shared_groups = groups.pop(SHARED, ())
     specs = [_option_spec(group, key, entry) for group, options in groups.items() for key, entry in options.items()]
@@ -76,7 +77,7 @@ def _option_spec(group: str, key: str, entry: Any) -> OptionSpec:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A command line: the dataclass (``kind``) that it fills, the specs of its options, and its roles."""
+    """A command's dataclass (``kind``), the specs of its options, and the roles that its options may name."""
 
     kind: type
     specs: Mapping[str, OptionSpec]
@@ -86,7 +87,7 @@ class CommandLine:
     """Values that replace the fields' defaults."""
 
     def params(self) -> list[click.Parameter]:
-        """Make the options and arguments, in the order of the help file."""
+        """Make click's options and arguments, in the order of the help file."""
         limits = prompts.limits() if self.roles else {}
         placeholders = {
             "roles": ", ".join(f"{role} ({limits[role]:,})" for role in self.roles),
@@ -113,12 +114,12 @@ class CommandLine:
             yield name, Option(spec, help=text, type=type_, multiple=True, metavar=spec.metavar)
 
     def fill(self, values: Mapping[str, Any]) -> Any:
-        """Make the dataclass from the values of options; other fields keep their defaults."""
+        """Make the dataclass from the values of options, by click's names; other fields keep their defaults."""
         return _fill(self.kind, {**self.defaults, **values}, "")
 
 
 def copy_into(kind: type[T], options: Any, **overrides: Any) -> T:
-    """Make a dataclass from the options of the same names, and from ``overrides``."""
+    """Make a dataclass from the attributes of ``options`` with the names of its fields, and from ``overrides``."""
     names = [slot.name for slot in fields(kind) if hasattr(options, slot.name)]  # type: ignore[arg-type]
     return kind(**{name: getattr(options, name) for name in names} | overrides)
 
@@ -129,7 +130,7 @@ def is_set(value: Any) -> bool:
 
 
 def check_exclusive(options: Any, *names: str, required: bool = False) -> None:
-    """Raise ``UserError`` where more than one of the named options is set, or none and one is ``required``."""
+    """Raise ``UserError`` if more than one of the named options is set, or none although one is ``required``."""
     spelled = {name: f"--{name.replace('_', '-')}" for name in names}
     chosen = [option for name, option in spelled.items() if is_set(getattr(options, name))]
     context = click.get_current_context(silent=True)
@@ -165,7 +166,7 @@ def _fill(kind: Any, values: Mapping[str, Any], prefix: str) -> Any:
 
 
 def _flatten(value: Any) -> Any:
-    """Return a value; lists, one for each use of a repeated option, become one tuple."""
+    """Return the values of a repeated option as one tuple (each use may give a list), any other value unchanged."""
     if isinstance(value, list):
         return tuple(value)
     is_nested = isinstance(value, tuple) and any(isinstance(item, list) for item in value)
@@ -173,7 +174,7 @@ def _flatten(value: Any) -> Any:
 
 
 def _allowance(values: Mapping[str, Any]) -> Allowance:
-    """Make the allowance of the roles; the last value for a role counts."""
+    """Make the allowance by role from click's values; the last value for a role counts."""
     tokens, efforts = (dict(_flatten(values.get(name, ()))) for name in ("max_tokens", "reasoning_effort"))
     allowance = Allowance.by_role(tokens, efforts)
     return allowance.with_examples(prompts.examples(values["examples"][-1])) if "examples" in values else allowance

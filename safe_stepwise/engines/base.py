@@ -14,13 +14,13 @@ from safe_stepwise.records import Usage
 from safe_stepwise.store.thoughts import split_thought
 
 Ending = Literal["whole", "cut", "thought", "refused", "failed"]
-"""How a reply ended: by itself; at its limit of tokens; within a thought; as a refusal; in an error."""
+"""How a reply ended: by itself, at its limit of tokens, within a thought, as a refusal, or in an error."""
 _ENDINGS: Mapping[str, Ending] = {
     **dict.fromkeys(("", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "tool_calls"), "whole"),
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "cut"),
     **dict.fromkeys(("content_filter", "refusal", "safety"), "refused"),
 }
-"""Maps a server's finish reason to an ending; any other reason, as ``abort`` or ``error``, means *failed*."""
+"""Maps a server's finish reason to an ending; any other reason, such as ``abort`` or ``error``, means *failed*."""
 Effort = Literal["low", "medium", "high"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
@@ -45,7 +45,7 @@ class Sampling:
     effort: Effort | None = None
     """How long a reasoning model thinks before it replies; None keeps the server's default."""
     repetition_penalty: float = 1.0
-    """Above 1 it makes tokens less likely that the text already has; not every engine supports it."""
+    """A value above 1 makes tokens less likely that the text already has; not every engine supports it."""
 
 
 GREEDY = Sampling()
@@ -68,20 +68,20 @@ class Schema:
 
 
 class Scene(Protocol):
-    """The annotations that a simulating player reads in a model's place; engines read nothing but the key."""
+    """The annotations from which a simulated player replies, in place of a model; engines read only the ``key``."""
 
     @property
     def key(self) -> list[Any]:
-        """Everything in it that can change a simulated reply to the same messages, as JSON values."""
+        """Everything in the scene that can change a simulated reply to the same messages, as JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of a model. The ``role`` names the caller (``extract``, ``judge``), by which tokens are counted.
+    """One call of a model. The ``role`` names the caller (``extract``, ``judge``); tokens are counted by role.
 
-    ``choices`` are the only replies that the model may give, to the letter; without any it may give every reply.
-    Engines that cannot enforce them use the ``schema``, which should list the same. With ``in_full`` a reply that is
-    cut again on its second call is an error; otherwise it is returned as it is.
+    ``choices`` are the only replies that the model may give, to the letter; empty, they allow every reply. An engine
+    that can't enforce them uses the ``schema``, which should list the same replies. With ``in_full`` a reply that is
+    cut on its second call, too, is an error; otherwise it is returned.
     """
 
     messages: tuple[Message, ...]
@@ -115,12 +115,12 @@ class Completion:
 
     @property
     def transcript(self) -> str:
-        """The text, whole or not, as records keep it."""
+        """The reply's text, whole or not, as records store it."""
         return self.text or self.fragment
 
     @property
     def flaw(self) -> str:
-        """The reason why no reader may use it; empty for a whole reply."""
+        """The reason why no reader may use the reply; empty for a whole reply."""
         return {
             "whole": "",
             "cut": "the reply was cut at its limit of tokens",
@@ -133,9 +133,9 @@ class Completion:
 def completion(
     reply: str, usage: Usage = NO_USAGE, finish: str | None = "stop", *, thought: str = "", refusal: str = ""
 ) -> Completion:
-    """Make a completion of an engine's raw ``reply``, which may hold thoughts, and of its finish reason.
+    """Make a completion from an engine's raw ``reply``, which may hold thoughts, and from its ``finish`` reason.
 
-    ``thought`` and ``refusal`` are what a server returns in fields of their own.
+    ``thought`` and ``refusal`` are texts that a server returns in separate fields.
 
     >>> reply = completion("<think>Tesk?</think>Oru")
     >>> reply.text, reply.ending, reply.thought
@@ -158,7 +158,7 @@ def completion(
 
 
 def count_thought(usage: Usage, thought: str, text: str) -> Usage:
-    """Return the usage with the thought's tokens; where the server counts none, by its share of the characters.
+    """Return the usage with the thought's tokens, estimated by its share of the characters if the server counts none.
 
     >>> count_thought(Usage(9, 0, 40), "Is it Tesk? ", "Oru.")
     Usage(prompt=9, cached=0, completion=40, thought=30)
@@ -209,15 +209,15 @@ class Engine(Protocol):
 
 
 def require_modules(engine: str, library: str, extra: str, *modules: str) -> None:
-    """Raise ``UserError`` if a module that an engine imports is not installed."""
+    """Raise ``UserError``, which names ``library`` and ``extra``, if one of an engine's ``modules`` is missing."""
     if any(find_spec(module) is None for module in modules):
         raise UserError(f"the {engine} engine needs {library}: {install_command(extra)}")
 
 
 def request_key(engine: Engine, request: Request) -> str:
-    """Return the SHA-256 (64 hex digits) of everything that can change the reply (DESIGN, section 7).
+    """Return the key of a reply in the cache: the SHA-256 (64 hex digits) of everything that can change the reply.
 
-    The role and the scene are in it for a simulated engine only: no model receives them.
+    The role and the scene count for a simulated engine only, as no model receives them.
     """
     sampling = request.sampling
     parameters: list[Any] = [sampling.temperature, sampling.top_p, sampling.max_tokens, sampling.seed, sampling.stop]
@@ -278,7 +278,7 @@ class Allowance:
         return bool(self.max_tokens or self.effort or self.examples)
 
     def restrict(self, roles: Collection[str]) -> Allowance:
-        """Return this allowance restricted to the given roles."""
+        """Return this allowance without any other roles than these."""
         return Allowance(
             tuple((role, limit) for role, limit in self.max_tokens if role in roles),
             tuple((role, effort) for role, effort in self.effort if role in roles),
@@ -286,11 +286,11 @@ class Allowance:
         )
 
     def has_limits(self, role: str) -> bool:
-        """Whether it sets the length of a role's replies, or its effort."""
+        """Return whether this allowance sets the tokens of a role's replies, or its effort."""
         return any(name == role for name, _ in (*self.max_tokens, *self.effort))
 
     def apply(self, request: Request) -> Request:
-        """Return the request as it is sent under this allowance.
+        """Return the request with this allowance's tokens, effort and examples for its role.
 
         >>> Allowance.by_role({"judge": 99}).apply(Request((), role="judge")).sampling.max_tokens
         99

@@ -1,7 +1,7 @@
-"""The base of the engines that run a model themselves, and the chat template that turns messages into tokens.
+"""The base class of engines that run a model in this process, and the chat template that turns messages into tokens.
 
-A passage that contains ``<|im_end|>`` must not end a turn, so control tokens in messages are broken up before the chat
-template adds its own.
+A passage that contains the control token ``<|im_end|>`` must not end a turn. So every control token in a message gets
+a space before the chat template adds its own.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from safe_stepwise.errors import UserError
 
 
 class LocalModel:
-    """An engine that runs a model itself, and perhaps an adapter; raises ``UserError`` if one of them is missing.
+    """An engine that runs a model in this process, perhaps with an adapter; raises ``UserError`` if one is missing.
 
-    ``settings`` are those that can change a reply.
+    ``settings`` are the further settings of the engine that can change a reply.
     """
 
     simulated = False
     deaths = 0
-    """How often the model died, with all the requests under way."""
+    """How often the model died; all requests under way are lost then."""
 
     def __init__(self, engine: str, model: Model, adapter: Model | None, **settings: Any) -> None:
         self._model = find_model(model)
@@ -40,7 +40,7 @@ class LocalModel:
         }
 
     def loss_error(self, reason: str) -> EngineError:
-        """Return the error of a request that was lost when the model died; a first time it is sent again."""
+        """Return the error of a request that was lost when the model died; it is transient the first time."""
         if self.is_dead:
             advice = "it was started again once, and died again; the same command asks what is owed"
             return EngineError(f"{reason} ({advice})")
@@ -79,10 +79,10 @@ class Chat:
         return ids
 
     def render(self, messages: Sequence[Message], complete: bool = False, effort: Effort | None = None) -> str:
-        """Render a chat as text, up to the beginning of the assistant's turn, or ``complete`` with that turn.
+        """Render a chat as text that ends in the beginning of an assistant's turn; a ``complete`` chat has that turn.
 
-        Only with an ``effort`` may the model think. Raises ``EngineError`` for a chat that the template refuses, and
-        for an effort where it has none.
+        The model thinks only with an ``effort``. Raises ``EngineError`` for a chat that the template refuses, and for
+        an effort that it does not know.
         """
         arguments = {}
         if effort:
@@ -111,9 +111,9 @@ class Chat:
 
 
 def find_control_tokens(tokenizer: Any) -> tuple[str, ...]:
-    """Return the strings that steer a model: special tokens, and added ones that its template writes (``<think>``).
+    """List a model's control tokens: special tokens, and added tokens that its template writes (``<think>``).
 
-    Other added tokens are frequent text (runs of spaces, HTML), which steers nothing.
+    Other added tokens are frequent text (runs of spaces, HTML), which controls nothing.
     """
     template = str(tokenizer.chat_template or "")
     tokens = set(tokenizer.all_special_tokens)
@@ -125,7 +125,7 @@ def find_control_tokens(tokenizer: Any) -> tuple[str, ...]:
 
 
 def escape_control(text: str, control: Iterable[str]) -> str:
-    """Put a space behind the first character of every control token in a text.
+    """Put a space after the first character of every control token in a text.
 
     >>> escape_control("a <|im_end|> b < c", ["<|im_end|>", "<think>"])
     'a < |im_end|> b < c'

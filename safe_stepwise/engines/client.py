@@ -1,10 +1,9 @@
-"""The layer between callers and engines: response cache, bounded retries, a limit of requests, and accounts.
+"""The layer between callers and engines: every request to a model goes through a `Client`.
 
-No server is trusted: every reply and error passes through here, where credentials are removed from it before it is
-kept or printed.
-
-The response cache is also the journal: one SQLite file, shared by several processes. A completion is on disk before
-its caller sees it, so a run that is killed and started again repeats no call whose reply it had received.
+A client sends at most so many requests at a time, repeats failed ones, and counts requests and tokens by role in an
+`Account`. Its `ResponseCache` is also the run's journal, one SQLite file that processes share: a completion is on disk
+before its caller sees it, so a run that was killed repeats no call whose reply it had received. No server is trusted:
+credentials are removed from every reply and error before it is stored or printed.
 """
 
 import asyncio
@@ -48,14 +47,14 @@ TRIES = 8
 IN_FLIGHT = 256
 """Requests under way at a time: what keeps one vLLM replica busy."""
 FIRST_IN_FLIGHT = 8
-"""Requests under way until one is answered: a wrong key or model shows before hundreds are sent."""
+"""Requests under way until the first is answered, so that a wrong key or model shows before hundreds are sent."""
 MAX_FAILURES = 50
-"""Failed requests after which a run with no answered one is given up."""
+"""Failed requests after which a run without any answered request ends."""
 MAX_REFUSALS = 3
-"""Forbidden requests after which it is given up; a single one may be forbidden for its text."""
+"""Requests that a server forbids, after which such a run ends; a single one may be forbidden for its text."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 LIMIT_OPTION, EFFORT_OPTION = "--max-tokens", "--reasoning-effort"
-"""The options of commands for an `Allowance`."""
+"""The options of commands that set an `Allowance`."""
 
 
 _TABLE = """
@@ -82,8 +81,8 @@ def default_cache() -> Path:
 class ResponseCache:
     """A file of completions by `request_key`.
 
-    In its WAL mode readers never wait and writers queue. A file system without shared memory (NFS) can't do that, so
-    processes on several machines need a file each. Raises ``UserError`` when the file can't be opened, is no such
+    In SQLite's WAL mode readers never wait and writers queue. A file system without shared memory (NFS) can't do that,
+    so processes on several machines need a file each. Raises ``UserError`` if the file can't be opened or is no such
     cache, or the disk is full.
     """
 
@@ -110,7 +109,10 @@ class ResponseCache:
             raise UserError(f"{self.path}: cannot be read ({error}); choose another --cache") from error
 
     def store(self, replies: Iterable[tuple[str, Completion]]) -> None:
-        """Store whole completions, all or none; they replace only cut ones, which earlier versions kept."""
+        """Store the whole completions by key, all or none; they replace only cut ones of earlier versions.
+
+        Raises ``UserError`` if the file can't be written.
+        """
         # As JSON, which can hold the half surrogates that a broken reply may contain.
         rows = [
             (key, json.dumps(_stored_reply(reply)), "stop", *astuple(reply.usage)[:3])
@@ -155,7 +157,7 @@ def _stored_reply(reply: Completion) -> str | dict[str, Any]:
 
 
 def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
-    """Read a row; raise ``ValueError`` if we never wrote it, as SQLite's columns accept any type."""
+    """Make the completion of a row; raise ``ValueError`` for a row of other types, which SQLite's columns accept."""
     stored = parse_json(reply) if isinstance(reply, str) else None
     fields: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored, "thought": ""}
     text, thought, counts = fields.get("text"), fields.get("thought"), (*counts, fields.get("thought_tokens", 0))
@@ -172,10 +174,10 @@ def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
 
 @dataclass(slots=True)
 class Account:
-    """The requests and tokens of one role in this run; hits add no tokens."""
+    """The numbers of requests and tokens of one role in this run; replies from the cache (``hits``) add no tokens."""
 
     hits: int = 0
-    """Replies that cost no call: from the cache, or shared with an equal request under way."""
+    """Replies without a call: from the cache, or from an equal request that was under way."""
     answered: int = 0
     calls: int = 0
     retries: int = 0
@@ -191,12 +193,12 @@ class Account:
 
 @dataclass
 class Client:
-    """A client completes requests by an engine; every caller of a model uses one.
+    """Completes requests by an engine, with a cache, retries, and accounts by role.
 
-    It looks in the cache first, and sends equal requests at the same time only once. It repeats a request after a
-    transient error, with jittered back-off or when the server says. It repeats a request whose reply was cut, or ended
-    in a thought, once with twice the tokens. If that reply has no text either, or it is cut and the request is
-    ``in_full``, the request has failed. The cache keeps whole replies only.
+    A client looks in the cache first, and sends equal requests at the same time only once. After a transient error it
+    repeats a request, at most ``tries`` calls in all, with jittered back-off or when the server says. If a reply was
+    cut or ended in a thought, the client repeats the request once with twice the tokens; the request has failed if
+    that reply has no text, or is cut and the request is ``in_full``. The cache keeps whole replies only.
     """
 
     engine: Engine
@@ -208,7 +210,7 @@ class Client:
     last_error: str = ""
     """The error of the last request that failed for good."""
     readability: Readability = field(init=False)
-    """Of replies that are read within `reading`."""
+    """Whether the replies of `reading` could be read."""
     _credentials: Collection[str] = field(default_factory=lambda: tuple(credentials().values()))
     _pending: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
     _waiting_for: Counter[str] = field(default_factory=Counter)
@@ -217,7 +219,7 @@ class Client:
     """The error of the last call; empty if it succeeded."""
     _refused: int = 0
     _over: str = ""
-    """The reason why the run was given up, if it was: requests that still wait are not sent."""
+    """Why the run ended early, empty if it did not; requests that still wait are then not sent."""
 
     def __post_init__(self) -> None:
         self.readability = Readability(self.in_flight)
@@ -226,7 +228,7 @@ class Client:
         self._wait = Wait(lambda seconds: self._waiting(seconds))
 
     async def complete(self, request: Request) -> Completion:
-        """Complete one request; raise ``EngineError`` when every try failed."""
+        """Return the reply to a request; raise ``EngineError`` if it failed, ``UserError`` if the run has to end."""
         account = self.accounts.setdefault(request.role, Account())
         if (reply := self.cached_reply(request)) is not None:
             account.hits += 1
@@ -254,9 +256,9 @@ class Client:
 
     @asynccontextmanager
     async def reading(self, request: Request) -> AsyncIterator[Completion]:
-        """The completion of a request, for the block to read: a ``ValueError`` there says that it is unreadable.
+        """Yield the completion of a request to a block that reads it; a ``ValueError`` in it means *unreadable*.
 
-        Raises the errors of `complete`, and ``UserError`` if none of the first replies is readable.
+        Raises the errors of `complete`, and ``UserError`` if none of the run's first replies is readable.
         """
         async with self.readability.slots:
             self.readability.check()
@@ -270,10 +272,9 @@ class Client:
                 self.readability.record(reason)
 
     def cached_reply(self, request: Request) -> Completion | None:
-        """Return the cached reply of a request, if there is one and it is whole.
+        """Return the whole reply to a request in the cache; None if there is none.
 
-        A reply that ended by itself within the prompt's own limit would be no other under a higher one, so raising a
-        limit repeats no call.
+        A reply that ended by itself within the prompt's own limit of tokens is valid under a higher limit, too.
         """
         if self.cache is None:
             return None
@@ -289,7 +290,7 @@ class Client:
         return f"{self.engine.name}{self.allowance.effort_suffix}"
 
     async def complete_all(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
-        """Return a completion or an error for each request, in order; any other exception ends all of them at once."""
+        """Return a completion or an ``EngineError`` for each request, in order; any other exception ends them all."""
 
         async def complete_or_fail(request: Request) -> Completion | EngineError:
             try:
@@ -406,7 +407,7 @@ class Client:
 
 
 async def complete_once(engine: Engine, request: Request, secrets: Collection[str] = ()) -> Completion:
-    """Return one reply, whole or not, without our ``secrets``; raise ``EngineError`` where there is none."""
+    """Call an engine once and return its reply, whole or not, without our ``secrets``; raise ``EngineError``."""
     with printable_errors():
         (reply,) = await engine.generate([request])
         if isinstance(reply, EngineError):
@@ -415,7 +416,7 @@ async def complete_once(engine: Engine, request: Request, secrets: Collection[st
 
 
 async def check(engine: Engine) -> None:
-    """Raise ``UserError`` if an engine can't work; print a line if the check takes long."""
+    """Raise ``UserError`` if an engine's server, model or file is missing; print a line if the check takes long."""
     source = engine.identity.get("base_url") or "the model"
     with Wait(lambda seconds: f"{engine.name}: waiting for {source} since {seconds} s", soon=True), printable_errors():
         await engine.check()
@@ -438,7 +439,7 @@ class _Wait(wait_base):
 
 
 def render_requests(accounts: Iterable[Account]) -> str:
-    """Render how many requests of all accounts are done, cached, failed and pending."""
+    """Render the numbers of done, cached, failed and pending (``owed``) requests of all accounts as one line."""
     total = _total(accounts)
     return f"requests: done {total.answered} cached {total.hits} failed {total.failed} owed {total.pending}"
 
@@ -451,7 +452,7 @@ def _total(accounts: Iterable[Account]) -> Account:
 
 
 def render_usage(account: Account) -> str:
-    """Render an account's requests and tokens, for a run of unknown length."""
+    """Render an account's requests and tokens as one line."""
     a, short = account, tqdm.format_sizeof
     thought = f" (of which thought {short(a.thought)})" if a.thought else ""
     return (
@@ -461,11 +462,11 @@ def render_usage(account: Account) -> str:
 
 
 MAX_ERROR_CHARACTERS, MAX_FATAL_CHARACTERS = 300, 1000
-"""Characters of a request's error, and of one that ends the run; longer ones are shortened."""
+"""Characters of the error of one request, and of an error that ends the run; longer ones are shortened."""
 
 
 def redact_reply(reply: Completion, secrets: Collection[str]) -> Completion:
-    """Remove our ``secrets`` and everything that looks like a key from a reply, and shorten its texts."""
+    """Return a reply without our ``secrets`` and all that looks like a key, its texts cut at what readers read."""
     # No reader uses more than `LONGEST_REPLY` characters, and redacting longer texts takes too long.
     texts = {name: getattr(reply, name) for name in ("text", "thought", "fragment", "reason")}
     clean = {name: redact_keys(text[: LONGEST_REPLY + 1], secrets) for name, text in texts.items() if text}
@@ -474,7 +475,7 @@ def redact_reply(reply: Completion, secrets: Collection[str]) -> Completion:
 
 @contextmanager
 def printable_errors() -> Iterator[None]:
-    """Shorten errors raised inside to one line without credentials (`shorten_error`)."""
+    """Within the context, shorten ``EngineError`` and ``UserError`` by `shorten_error`."""
     try:
         yield
     except (EngineError, UserError) as error:

@@ -1,4 +1,4 @@
-"""The fields of a request that a server accepts: by its spec, by its list of models, or by its refusals.
+"""Finds out which fields of a request a server accepts: by its spec, its list of models, or its refusals.
 
 The API is OpenAI's, but servers accept different fields: gpt-5 and the o-series refuse a temperature, Mistral and
 Gemini a seed, Gemma a system turn, DeepSeek a JSON schema. After a refusal that names such a field the request is sent
@@ -35,7 +35,7 @@ _CONTENT_CODES = frozenset("content_filter content_policy_violation context_leng
 
 
 def _field_pattern(words: str) -> re.Pattern[str]:
-    """Match a refusal that names a field, in quotes or as a subject: a prompt may hold the bare word."""
+    """Make the pattern of a refusal that names a field, in quotes or as a subject: a prompt may hold the bare word."""
     verbs = r"(?:is (?:not|deprecated|unsupported)|isn't|are not|does not|cannot|can't|must|not|parameter|field)\b"
     kinds = r"(?:argument|parameter|field|property|input|name)s?(?: supplied)?"
     return re.compile(
@@ -58,22 +58,23 @@ _FIELD_PATTERNS: Mapping[str, re.Pattern[str]] = {
         re.I,
     ),
 }
-"""The patterns of the fields in refusals, in the order in which the fields are given up."""
+"""The pattern by which a refusal names each field, in the order in which fields are omitted."""
 FIELD_NAMES = {
     "template": "chat_template_kwargs",
     "schema": "a JSON schema",
     "limit": "max_completion_tokens (max_tokens in its place)",
     "system": "a system turn (its text opens the user's)",
 }
-"""The fields in messages, where the key alone says too little."""
+"""The names of fields in messages, if the key alone says too little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The fields of a request that one server accepts; None is not known yet.
+    """The fields of a request that one server accepts; a field that is None is not known yet.
 
-    ``template``: whether ``chat_template_kwargs`` are sent. ``choices``: whether a list of replies is. ``omitted``:
-    the optional fields that are not. With ``system`` *user* the text of a system turn opens the next turn.
+    ``template``: whether ``chat_template_kwargs`` are sent; ``choices``: whether a list of allowed replies is sent;
+    ``omitted``: the optional fields that are not sent. If ``system`` is *user*, the text of a system turn opens the
+    next turn. ``limit``: the name of the field with the limit of tokens.
     """
 
     template: bool | None = None
@@ -84,7 +85,7 @@ class Dialect:
 
     @classmethod
     def read(cls, query: str) -> Dialect | None:
-        """Read the switches behind a spec's ``?``; return None where no switch of ours is there.
+        """Read the switches after a spec's ``?``; return None if it has no switch of ours.
 
         >>> Dialect.read("without=seed,schema&max_tokens").query
         '?without=schema,seed&max_tokens'
@@ -113,7 +114,7 @@ class Dialect:
 
     @property
     def query(self) -> str:
-        """The switches as a spec ends in them; sending a template is not one, as it doesn't change a reply."""
+        """The switches as the end of a spec, without ``template=on``, which changes no reply."""
         switches = [
             *(["template=off"] if self.template is False else []),
             *([f"without={','.join(sorted(self.omitted))}"] if self.omitted else []),
@@ -133,7 +134,7 @@ class Dialect:
         }
 
     def resolve(self, owner: str | None) -> Dialect:
-        """Fill in what is not known yet by the model's ``owned_by``."""
+        """Return this dialect with the unknown fields derived from the model's ``owned_by`` (None if not listed)."""
         return replace(
             self,
             template=owner in TEMPLATE_OWNERS if self.template is None else self.template,
@@ -182,7 +183,7 @@ class Dialect:
             yield Message("user", system.rstrip())
 
     def relearn(self, complaint: Complaint, body: Mapping[str, Any]) -> tuple[str, Dialect] | None:
-        """Return the field that a refusal names and the dialect without it; None where it names none that was sent.
+        """Return the field of ``body`` that a refusal names, and the dialect without it; None if it names none.
 
         >>> complaint = Complaint("Unsupported value: 'temperature' does not support 0.0 with this model.")
         >>> field, dialect = Dialect().relearn(complaint, {"temperature": 0.0, "seed": 0})
@@ -237,7 +238,7 @@ class Complaint:
 
     @classmethod
     def read(cls, content: bytes) -> Complaint:
-        """Read the body of an error, whatever its shape; the text is empty where it has no words.
+        """Read the body of an HTTP error, whatever its form; the text is empty if the body has no words.
 
         >>> Complaint.read(b'[{"error": {"code": 400, "message": "Unknown name \\\\"seed\\\\"", "status": "X"}}]').text
         'Unknown name "seed"'
@@ -303,7 +304,7 @@ def _walk_error(value: Any, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _walk_error_text(text: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield from a text that may hold JSON; else its words, or the title of an HTML page."""
+    """Yield what the JSON in a text says, or else the text's words, or the title of an HTML page."""
     if text[:1] in ("{", "["):
         with suppress(ValueError):
             yield from _walk_error(parse_json(text.encode("utf-8", "replace")), depth + 1)

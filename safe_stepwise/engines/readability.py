@@ -1,4 +1,7 @@
-"""A run of which no reply can be read ends early, and says what is likely wrong with the model."""
+"""Ends a run early if none of its replies can be read, and says what is likely wrong with the model.
+
+A *unit* is a question or a request, which may have several replies; it is readable if one of them is.
+"""
 
 import asyncio
 import re
@@ -8,18 +11,18 @@ from dataclasses import dataclass, field
 from safe_stepwise.errors import UserError
 
 MAX_UNREADABLE = 8
-"""Unreadable questions after which a run gives up."""
+"""Unreadable units after which a run ends."""
 FEWER_QUESTIONS, FEW_REPLIES = 3, 24
-"""Fewer unreadable questions suffice if they had so many replies together."""
+"""So many unreadable units suffice if they had at least so many replies together."""
 PROBES = 4
-"""Questions under way until a reply can be read, so that a wrong model shows before it costs much."""
+"""Units under way until the first reply is readable, so that a wrong model shows before it costs much."""
 QUOTED_CHARACTERS = 200
-"""Characters of a reply, and of why it is none, in a message."""
+"""Characters of a reply, and of the reason why it is unreadable, in a message."""
 
 
 @dataclass(slots=True)
 class Readability:
-    """Whether any reply of a run could be read so far. ``total`` is how many ``units`` there are, if that is known."""
+    """Tracks whether any reply of a run could be read. ``total``: number of units, if known; ``units``: their name."""
 
     in_flight: int
     total: int = MAX_UNREADABLE
@@ -29,17 +32,17 @@ class Readability:
     """Units without a readable reply, until the first readable one."""
     unread_replies: int = 0
     ended: str = ""
-    """Why the run ended, if it did: whoever still waits for a place sends nothing."""
+    """Why the run ended; empty as long as it has not. A unit that still waits for a slot then sends nothing."""
     slots: asyncio.Semaphore = field(init=False)
-    """Room for units under way: `PROBES` until a reply was readable, then ``at_once``."""
+    """Slots of units under way: `PROBES` until a reply was readable, then ``in_flight``."""
 
     def __post_init__(self) -> None:
         self.slots = asyncio.Semaphore(self.in_flight if self.is_readable else min(PROBES, self.in_flight))
 
     def record(self, reason: str, replies: int = 1) -> None:
-        """Note why no reply of a unit could be read ("" if one could).
+        """Record a unit with so many ``replies``: the ``reason`` why none could be read, or "" if one could.
 
-        Raises ``UserError`` once too many units were not readable.
+        Raises ``UserError`` once too many units were unreadable and none readable.
         """
         if self.is_readable:
             return
@@ -63,7 +66,7 @@ class Readability:
 
 
 def unreadable_because(text: str, problem: str) -> str:
-    """How a run's first reply begins, the problem with it, and the likely cause, with what mends it.
+    """Describe a run's unreadable first reply: how it begins, the problem with it, and the likely cause with advice.
 
     >>> unreadable_because("Well, Oru.", "no JSON").partition(";")[0]
     "the first reply begins 'Well, Oru.' (no JSON)"
@@ -89,11 +92,11 @@ _CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
     (_TURNS, f"it seems to write turns of a chat: {_TEMPLATE_ADVICE}, or name a model that is tuned for chat"),
     (re.compile(r"\A\s*\Z"), f"it says nothing: {_TEMPLATE_ADVICE}, {_PARSER_ADVICE}, or {_TOKENS_ADVICE}"),
 )
-"""Likely causes by what is seen in a reply."""
+"""Patterns of unreadable replies, with the likely cause and advice."""
 
 
 def _likely_cause(text: str, problem: str) -> str:
-    """Guess what is wrong with a model that begins so, and what mends it."""
+    """Guess what is wrong with a model by its reply; return the cause with advice."""
     if "cut at its limit" in problem:
         return f"it needs more room: {_TOKENS_ADVICE}, or {_PARSER_ADVICE}"
     for sign, cause in _CAUSES:

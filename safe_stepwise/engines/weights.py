@@ -1,4 +1,4 @@
-"""The weights that a name stands for: a Hub id at a commit, or a local folder by a digest of its files.
+"""Finds the weights of a model by name: a Hub id at a commit, or a local folder by a digest of its files.
 
 An engine's identity has to change when its weights do, and only then. So a branch or tag is resolved to its commit,
 and a folder is identified by its contents, not by its path or its times: a copy on another machine is the same model,
@@ -49,7 +49,7 @@ class Model:
 
 
 def read_models(text: str) -> tuple[Model, Model | None]:
-    """Read a model, and its adapter after a ``+``; raise ``UserError`` where one of them can't be read.
+    """Read ``MODEL[+ADAPTER]``: return the model and the adapter (None without); raise as `Model.read` does.
 
     >>> read_models("Qwen/Qwen3-8B+./adapter")[1]
     Model(name='./adapter', revision=None)
@@ -60,7 +60,10 @@ def read_models(text: str) -> tuple[Model, Model | None]:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A model or adapter that exists. ``folder`` holds at least its configuration."""
+    """A model or adapter that was found; ``folder`` holds at least its configuration.
+
+    ``revision``: the commit on the Hub (``on_hub``), or else the digest of the folder.
+    """
 
     name: str
     revision: str
@@ -69,12 +72,12 @@ class Weights:
 
     @property
     def place(self) -> str:
-        """The name for loaders: a Hub id, which goes with ``commit``, or a path."""
+        """The name to pass to loaders: a Hub id, together with ``commit``, or a path."""
         return self.name if self.on_hub else str(self.folder)
 
     @property
     def commit(self) -> str | None:
-        """The revision for loaders."""
+        """The revision to pass to loaders; None for a local folder."""
         return self.revision if self.on_hub else None
 
     @property
@@ -84,7 +87,7 @@ class Weights:
 
     @property
     def gguf(self) -> str | None:
-        """The file to load if the folder has no config.json but a single ``*.gguf``."""
+        """The name of the file to load if the folder has no config.json but a single ``*.gguf``; else None."""
         files = sorted(self.folder.glob("*.gguf"))
         return files[0].name if len(files) == 1 and not (self.folder / "config.json").is_file() else None
 
@@ -122,7 +125,7 @@ def _find(model: Model, patterns: Sequence[str]) -> Weights:
 
 
 def _folder_name(folder: Path) -> str:
-    """Return a folder's name without its path, which is private; for a fully tuned model that of its training."""
+    """Return a folder's name without its private path; for a fully tuned model, the name of its training's folder."""
     is_tuned = folder.name == TUNED and (folder.parent / TRAINING).is_file()
     return folder.parent.name if is_tuned else folder.name
 
@@ -153,7 +156,7 @@ def _download(model: Model, patterns: Sequence[str]) -> Weights:
 
 @contextmanager
 def loading(source: object, failing: str = "cannot be loaded") -> Iterator[None]:
-    """Turn whatever a library raises over unusable weights or files into a ``UserError``."""
+    """Turn any exception inside the context, of a library that loads ``source``, into a ``UserError``."""
     try:
         yield
     except Exception as error:

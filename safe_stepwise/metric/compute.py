@@ -1,8 +1,8 @@
-"""Computes the metric ``safe_stepwise``: scores of given answers, or of answers that the loop makes.
+"""Computes the metric ``safe_stepwise``: scores of given answers, or of answers that the verified loop makes.
 
-``answers_given`` and ``answers_by_loop`` are behind the configs ``default`` and ``loop`` of ``evaluate.load``
-(``evaluators/safe_stepwise``), and can be called without it, also inside a running event loop (a notebook): they work
-in another thread. The response cache keeps the engines' replies, so that an interrupted run resumes.
+``evaluate.load`` calls ``answers_given`` for the config ``default`` and ``answers_by_loop`` for ``loop``
+(``evaluators/safe_stepwise``). They can also be called directly, even inside a running event loop (a notebook): they
+work in another thread. The response cache stores the engines' replies, so that an interrupted run resumes.
 """
 
 from __future__ import annotations

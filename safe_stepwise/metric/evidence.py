@@ -1,12 +1,12 @@
 """Scores supporting facts, evidence, and answer and evidence jointly, as the benchmarks' official scorers do.
 
-- **Supporting facts** (HotpotQA, 2Wiki): pairs of a title and a sentence as a set; exact match, precision, recall, F1.
-  2Wiki's scorer compares titles in lower case. A set of none scores 0.
-- **Supporting passages** (MuSiQue): numbers as a set; none where none is asked for scores 1.
-- **Evidence** (2Wiki): triples in lower case, without punctuation, articles kept; relations count as they are written.
-  Every predicted one that is gold counts towards precision and recall.
-- **Joint**: the products of the parts' precisions and recalls, and F1 of the two; exact match where each part matches.
-  HotpotQA's parts are the answer and the facts, 2Wiki's also the evidence; MuSiQue has no joint score.
+- **Supporting facts** (HotpotQA, 2Wiki): sets of (title, sentence) pairs; exact match, precision, recall, F1. 2Wiki's
+  scorer compares titles in lower case. An empty set scores 0.
+- **Supporting passages** (MuSiQue): sets of passage numbers; an empty prediction scores 1 if no passage is gold.
+- **Evidence** (2Wiki): triples in lower case, without punctuation, with articles; relations are compared as written.
+  Every predicted triple that is gold counts towards precision and recall.
+- **Joint**: the products of the precisions and of the recalls of answer, facts and (2Wiki) evidence, and F1 of the
+  two products; exact match if all match. MuSiQue has no joint score.
 
 Sources: hotpot_evaluate_v1.py, 2wikimultihop_evaluate_v1.1.py (whose file of aliases is not used here),
 metrics/support.py of MuSiQue. SG-FSM (Table 3) calls triples "joint" and prints pairs that these definitions exclude.
@@ -24,7 +24,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LOWER_TITLES = frozenset({"2wikimultihopqa"})
 
 Fact = tuple[str, int]
-"""A title, and a sentence from 0."""
+"""A passage's title and a sentence's index, from 0."""
 TextTriple = tuple[str, str, str]
 """Subject, relation, object."""
 
@@ -44,13 +44,13 @@ class Overlap:
 
 
 def answer_overlap(prediction: str, references: Sequence[str], benchmark: str) -> Overlap:
-    """Score the answer for a joint score; raises as `scoring.exact_match` does."""
+    """Score an answer by tokens as an `Overlap`, for a joint score; raises as `scoring.exact_match` does."""
     precision, recall = precision_recall(prediction, references, benchmark)
     return Overlap(exact_match(prediction, references, benchmark), precision, recall)
 
 
 def facts_overlap(predicted: Iterable[Fact], gold: Iterable[Fact], benchmark: str) -> Overlap:
-    """Score supporting facts by the rule of HotpotQA, or of 2Wiki.
+    """Score predicted supporting facts by the rule of HotpotQA or 2Wiki, as ``benchmark`` says.
 
     >>> facts_overlap([("Oru", 0), ("Vel", 1)], [("oru", 0)], "2wikimultihopqa").precision
     0.5
@@ -64,7 +64,7 @@ def facts_overlap(predicted: Iterable[Fact], gold: Iterable[Fact], benchmark: st
 
 
 def passages_overlap(predicted: Iterable[int], gold: Iterable[int]) -> Overlap:
-    """Score supporting passages, by number, by the rule of MuSiQue.
+    """Score the numbers of predicted supporting passages by the rule of MuSiQue.
 
     >>> passages_overlap([1, 2, 2], [2]).f1 == 2 / 3
     True
@@ -74,7 +74,7 @@ def passages_overlap(predicted: Iterable[int], gold: Iterable[int]) -> Overlap:
 
 
 def evidence_overlap(predicted: Iterable[TextTriple], gold: Iterable[TextTriple]) -> Overlap:
-    """Score triples by the rule of 2Wiki.
+    """Score predicted evidence triples by the rule of 2Wiki.
 
     >>> evidence_overlap([("Low Tide", "director", "Ana Brell")],
     ...                  [("low tide.", "director", "Ana Brell"), ("Ana Brell", "born", "Oru")])
@@ -89,7 +89,7 @@ def evidence_overlap(predicted: Iterable[TextTriple], gold: Iterable[TextTriple]
 
 
 def joint(*overlaps: Overlap) -> Overlap:
-    """Multiply overlaps: the joint score of an answer and its evidence.
+    """Multiply the overlaps of an answer and its evidence, which gives their joint score.
 
     >>> joint(Overlap(1.0, 1.0, 1.0), Overlap(0.0, 0.5, 1.0)).f1 == 2 / 3
     True

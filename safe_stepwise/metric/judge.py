@@ -1,8 +1,8 @@
-"""The judge decides whether an answer means the same as an accepted one (SAFE v1, section 4.1).
+"""Judges by a model whether an answer means the same as an accepted one (SAFE v1, section 4.1).
 
-A verdict is ``correct``, ``incorrect`` or ``unscored``. An answer is ``unscored``, never wrong, where the request
-failed or its reply has no readable verdict. The judge is greedy, yet batching can
-change the reply of a greedy model; so replies are cached, and ``repeats`` measures how far it agrees with itself.
+A verdict is ``correct``, ``incorrect`` or ``unscored``. An answer is ``unscored``, never incorrect, if the request
+failed or its reply has no readable verdict. The judge is greedy, yet batching can change the reply of a greedy model;
+so replies are cached, and ``repeats`` measures how far the judge agrees with itself.
 """
 
 import math
@@ -25,7 +25,7 @@ from safe_stepwise.store.replies import Reply as JSONReply
 from safe_stepwise.store.replies import is_blank_form, is_planted, plain_key, read_reply
 
 MAX_REPLY_CHARACTERS = 20_000
-"""The longest reply that is read."""
+"""Characters of a reply; a longer one is not read."""
 
 Readable = Literal["correct", "incorrect"]
 _VERDICTS: dict[str, Readable] = {name: name for name in get_args(Readable)}
@@ -51,19 +51,18 @@ _BARE = {
     )
     for verdict, words, ends in (("correct", _DENIALS, r".!?;,\n}"), ("incorrect", _CONSENTS, r".!?\n}"))
 }
-"""The words that contradict each verdict."""
+"""Patterns of the words that contradict each verdict."""
 
 
 class VerdictError(ValueError):
-    """A reply without one readable verdict; the message is the reason."""
+    """A reply has no readable verdict, or several; the message is the reason."""
 
 
 def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
-    """Read the verdict and the explanation of a reply; raises `VerdictError` where there is not exactly one.
+    """Read the verdict and the explanation of a reply; raises `VerdictError` if it has no verdict, or several.
 
-    A reply has to hold one whole JSON object, and not inside another: ``incorrect`` is never read as
-    ``correct``, and an object that the judge may have quoted from the answer is refused.
-    ``data`` are the texts that the prompt quoted: a verdict planted in them is refused.
+    A reply has to hold exactly one JSON object, whole and not inside another. The verdict has to be the whole word
+    ``correct`` or ``incorrect``. ``data`` are the texts that the prompt quoted: a verdict planted in them is refused.
 
     >>> read_verdict('```json\\n{"verdict": "Correct", "explanation": "One river."}\\n```')
     ('correct', 'One river.')
@@ -126,17 +125,17 @@ def _without_groups(text: str) -> str:
 
 PROMPT = prompts.load("judge/equivalence")
 MAX_ANSWER_CHARACTERS = 1_000
-"""The most characters of an answer that the prompt shows."""
+"""Characters of an answer that the prompt shows."""
 
 JUDGED = ("judge_without_question", "judge_examples")
-"""Keys in records of settings other than the default: without the question; with which examples."""
+"""Keys in records of the judge's settings that are not the default: no question in the prompt, and the examples."""
 
 Outcome = Literal["correct", "incorrect", "unscored"]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeCase:
-    """An answer to judge, with the accepted answers and, if known, the question."""
+    """An answer to judge (``prediction``), with the accepted answers and the question ("" if unknown)."""
 
     prediction: str
     references: tuple[str, ...]
@@ -150,7 +149,7 @@ class JudgeCase:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply of the judge: its outcome, the explanation, the text; ``failed`` where none came."""
+    """One reply of the judge: its outcome, explanation and text; ``failed`` if the request failed."""
 
     outcome: Outcome
     explanation: str
@@ -161,7 +160,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of the replies about one answer; there are none where no request was needed."""
+    """The outcome of the ``replies`` about one answer, which are empty if no request was needed."""
 
     outcome: Outcome
     explanation: str
@@ -172,9 +171,8 @@ class Verdict:
 class Judge:
     """Judges answers by a client's model; with ``skip_exact`` an exact match is correct without a request.
 
-    Unless it ``sees_question`` it is shown the answers alone (SAFE v1, Figure 14).
-
-    An answer is judged ``repeats`` times; the most frequent outcome counts, and a tie is ``unscored``.
+    The prompt has the question if the judge ``sees_question``, otherwise only the answers (SAFE v1, Figure 14). An
+    answer is judged ``repeats`` times; the most frequent outcome counts, and a tie is ``unscored``.
     """
 
     client: Client
@@ -269,7 +267,7 @@ def verdict_of(replies: Sequence[Reply]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The agreement of a judge with itself, over the ``questions`` to which all its replies came.
+    """The agreement of a judge with itself over the ``questions`` that have all their replies.
 
     ``unanimous`` is the share of questions on which all replies have one outcome, ``pairwise`` the share of pairs of
     replies to one question with the same outcome, averaged over questions; both from 0 to 1.
@@ -282,18 +280,18 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class VerdictCounts:
-    """Counts of verdicts; ``failed`` counts the ``unscored`` ones to which not one reply came."""
+    """Numbers of verdicts by outcome; ``failed``: the ``unscored`` ones whose requests all failed."""
 
     correct: int
     incorrect: int
     unscored: int
     failed: int
     agreement: Agreement | None
-    """None where no answer was judged twice."""
+    """None if no answer was judged more than once."""
 
     @property
     def accuracy(self) -> float | None:
-        """The share of correct answers among those with a verdict; None where none has one."""
+        """The share (0-1) of correct answers among the scored ones; None if none was scored."""
         scored = self.correct + self.incorrect
         return self.correct / scored if scored else None
 

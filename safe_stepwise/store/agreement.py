@@ -1,4 +1,4 @@
-"""How far noise labels agree with reference labels: builds and evaluations measure it, cards print it."""
+"""Measures how far noise labels agree with reference labels; builds and evaluations use it, cards print it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,16 +14,18 @@ from safe_stepwise.store.names import marked
 SOUND = ("none", "unparsed")
 """Noise types that do not call a row unverifiable."""
 BINS = ((0.9, "0.9 to 1"), (0.7, "0.7 to 0.9"), (0.5, "0.5 to 0.7"), (0.0, "under 0.5"))
-"""The least confidence of a bin's labels, and the bin's name; the surest bin first."""
+"""The lowest confidence in a bin and the bin's name, in descending order."""
 NO_CONFIDENCE = "not said"
 
 Outcome = tuple[bool, str, float | None]
-"""What is counted of a row: whether the reference calls it noise; the label's noise type and confidence."""
+"""A row's outcome: whether the reference calls it noise; the noise type and confidence of our label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The agreement of predicted with gold labels on one label name, in rows; ``hits`` bear it in both.
+    """The agreement of predicted with gold labels on the label ``name``, in numbers of rows.
+
+    ``hits``: rows that have the label in both; ``gold`` and ``predicted``: rows that have it in one of them.
 
     >>> score = Score("unverifiable", hits=3, gold=4, predicted=6)
     >>> score.precision, score.recall, round(score.f1, 3)
@@ -62,7 +64,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Number of labels of about one confidence that call a row noise or sound, and how many of each are right."""
+    """Labels of similar confidence: how many call a row noise or sound, and how many the reference confirms."""
 
     confidence: str
     noise: int
@@ -75,9 +77,9 @@ class Bin:
 class Agreement:
     """The agreement of our labels with reference labels of the same rows.
 
-    The reference calls ``noise`` of the ``rows`` noise; our labels call ``found`` of them noise. Precision, recall and
-    F1 (0-1, four digits) are those of *unverifiable*; 0 where there is nothing to divide by. ``calibration`` has the
-    bins with rows, the surest first. A row that was not judged has no label to confirm and is in no bin.
+    Of the ``rows``, the reference calls ``noise`` noise, and our labels ``found``. Precision, recall and F1 (0-1, four
+    digits) are those of *unverifiable*; 0 if there is nothing to divide by. ``calibration`` has the bins with rows,
+    the highest confidence first. A row that was not judged is in no bin.
     """
 
     rows: int
@@ -142,16 +144,19 @@ MEASURES: Mapping[str, tuple[str, str]] = {
 
 
 def title_of(verifier: Mapping[str, Any]) -> str:
-    """The name of a measured verifier, marked if it only simulates a model."""
+    """Return the name of a measured verifier, with `SIMULATED` if no model made its verdicts."""
     return marked(str(verifier["name"]), bool(verifier["simulated"]))
 
 
 PUBLISHED = "published"
-"""The kind of a teacher that reads lists of questions; its spec is ``published:FILE[,FILE]``."""
+"""The name of the teacher that reads published lists of labels; its spec is ``published:FILE[,FILE]``."""
 
 
 def read_published(path: Path) -> dict[str, bool]:
-    """Read from JSONL whether each question is unverifiable, by id; raises ``UserError`` with file and line."""
+    """Read a JSONL file of published labels: whether each question is unverifiable, by id.
+
+    Raises ``UserError`` with file and line for a line without a label.
+    """
     mend = 'each is a JSON object with "id" and "unverifiable" (true or false), or "truth" (a noise type)'
     return dict(label for _, label in read_lines(path, _published_label, "label", mend))
 

@@ -1,7 +1,9 @@
-"""The one boundary: it reads what comes from disk, YAML, HTTP or the Hub into dataclasses.
+"""Reads values from outside (files, HTTP, the Hub) into dataclasses: the one boundary of all our packages.
 
-The dataclass decides what is valid. Only lists are converted to tuples (or sets), objects to dataclasses and texts to
-paths. Numbers are finite and below `LARGEST`. One error names all faults in one line.
+The *type* to read, a dataclass or the type of its field, decides what is valid; other modules check no field again.
+A *value* is what a JSON or YAML parser returns. Only lists are converted to tuples or sets, objects to dataclasses,
+and texts to paths: "3" is never read as 3. A *fault* is one place in the value that does not fit, named like
+``counts.a[1]``; one error lists all of them on one line. Files are bounded in bytes, nesting and number of values.
 """
 
 import dataclasses
@@ -21,15 +23,15 @@ from safe_stepwise.store.opening import open_file
 from safe_stepwise.store.terminal import printable
 
 MAX_DEPTH = 100
-"""Objects and lists within each other; our own files do not go half as deep."""
+"""Levels of objects and lists within each other; our own files have less than half as many."""
 MAX_JSON_BYTES = 1 << 26
-"""Bytes of a JSON file."""
+"""Bytes of a JSON file: 64 MiB."""
 
 
 def parse_json(content: str | bytes) -> Any:
     """Parse a JSON document (bytes are UTF-8, with or without a byte order mark).
 
-    Raises only ``ValueError``: for invalid JSON, a number beyond what a float holds, and nesting beyond `DEEPEST`.
+    Raises only ``ValueError``: for invalid JSON, a number that no float can hold, and nesting beyond `MAX_DEPTH`.
 
     >>> parse_json('{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -48,12 +50,12 @@ def parse_json(content: str | bytes) -> Any:
 
 
 def read_json(file: Path) -> Any:
-    """Read a JSON file; raises OSError, and ``ValueError`` as `parse_json` and for more than `MOST_JSON` bytes."""
+    """Read a JSON file; raises OSError, and ``ValueError`` as `parse_json` does or above `MAX_JSON_BYTES`."""
     return parse_json(read_bounded(file, MAX_JSON_BYTES))
 
 
 def read_bounded(file: Path, limit: int) -> bytes:
-    """Read a file's bytes; raises OSError, and ``ValueError`` if there are more than ``limit``."""
+    """Read a file's bytes; raises OSError, and ``ValueError`` if the file has more than ``limit`` bytes."""
     with open_file(file) as opened:
         content = opened.read(limit + 1)
     if len(content) > limit:
@@ -91,7 +93,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_NUMBER = 2**63
-"""The bound of all numbers: beyond any count or score, and beyond what a column holds."""
+"""All numbers are below this and above its negative: no count or score is as large, and no column could hold it."""
 _MAX_FAULTS = 20
 _BOUNDS = {"gt": -MAX_NUMBER, "lt": MAX_NUMBER, "strict": True}
 _WHOLE = {"type": "int", **_BOUNDS}
@@ -120,8 +122,8 @@ def read(kind: Any, value: Any, name: str = "it", *, exact: bool = False) -> Any
 def read(kind: Any, value: Any, name: str = "it", *, exact: bool = False) -> Any:
     """Read a value of JSON or YAML as an instance of ``kind``: a dataclass, or the type of a dataclass's field.
 
-    An instance is checked as an object is. Fields with a default may be lacking. Keys that are no field are ignored,
-    or faults if ``exact``. Raises ``ValueError`` with the place of each fault, which begins with ``name``.
+    A value that is an instance already is checked, too. Fields with a default may be missing. Keys that are no field
+    are ignored, or faults if ``exact``. Raises ``ValueError`` with all faults; ``name`` is the value's name in it.
 
     >>> from safe_stepwise.records import Triple
     >>> read(Triple, {"head": "Oru", "relation": "river", "tail": "Vel"}).tail
@@ -150,9 +152,10 @@ def read_file(kind: type[T], path: Path, name: str = "it", mend: str = "", *, ex
 @overload
 def read_file(kind: Any, path: Path, name: str = "it", mend: str = "", *, exact: bool = False) -> Any: ...
 def read_file(kind: Any, path: Path, name: str = "it", mend: str = "", *, exact: bool = False) -> Any:
-    """Read an instance of ``kind`` from a file: YAML if its suffix says so, else JSON.
+    """Read an instance of ``kind`` from a file: YAML if its suffix is ``.yaml`` or ``.yml``, else JSON.
 
-    Raises ``UserError`` that names the file, and ends with ``mend``: what the user can do about it.
+    ``name`` and ``exact`` are those of `read`. Raises ``UserError`` with the file's path; its message ends with
+    ``mend``, which says what the user can do.
     """
     try:
         content = read_yaml(path) if path.suffix in (".yaml", ".yml") else read_json(path)
@@ -257,13 +260,13 @@ def _place(loc: Sequence[str | int], name: str) -> str:
 
 
 def key_hint(key: str, names: Sequence[str]) -> str:
-    """Hint at the key that was meant by a key that is not among ``names``."""
+    """Return a hint for an unknown key: the most similar of ``names``, or all of them."""
     near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"keys: {', '.join(names)}"
 
 
 def _field_names(kind: Any, loc: Sequence[str | int]) -> list[str]:
-    """The fields of the dataclass at a place within a type."""
+    """List the fields of the dataclass at a location (keys and indices) within a type."""
     kinds = _without_none(kind)
     for key in loc:
         kinds = [inner for outer in kinds for inner in _without_none(_type_at(outer, key))]
@@ -284,13 +287,13 @@ def _type_at(kind: Any, key: str | int) -> Any:
 
 
 MAX_YAML_BYTES = 1 << 20
-"""Bytes of a YAML file."""
+"""Bytes of a YAML file: 1 MiB."""
 MAX_YAML_VALUES = 100_000
-"""Values of a YAML document; each alias counts the values that it stands for again."""
+"""Values of a YAML document; an alias counts as all the values that it repeats."""
 
 
 def read_content(file: Path, limit: int = MAX_YAML_BYTES) -> bytes:
-    """Read a file's bytes; raises ``UserError`` if it can't be read or has more than ``limit``."""
+    """Read a file's bytes; raises ``UserError`` if it can't be read or has more than ``limit`` bytes."""
     try:
         return read_bounded(file, limit)
     except OSError as error:
@@ -302,8 +305,8 @@ def read_content(file: Path, limit: int = MAX_YAML_BYTES) -> bytes:
 def parse_yaml(content: bytes) -> Any:
     """Parse a YAML document in UTF-8.
 
-    Raises ``ValueError``, one line with the line's number, for invalid YAML, a key that is there twice, and nesting
-    beyond `DEEPEST`, also by aliases.
+    Raises ``ValueError``, whose one line has the line's number, for invalid YAML, a repeated key, nesting beyond
+    `MAX_DEPTH` and more than `MAX_YAML_VALUES` values; aliases count in both.
 
     >>> parse_yaml(b"a: [1, 2]")
     {'a': [1, 2]}
@@ -331,14 +334,14 @@ def parse_yaml(content: bytes) -> Any:
 
 
 def read_yaml(file: Path) -> Any:
-    """Read a YAML file; raises ``UserError`` that names it where `parse_yaml` raises ``ValueError``."""
+    """Read a YAML file; raises ``UserError`` with its path if it can't be read, or as `parse_yaml` does."""
     content = read_content(file)
     with at_place(f"{file}", ValueError):
         return parse_yaml(content)
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """Read a JSON file that holds an object; raises ``UserError`` for any other and for a key that is there twice."""
+    """Read a JSON file that holds an object; raises ``UserError`` for any other file and for a repeated key."""
     content = read_content(file, MAX_JSON_BYTES)
     try:
         value = parse_json(content)
@@ -355,7 +358,7 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 class _Refused(ValueError):
-    """A document is YAML or JSON, but holds what no file here may hold."""
+    """A valid YAML or JSON document breaks our own rules: a repeated key, or too many levels or values."""
 
 
 def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
@@ -367,7 +370,7 @@ def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _check_nesting(text: str) -> None:
-    """Check the depth before the document is built, as that takes longer for a list the more lists are around it."""
+    """Raise `_Refused` for a document that is nested too deeply, before it is built: that takes time by depth."""
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent)
@@ -378,7 +381,7 @@ def _check_nesting(text: str) -> None:
 
 
 def _measure(node: Any, measured: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Count the values of a node and its depth, with itself and each alias; raises ``ValueError``."""
+    """Return the number of values in a node and its depth, both with itself and aliases; raises `_Refused`."""
     if id(node) in measured:
         return measured[id(node)]
     measured[id(node)] = (1, MAX_DEPTH)  # until it is measured, for a node within itself

@@ -1,7 +1,7 @@
-"""The digest of the code that makes an artifact: modules, all that they import, and their data files.
+"""Computes the digest of the code that makes an artifact: modules, all that they import, and their data files.
 
-Stored work is named by this digest, so a change of the code voids only what that code could have changed. Another
-method, an engine that was not used or a report leave it valid.
+Stored work is named by this digest, so a change of code voids only the work that the code could have changed. A change
+of another method, of an engine that was not used or of a report leaves it valid.
 """
 
 import ast
@@ -28,11 +28,11 @@ artifact does not depend on everything in a registry."""
 
 @functools.cache
 def code_digest(*modules: str, excluded: tuple[str, ...] = REGISTRIES) -> str:
-    """Return the SHA-256 (64 hex digits) of modules (by name), of all they import, and of the data beside them.
+    """Return the SHA-256 (64 hex digits) of modules (by name), all modules they import, and their data files.
 
-    Imports inside functions count. ``excluded`` modules count only where ``modules`` names them; modules of other
-    projects never do. The package's version counts. Raises ``ModuleNotFoundError`` for a missing module of this
-    project.
+    Imports inside functions count, and so does the package's version. ``excluded`` modules count only if they are
+    among ``modules``; modules of other projects never count. Raises ``ModuleNotFoundError`` for a missing module of
+    this project.
     """
     sources = _source_files(modules, excluded)
     digest = hashlib.sha256(safe_stepwise.__version__.encode())
@@ -44,7 +44,7 @@ def code_digest(*modules: str, excluded: tuple[str, ...] = REGISTRIES) -> str:
 
 
 def modules_of(instances: Iterable[object]) -> list[str]:
-    """List the modules of the instances' classes, each once: of the engines that a run used, for example."""
+    """List the modules of the classes of some objects (such as the engines of a run), sorted, each once."""
     return sorted({type(instance).__module__ for instance in instances})
 
 

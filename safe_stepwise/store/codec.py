@@ -1,6 +1,7 @@
-"""The one form in which questions, passages and labels are written to Parquet, JSON and shards, and read back.
+"""Converts questions, passages and labels to rows of Parquet and JSON files, and rows back to these.
 
-``*_row`` makes a row's columns, ``*_of`` reads them; a column that a row lacks is a ``KeyError``.
+A ``*_row`` function makes the columns of a row, a ``*_of`` function reads them; it raises ``KeyError`` for a missing
+column.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ Content = Mapping[str, Any]
 
 
 def passage_of(content: Content) -> Passage:
-    """Read a passage that has ``sentences``, or a ``text`` that is not split; gold only if ``is_gold`` says so.
+    """Read a passage with ``sentences`` or an unsplit ``text``; it is gold only if its ``is_gold`` is true.
 
     >>> passage_of({"title": "Oru", "text": "Oru is a town."}).sentences
     ('Oru is a town.',)
@@ -24,14 +25,14 @@ def passage_of(content: Content) -> Passage:
 
 
 def passages_digest(passages: Iterable[Passage]) -> str:
-    """Return the digest of titles and texts in their order, as steps cite passages by number."""
+    """Return the SHA-256 of passages' titles and texts; their order counts, as steps cite passages by number."""
     return identity([[page.title, page.text] for page in passages])
 
 
 def question_of(content: Content, **extra: str) -> Question:
-    """Read the question of a row, which may have more columns; ``ValueError`` for a row of another form.
+    """Read the question of a row, which may have more columns; raises ``ValueError`` for a row of another form.
 
-    ``extra`` are fields without a column: a published row has neither ``benchmark`` nor ``split``.
+    ``extra`` are the fields that have no column: a published row has neither ``benchmark`` nor ``split``.
 
     >>> question = Question("q1", "synthetic", "train", "Where?", "Oru", ("Oru town",))
     >>> question_of(question_row(question), benchmark="synthetic", split="train") == question
@@ -50,7 +51,7 @@ _TRIPLE = ("head", "relation", "tail")
 
 
 def question_row(question: Question) -> Row:
-    """Make a question's columns (config ``B``); passage numbers of ``evidence`` have no column and are dropped."""
+    """Make a question's columns, as in the config of its benchmark; passage numbers of ``evidence`` are left out."""
     return {
         "id": question.id,
         "question": question.question,
@@ -85,7 +86,7 @@ def label_row(label: Label) -> Row:
 
 
 def label_of(content: Content) -> Label:
-    """Read the label of a row; ``ValueError`` for a row of another form.
+    """Read the label of a row; raises ``ValueError`` for a row of another form.
 
     >>> label = Label("none", "It does.", (), (), "t", 0.5)
     >>> label_of(label_row(label)) == label

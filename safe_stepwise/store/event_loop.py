@@ -17,7 +17,7 @@ _RUNNING: set[Future[Any]] = set()
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns; may be called from any thread but the loop's own."""
+    """Run a coroutine on the process's event loop and return its result; not to be called in the loop's own thread."""
     with _LOCK:  # `cache` alone would let two threads start a loop each
         running = asyncio.run_coroutine_threadsafe(coroutine, _loop())
         _RUNNING.add(running)
@@ -29,14 +29,14 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def cancel_all() -> None:
-    """End every `wait_for` that is running with ``concurrent.futures.CancelledError``."""
+    """Cancel every running `wait_for`, which then raises ``concurrent.futures.CancelledError``."""
     with _LOCK:
         for running in tuple(_RUNNING):
             running.cancel()
 
 
 async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return what coroutines return, in their order; the first error or a cancellation ends all of them."""
+    """Run coroutines concurrently; return their results in order. The first error or a cancellation ends them all."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         return await asyncio.gather(*tasks)
@@ -47,9 +47,9 @@ async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[object]], at_once: int) -> None:
-    """Await ``work`` for every item, in their order, for at most ``at_once`` items at a time.
+    """Await ``work`` for every item, started in order, for at most ``at_once`` (1 or more) items at a time.
 
-    No item waits for a slower one, and ``items`` is read only when there is room. The first error (also one of
+    The next item starts when any other ends, and is read from ``items`` only then. The first error (also one of
     ``items``) or a cancellation ends all running work and is raised.
     """
     if at_once < 1:

@@ -35,7 +35,7 @@ def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
 
 
 def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
-    """Render such a figure as `png` does, but as SVG with texts as outlines."""
+    """Render a figure as `png` does, but as SVG, with texts as outlines."""
     return _saved(draw, size, "svg", {"Date": None, "Creator": None})
 
 
@@ -46,9 +46,9 @@ def panels(
     save: Callable[[Callable[[Any], None], tuple[float, float]], bytes] = png,
     **shared: Any,
 ) -> bytes:
-    """Render rows of panels of ``size`` (inches); ``panel`` draws an item on its axes.
+    """Render a grid of panels, each of ``size`` (inches): ``panel`` draws an item of ``rows`` on its axes.
 
-    ``shared`` are options of matplotlib's ``subplots`` that say which axes are shared.
+    ``save`` is `png` or `svg`; ``shared`` are the options of matplotlib's ``subplots`` for shared axes.
     """
     columns = max(map(len, rows))
 

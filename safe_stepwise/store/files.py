@@ -1,7 +1,7 @@
 """Writes files and folders so that they never exist in part, and computes their digests.
 
-While it is written, a file is hidden beside its place as ``.NAME.half``, and its writer locks it. Two writers of one
-file take turns, and a half that nobody locks is what a killed run left (`sweep`).
+While a file NAME is written, its content is in the hidden *partial file* ``.NAME.half`` in the same folder, which the
+writer locks. Two writers of one file take turns. A partial file without a lock was left by a killed run (`sweep`).
 """
 
 import errno
@@ -53,15 +53,16 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
 
 
 MAX_LINE_BYTES = 1 << 26
-"""Bytes of a line; the longest trajectories have a hundredth of them."""
+"""Bytes of a line, 64 MiB; the longest trajectory has a hundredth of them."""
 
 
 def read_lines(
     file: Path, read: Callable[[bytes], T], noun: str, mend: str, *, blanks: bool = False
 ) -> Iterator[tuple[str, T]]:
-    """Yield each line's place and what ``read`` makes of it, of a file that may be gzipped; skips ``blanks`` if true.
+    """Yield the name ("FILE, line 3") and the parsed content of each line of a file, which may be gzipped.
 
-    Raises ``UserError`` for a file that can't be read and a line that is no ``noun``; ``mend`` says what to do.
+    ``read`` parses a line; it raises ``ValueError`` for one that is no ``noun``. ``blanks`` allows blank lines, and
+    skips them. Raises ``UserError`` for a file or line that can't be read; ``mend`` ends its message with advice.
     """
     try:
         with open_unpacked(file) as lines:
@@ -86,7 +87,7 @@ def _read_line(line: bytes, read: Callable[[bytes], T], fault: str, mend: str) -
 
 
 def locate_lines(folder: Path, name: str) -> Path:
-    """Locate a run's file of lines, which a published report has packed by gzip."""
+    """Return the path of a run's file of lines; in a published report, that of ``NAME.gz``."""
     packed = folder / f"{name}.gz"
     return packed if packed.is_file() and not (folder / name).exists() else folder / name
 
@@ -97,7 +98,7 @@ def write_atomically(path: Path, content: "ReadableBuffer") -> None:
 
 
 def json_bytes(content: object, *, sort_keys: bool = True, indent: int = 2) -> bytes:
-    """Encode the content of a JSON file for people to read; half a surrogate pair becomes its escape."""
+    """Encode the content of an indented JSON file as UTF-8; half a surrogate pair becomes its escape."""
     text = json.dumps(content, indent=indent, sort_keys=sort_keys, ensure_ascii=False)
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
@@ -116,7 +117,7 @@ def copy_file(source: Path, path: Path) -> None:
 def write_parts(path: Path, chunks: "Iterable[ReadableBuffer]") -> None:
     """Write a file chunk by chunk, as `write_atomically` does.
 
-    Raises ``UserError`` for a link, which may be somebody else's: neither it nor its target is replaced.
+    Raises ``UserError`` if ``path`` is a link, as it or its target may be somebody else's.
     """
     if path.is_symlink():
         raise UserError(f"{path}: is a link, which is not written over; remove it, or choose another place")
@@ -136,7 +137,10 @@ def write_parts(path: Path, chunks: "Iterable[ReadableBuffer]") -> None:
 
 
 def write_files(folder: Path, names: Iterable[str], files: Mapping[str, bytes]) -> None:
-    """Write ``files`` and remove all other ``names`` from the folder; raises ``UserError`` if that fails."""
+    """Write ``files`` (content by name) into a folder, and remove from it the files in ``names`` that are not written.
+
+    Raises ``UserError`` if that fails.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
@@ -150,7 +154,7 @@ def write_files(folder: Path, names: Iterable[str], files: Mapping[str, bytes]) 
 
 @contextmanager
 def report_unwritable(path: Path) -> Iterator[None]:
-    """Raise ``UserError`` for any ``OSError`` inside: the user chose a path that can't be written."""
+    """Turn an ``OSError`` inside the context into a ``UserError``: the user chose a path that can't be written."""
     try:
         yield
     except OSError as error:
@@ -161,8 +165,8 @@ def report_unwritable(path: Path) -> Iterator[None]:
 def write_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder to fill, and rename it to ``path`` unless an error was raised.
 
-    A folder that is there by then stays, as another process may have been first. To replace it, remove it last of all
-    (`remove_folder`).
+    A folder that exists at ``path`` by then stays, as another process may have been first. To replace it, call
+    `remove_folder` as the last thing in the context.
     """
     half = _partial_path(path)
     half.parent.mkdir(parents=True, exist_ok=True)
@@ -220,7 +224,7 @@ def _open_folder(folder: Path) -> int:
 
 @contextmanager
 def _locked(open_half: Callable[[], int], half: Path) -> Iterator[int]:
-    """Wait until no other process writes ``half``, lock it and yield its handle."""
+    """Wait until no other process writes the partial file ``half``, lock it and yield its handle."""
     while True:
         handle = open_half()
         try:
@@ -256,10 +260,10 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDI
 def lock_folder(folder: Path, writer: str = "build", owned: Sequence[str] = ()) -> Iterator[None]:
     """Create ``folder`` and lock it until this process leaves the context or dies.
 
-    ``owned`` are the files and folders in it that this run writes: half-written ones of a killed run are removed, and
-    none may be a link, as it would be replaced; ``folder`` itself may be one. Raises ``UserError`` when it cannot be
-    made or written (also when the disk fills up), for a link, and when another process holds it, which the message
-    calls ``writer``.
+    ``owned`` are the files and folders in it that this run writes: partial ones of a killed run are removed, and none
+    may be a link, as it would be replaced; ``folder`` itself may be a link. Raises ``UserError`` if the folder can't
+    be made or written (also when the disk fills up), for a link among ``owned``, and if another process has locked
+    the folder, which the message calls ``writer``.
     """
     handle = _make_folder(folder)
     try:
@@ -295,7 +299,7 @@ def _make_folder(folder: Path) -> int:
 
 
 def _clean_up(folder: Path, owned: Sequence[str]) -> None:
-    """Remove the halves of killed runs; raises ``UserError`` before that for a link or a pipe."""
+    """Remove the partial files of killed runs; raises ``UserError`` before that for a link or a pipe."""
     halves = []
     for path in chain(filter(_is_partial, folder.iterdir()), _walk(folder / name for name in owned)):
         if path.is_symlink():

@@ -1,4 +1,4 @@
-"""The names in everything that is written: artifacts, splits, configs, origins, files, reasons."""
+"""The names that occur in written files and on the Hub: artifacts, splits, configs, origins, files, reasons."""
 
 import re
 from typing import Literal, get_args
@@ -119,7 +119,7 @@ def paths_set(benchmark: str) -> str:
 
 
 def check_version(version: str) -> str:
-    """Return ``version``; raises ``UserError`` for one that is no ``vMAJOR.MINOR.PATCH``, as releases are tagged."""
+    """Return ``version`` unchanged; raises ``UserError`` unless it is ``vMAJOR.MINOR.PATCH``, the tag of a release."""
     version_key(version)
     return version
 
@@ -139,8 +139,8 @@ def version_key(version: str) -> tuple[int, ...]:
 def model_repo(kind: str, base: str) -> str:
     """Name the repo of a trained model after its kind and its base model.
 
-    ``kind`` is `VERIFIER_KIND`, `GENERATOR_KIND`, or the `paths_set` from which a proposer of paths learnt. Raises
-    ``UserError`` for a base model without a name.
+    ``kind`` is `VERIFIER_KIND`, `GENERATOR_KIND`, or the `paths_set` on which a model that proposes relation paths was
+    trained. Raises ``UserError`` for a base model without a name.
 
     >>> model_repo(VERIFIER_KIND, "Qwen/Qwen3-8B"), model_repo("dp-metaqa-paths", "HuggingFaceTB/SmolLM2-135M")
     ('safe-verifier-Qwen3-8B', 'dp-metaqa-SmolLM2-135M')

@@ -1,4 +1,4 @@
-"""Opens files for reading, and refuses what may never end: pipes, sockets and devices."""
+"""Opens files for reading, and refuses pipes, sockets and devices, which may never end."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ _OPENED_BY_SHELL = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
 
 
 def special_kind(path: str | Path) -> str:
-    """Name the kind of a path that leads to a pipe, a socket or a device, which may never end; "" for any other path.
+    """Return "a named pipe", "a socket" or "a device" for a path that leads to one; "" for any other path.
 
     A pipe that this process inherited ends with its writer, and ``/dev/null`` at once: both count as files.
     """

@@ -1,4 +1,4 @@
-"""Reads rows of our Parquet files, which somebody else may have written or damaged."""
+"""Finds and reads the Parquet files of our datasets, which somebody else may have written or damaged."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,10 +19,10 @@ def read_rows(
     columns: Sequence[str] | None = None,
     select: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
-    """Yield what ``read`` makes of each row of a file.
+    """Yield each row of a file as ``read`` converts it.
 
-    ``columns`` are those that ``read`` needs, if not all. ``select`` returns an Arrow batch's mask of rows to read.
-    Raises ``UserError`` for a file that cannot be read, with the row's id where ``read`` fails.
+    ``columns``: those that ``read`` needs (None: all). ``select`` returns the mask of the rows to read in an Arrow
+    batch (None: all rows). Raises ``UserError`` for a file that can't be read; it has the row's id if ``read`` fails.
     """
     for batch in _batches(file, columns):
         with _reading(f"{file}:"):
@@ -45,7 +45,7 @@ def _batches(file: Path, columns: Sequence[str] | None) -> Iterator[Any]:
 
 @contextmanager
 def _reading(place: str) -> Iterator[None]:
-    """Raise ``UserError`` that names the place of a file or row that cannot be read."""
+    """Turn any error inside the context into a ``UserError`` that names the file or row."""
     from pyarrow import ArrowException
 
     try:
@@ -56,21 +56,21 @@ def _reading(place: str) -> Iterator[None]:
 
 
 def dataset_folder(folder: Path, name: str) -> Path | None:
-    """Find the dataset ``name`` in a build's --output, in a release, or as ``folder`` itself; None if there is none.
+    """Find the folder of the dataset ``name``: in a build's --output, in a release, or ``folder`` itself.
 
-    Any folder that holds ``data`` counts as the dataset, whatever its name.
+    A dataset's folder has a subfolder ``data``. Returns None if there is none.
     """
     places = (folder / name, folder / DATASETS / name, folder)
     return next((place for place in places if (place / "data").is_dir()), None)
 
 
 def parquet_files(dataset: Path, config: str, split: str = "*") -> list[Path]:
-    """List the files of a config's split in their order; config and split may be glob patterns."""
+    """List the Parquet files of a config's split, sorted; config and split may be glob patterns."""
     return sorted((dataset / "data").glob(f"{config}/{split}-*.parquet"))
 
 
 def labeled_files(dataset: Path) -> dict[str, list[Path]]:
-    """List the files of all labelled rows, by benchmark."""
+    """List the Parquet files of the configs with all labelled rows (``B_labeled``), by benchmark."""
     files: dict[str, list[Path]] = {}
     for file in parquet_files(dataset, f"*{LABELED}"):
         files.setdefault(file.parent.name.removesuffix(LABELED), []).append(file)

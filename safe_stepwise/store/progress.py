@@ -1,8 +1,8 @@
 """Progress bars for all commands, with counts in words, and limits on how long to wait for an answer.
 
-On a terminal and in a notebook a bar moves. Elsewhere a log would keep every move, so there a bar prints a line when
-it begins, one every `LINE_S` and one when it ends. On a terminal it is drawn every `TICK_S` even if nothing moves, and
-it fits the width: the counts of failed and owed are never cut.
+On a terminal and in a notebook a bar moves. In a log a bar prints a line when it begins, one every `LINE_S` and one
+when it ends. On a terminal it is drawn every `TICK_S` even if no count changes, and it fits the width: the counts of
+``failed`` and ``owed`` (pending) items are never cut.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LINE_S = 30.0
 
 
 def bar(items: Iterable[Any] | None = None, **options: Any) -> tqdm[Any]:
-    """Make a progress bar by the options of `tqdm`; every bar of the project is made here.
+    """Make a progress bar over ``items`` with the options of `tqdm`; every bar of the project is made here.
 
     >>> with bar(range(3), desc="three", disable=True) as moving:
     ...     list(moving)
@@ -69,7 +69,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]
 
 
 def fit_line(title: str, number: float, total: float | None, standing: str, width: int) -> str:
-    """Fit a bar's line into ``width`` columns: it loses the end of ``standing`` first, failed and owed never.
+    """Render a bar's line in ``width`` columns; it is cut at the end of ``standing`` first, but keeps failed and owed.
 
     >>> fit_line("build", 3, 9, "done 2 cached 1 failed 1 owed 6; requests: done 40", 60)
     'build: 3/9, done 2 cached 1 failed 1 owed 6; requests: done…'
@@ -114,7 +114,7 @@ class _Lines:
 
 
 def counts(finished: int, cached: int, pending: int | str, **extra: int) -> str:
-    """Format how many items this run finished, earlier runs had cached, ``extra`` counts, and how many are pending.
+    """Render the numbers of finished items, of items that earlier runs had cached, of ``extra`` and of pending ones.
 
     >>> counts(3, 1, 9, failed=2)
     'done 3 cached 1 failed 2 owed 9'
@@ -124,7 +124,7 @@ def counts(finished: int, cached: int, pending: int | str, **extra: int) -> str:
 
 
 def note(text: str) -> None:
-    """Print a note to standard error, above the progress bars, so that hostile text in it does no harm."""
+    """Print a note to standard error, above the progress bars, without control characters or credentials."""
     tqdm.write(sanitize(f"note: {text}"), file=sys.stderr)
 
 
@@ -132,9 +132,10 @@ def note(text: str) -> None:
 def show_progress(
     title: str, unit: str, total: int | None, count: Callable[[], int], standing: Callable[[], str]
 ) -> Iterator[None]:
-    """Show a bar at the ``count`` of finished units with the words of ``standing``, twice a second and at the end.
+    """Show a bar within the context, with the number of finished units (``count``) and the text of ``standing``.
 
-    It begins `AFTER_S` late, so that a mistake that shows at once prints its one line and nothing else.
+    The bar is updated twice a second and at the end. It begins `AFTER_S` late, so that an early mistake of the user
+    prints its one line and nothing else.
     """
     over = threading.Event()
 
@@ -162,9 +163,9 @@ def show_progress(
 _Answer = TypeVar("_Answer")
 
 SILENT_S = 10.0
-"""Seconds without an answer after which a line is printed; the next comes after twice as many."""
+"""Seconds without an answer after which a line is printed; the next one follows after twice the time."""
 SOON_S = 2.0
-"""Seconds until the first line where no bar moves meanwhile."""
+"""Seconds until the first line if there is no progress bar."""
 _LOOK_S = 0.5
 _WAITS: set[Wait] = set()
 _abandoned: list[threading.Thread] = []
@@ -175,11 +176,11 @@ class WaitedTooLong(Exception):
 
 
 def call_within(seconds: float, subject: str, call: Callable[[], _Answer]) -> _Answer:
-    """Return what ``call`` returns, or raise what it raises, in time; prints that it waits for ``subject``.
+    """Return what ``call`` returns, or raise what it raises; raise ``WaitedTooLong`` after ``seconds``.
 
-    The limit holds for the whole call with its retries and pauses, whatever it is stuck in: a server that sends a byte
-    a minute never exceeds a client's own limit. The call runs in a thread, which is abandoned when time is up. Such a
-    thread can't be stopped, so end the process with `leave`. Raises ``WaitedTooLong``.
+    The limit is for the whole call with its retries and pauses, unlike a client's own limit, which a server that sends
+    a byte a minute never exceeds. Prints that it waits for ``subject``. The call runs in a thread, which is abandoned
+    when time is up; as such a thread can't be stopped, end the process with `leave`.
 
     >>> call_within(5, "a sum", lambda: 1 + 1)
     2
@@ -221,9 +222,10 @@ def leave(status: int) -> NoReturn:
 
 
 class Wait:
-    """A context in which one or many wait; ``describe`` makes the line that is printed after so many seconds.
+    """A context in which one or several calls wait for an answer; a line is printed if it takes long.
 
-    A thread watches all waits, as loading a model may block the event loop.
+    ``describe`` makes the line from the seconds so far. A thread watches all waits, as loading a model may block the
+    event loop. ``soon``: print the first line after `SOON_S`, not `SILENT_S`.
     """
 
     def __init__(self, describe: Callable[[int], str], *, soon: bool = False) -> None:
@@ -237,7 +239,7 @@ class Wait:
         self._start = time.monotonic()
 
     def warn_if_long(self) -> None:
-        """Print that no answer has come if the wait is long."""
+        """Print the line if the wait has been long enough."""
         waited = time.monotonic() - self._start
         if self._waiting and waited >= self._patience:
             self._patience = 2 * waited

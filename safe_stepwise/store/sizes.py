@@ -1,4 +1,4 @@
-"""Bounds on the size of a row: a row far beyond any benchmark's is refused, instead of being read for hours.
+"""Bounds on the size of a row: a row far larger than any benchmark's is refused, as reading it could take hours.
 
 Real rows (of HotpotQA, 2WikiMultihopQA and MuSiQue) have up to 20 passages of 7,543 characters, names of 163,
 questions of 519, five hops. The time to read a row grows with each of these, and with their product where each name

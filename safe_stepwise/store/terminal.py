@@ -22,7 +22,7 @@ _INVISIBLE = re.compile(
 )
 """Letters and marks that are not visible."""
 MAX_LINE_CHARACTERS = 2_000
-"""Characters of a line; an id or a title may have a million."""
+"""Characters of a line; longer ones are cut, as an id or a title may have a million."""
 _BAR_MOVES = re.compile(r"\r|(?:\n|\x1b\[A)+\Z")
 """What tqdm writes to move the cursor: to the line's start or, alone, down and up."""
 
@@ -38,7 +38,7 @@ def printable(text: str) -> str:
 
 
 def sanitize(text: object, limit: int | None = None) -> str:
-    """Return a text from outside as it may be kept or printed: `printable`, without credentials, cut at a limit.
+    """Return a text from outside as one `printable` line without credentials, of at most ``limit`` characters.
 
     >>> sanitize("Bearer abcdefgh12345678\\nis unknown")
     'Bearer [redacted] is unknown'
@@ -48,10 +48,10 @@ def sanitize(text: object, limit: int | None = None) -> str:
 
 
 def guard_output() -> None:
-    """Make this process print no control characters and no credentials of ours, as libraries log what servers say.
+    """Make this process print no control characters and none of its credentials, as libraries log servers' messages.
 
-    Line ends stay, and on standard error the movements of progress bars. A character that the stream cannot write is
-    escaped too.
+    Line ends stay, and on standard error the movements of progress bars. A character that the stream can't write is
+    escaped, too.
     """
     secrets = tuple(credentials().values())
     for name in ("stdout", "stderr"):
@@ -152,9 +152,9 @@ _KEY_BY_PLACE = re.compile(
 
 
 def credentials() -> dict[str, str]:
-    """Find this process's credentials, by the name of their variable, or of the Hub's own file.
+    """Return this process's credentials by the name of their environment variable, and the Hub's stored token.
 
-    A variable holds one if its name says so (``OPENAI_API_KEY``) and its value is no path of a file.
+    A variable holds a credential if its name says so (``OPENAI_API_KEY``) and its value is not the path of a file.
     """
     from huggingface_hub import get_token
 
@@ -178,9 +178,9 @@ def redact(text: str) -> str:
 
 
 def redact_keys(text: str, secrets: Collection[str]) -> str:
-    """Redact ``secrets``, however they are spelled, and what has the unmistakable form of a key.
+    """Return a text with ``[redacted]`` for ``secrets`` in any spelling, and for what certainly is a key by its form.
 
-    Unlike `redact` it keeps what prose may hold, such as ``Key: Constantinople1453``.
+    Unlike `redact` it keeps words that ordinary prose may have, such as ``Key: Constantinople1453``.
 
     >>> redact_keys("Key: Constantinople1453, and dG9wc2VjcmV0MTI= is top%73ecret12", ["topsecret12"])
     'Key: Constantinople1453, and [redacted]I= is [redacted]'

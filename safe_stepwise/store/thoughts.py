@@ -1,9 +1,9 @@
 """Splits a reasoning model's reply into its text and its thoughts.
 
-Thoughts stand before the text, or between its passages, in one of these forms::
+Thoughts come before the text, or between its paragraphs, in one of these forms::
 
     <think>...</think>        DeepSeek, Qwen, many others; also <thinking>, <thought>, <reasoning>, <seed:think>,
-                              [THINK] and ◁think▷, in any case of letters
+                              [THINK] and ◁think▷, in upper or lower case
     ...</think>               where the model's chat template has opened the thought
     <|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...
                               Harmony (gpt-oss), of which only ``final`` is the text
