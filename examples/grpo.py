@@ -82,7 +82,6 @@ def train(rows: Sequence[Row], options: argparse.Namespace) -> None:
 
 
 def _pairs(folder: Path, benchmark: str | None, number: int) -> Iterator[Any]:
-    """Yield the first verified questions of each benchmark in a folder, with their labels."""
     for name, pairs in labelled(folder):
         if benchmark in (None, name):
             sound = (pair for pair in pairs if pair[1].noise_type == "none")

@@ -38,10 +38,7 @@ def multihop(
 
 
 def samples(benchmark: str, source: str, revision: str | None = None, limit: int | None = None) -> list[Sample]:
-    """Read config ``BENCHMARK_eval``, split ``test``, of a dataset: a sample for each question, at most ``limit``.
-
-    The targets of a sample are the answer and its aliases.
-    """
+    """Read a sample for each question of config ``BENCHMARK_eval``, split ``test``; targets are answer and aliases."""
     from datasets import load_dataset
 
     rows = load_dataset(source, f"{benchmark}_eval", split="test", revision=revision)

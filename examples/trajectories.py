@@ -60,7 +60,6 @@ def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Itera
 
 
 def _replace_step(ideal: Sequence[Step], step: Step) -> str:
-    """Return the text of the ideal trajectory with ``step`` instead of the step of its number."""
     return _text((*ideal[: step.number - 1], step, *ideal[step.number :]))
 
 

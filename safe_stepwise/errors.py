@@ -55,10 +55,7 @@ def at_place(place: str, kinds: type[Exception] | tuple[type[Exception], ...] = 
 
 
 def tell_in_one_line() -> None:
-    """Make an uncaught `UserError` print its line without a traceback, as our commands do; for users' own scripts.
-
-    The present exception hook still handles all other errors.
-    """
+    """Make an uncaught `UserError` print one line, without a traceback; for users' own scripts."""
     if isinstance(sys.excepthook, _Hook):
         return
     sys.excepthook = _Hook(sys.excepthook)

@@ -189,7 +189,6 @@ def _feedback(answer: dict[str, object]) -> Feedback:
 
 
 def _diagnosis(answer: dict[str, object]) -> str | None:
-    """Build a diagnosis from the fields of evidence that replace it; returns None without any of them."""
     spelled = {plain_key(name): value for name, value in answer.items()}
     if not any(name in spelled for name in _EVIDENCE):
         return None

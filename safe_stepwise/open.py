@@ -27,7 +27,6 @@ class EngineKind:
 
 
 def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine]) -> EngineKind:
-    """Make the kind of an engine that loads a model, and perhaps an adapter, itself."""
     return EngineKind(example, lambda models: engine(*read_models(models)), read_models)
 
 

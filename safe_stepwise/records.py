@@ -274,10 +274,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """The record of everything that a method did with one question.
-
-    ``steps`` are the accepted ones; ``stop_reason`` is `ANSWERED`, `FAILED`, or a further one of the method.
-    """
+    """The record of a method's work on one question: the accepted ``steps``, all attempts, the answer."""
 
     question_id: str
     method: str

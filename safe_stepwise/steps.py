@@ -117,7 +117,6 @@ def is_salvaged(text: str) -> bool:
 
 
 def _without_markdown(text: str) -> str:
-    """Remove a fence, emphasis, and the mark of a heading or list before a step."""
     text = without_fence(text).strip()
     header = _MARKED_HEADER.match(text)
     if header is None:
@@ -161,7 +160,6 @@ def _number(digits: str) -> int:
 
 
 def _split_kind(body: str) -> tuple[str, StepKind]:
-    """Split the part after ``Step K:`` into text and kind."""
     _check_atomic(body)
     tag = _TAG_AT_END.search(body)
     if tag is None:

@@ -32,7 +32,6 @@ def build_coverage_rows(folder: Path) -> list[tuple[object, ...]]:
 
 
 def _cited_sentences(question: Question, label: Label) -> Iterator[tuple[int, str]]:
-    """Yield the attribution steps of the ideal trajectory with the number of each passage that they cite."""
     result = AnnotationsMaker().make(question, label)
     if len(question.gold) > MAX_GOLD:
         print(f"no ideal trajectory: {question.id}: {result.refused[0].reason}")
@@ -42,7 +41,6 @@ def _cited_sentences(question: Question, label: Label) -> Iterator[tuple[int, st
 
 
 def _by_title(question: Question, texts: Iterable[tuple[int, str]]) -> dict[str, str]:
-    """Join texts by the title of the passage that their number names."""
     joined: dict[str, str] = {}
     for number, text in texts:
         title = question.passages[number - 1].title

@@ -28,7 +28,7 @@ class Options(Loop):
 
 
 def answer_question(options: Options) -> str:
-    """Print each attempt at a step; return the answer with its verification, or its record as JSON."""
+    """Answer the options' question and print each attempt; return the answer, or its record as JSON."""
     question = read_question(options.file, options.question)
     options.refuse_symbolic(
         question, "this question lacks; name a model, or give a row that has them (safe-stepwise stand-in --examples)"
@@ -61,15 +61,15 @@ main = command(answer_question, roles=ROLES)
 
 
 def append(file: Path, text: str) -> None:
-    """Append text to a file; raises ``UserError`` where it can't be written."""
+    """Append text to a file; raises ``UserError`` if it can't be written."""
     with report_unwritable(file), file.open("a", encoding="utf-8") as opened_file:
         opened_file.write(text)
 
 
 def wait_for_answer(question: Question, loop: Loop, on_attempt: OnAttempt, attempts: list[Attempt]) -> dict[str, Any]:
-    """Answer a question and return the record; ``on_attempt`` puts each attempt into ``attempts``.
+    """Answer a question under a progress bar and return the record; raises ``UserError`` if an engine can't work.
 
-    Raises ``UserError`` where a player's engine cannot work.
+    ``on_attempt`` is called with each attempt, and has to append it to ``attempts``.
     """
 
     async def answer() -> dict[str, Any]:

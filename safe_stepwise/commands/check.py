@@ -35,7 +35,7 @@ class Options:
 
 
 def check_file(options: Options) -> None:
-    """Print the label of each step, row by row, and the count of each label."""
+    """Print the label of each step of each row, and the number of each label; raises ``UserError`` for a bad row."""
     counts = Counter[str]()
     for place, row in read_rows(options.file):
         steps = row.get("steps")
@@ -62,7 +62,7 @@ main = command(check_file)
 
 
 def label_steps(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """Label the steps of a chain; returns the label of each, with a diagnosis and guidance if the checker has them."""
+    """Label the steps of a chain; returns for each its label, and the fields of its feedback that are not empty."""
     if not question.answer.strip():
         return [(NO_PLAN, {"diagnosis": "the row has no answer"})] * len(texts)
     try:
@@ -81,7 +81,7 @@ def label_steps(question: Question, texts: Sequence[str]) -> list[tuple[str, dic
 def label_step(
     check: Check, previous: Sequence[Step], read: Callable[[], Step]
 ) -> tuple[Step | None, str, dict[str, Any]]:
-    """Read and label one step; returns the step (None if it can't be read), its label, and the feedback's fields."""
+    """Read a step and label it; returns the step (None if it can't be read), its label, and the feedback's fields."""
     try:
         step = read()
     except StepError as error:

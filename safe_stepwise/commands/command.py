@@ -1,8 +1,8 @@
 """Makes a command of a function: the command line fills the dataclass that the function takes.
 
-``main = command(build)`` in a script ``NAME.py`` takes its options from the type of the function's
-parameter and their help from ``help/NAME.yaml`` beside the script; ``help/NAME.txt`` ends the help.
-The text that the function returns is printed.
+``main = command(build)`` in a script ``NAME.py`` takes its options from the type of the function's parameter and their
+help from ``help/NAME.yaml`` in the folder of the script; ``help/NAME.txt`` has the end of the help. The command prints
+the text that the function returns.
 """
 
 import inspect
@@ -23,7 +23,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class BaseCommand(click.Command):
-    """A command that a list of arguments calls; its help ends with its notes."""
+    """A command that is called with a list of arguments; its help ends with its ``notes``."""
 
     notes: str = ""
 
@@ -110,9 +110,9 @@ def command(
 ) -> Command:
     """Make the command that fills the parameter of ``action`` and calls it.
 
-    ``name`` is by default that of the script; two words name a command of a group. ``roles`` may be given tokens and
-    effort, ``example_roles`` worked examples; ``defaults`` replace those of the fields. ``module`` is the script's,
-    if the action is of another one.
+    ``name`` is by default that of the script; two words name a command of a group. The options may set tokens and
+    effort for ``roles``, and worked examples for ``example_roles``; ``defaults`` replace the fields' defaults.
+    ``module`` is the name of the script, if the action is in another module.
     """
     # The globals are looked up, as a script that another one runs is in no module of `sys.modules`.
     script = vars(sys.modules[module]) if module else action.__globals__
@@ -126,7 +126,7 @@ def command(
 
 
 def group(name: str, *commands: Command) -> Group:
-    """Make a group of the commands of one file, under a name."""
+    """Make a group with a name of several commands, all of one file."""
     action = commands[0].action
     words: dict[str, Any] = {"help": action.__globals__["__doc__"], "no_args_is_help": False}
     members = Group(name, [*commands], params=[help_all()], context_settings=SETTINGS, **words)
@@ -135,12 +135,12 @@ def group(name: str, *commands: Command) -> Group:
 
 
 def notes_of(source: Path, name: str) -> str:
-    """Read the notes that end the help of a command, from the folder ``help`` beside its source."""
+    """Read the notes at the end of a command's help: ``help/NAME.txt`` in the folder of its ``source``."""
     return source.with_name("help").joinpath(f"{name.replace('-', '_')}.txt").read_text(encoding="utf-8")
 
 
 def carry_out(target: click.Command, arguments: Sequence[str], name: str) -> bool:
-    """Run a command; return True where it only printed help. Raises ``UserError`` for a mistake of the user."""
+    """Run a command; return True if it only printed help. Raises ``UserError`` for a mistake of the user."""
     try:
         with target.make_context(name, [*arguments]) as ctx:
             target.invoke(ctx)

@@ -1,4 +1,4 @@
-"""Ends every command: its exit status, and errors of one line."""
+"""Runs a command and ends the process: with its exit status, and errors on one line."""
 
 import os
 import signal
@@ -38,7 +38,6 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
 
 
 def _carry_out(main: Callable[[Sequence[str]], None]) -> int:
-    """Call a command and return its exit status."""
     try:
         main(sys.argv[1:])
     except UserError as error:
@@ -56,7 +55,7 @@ def _carry_out(main: Callable[[Sequence[str]], None]) -> int:
 
 
 def _output_fault() -> OSError | None:
-    """Return the error that closed standard output, if one did, and discard what is still unwritten."""
+    """Return the error of a standard output that is closed or full, if any, and discard what is still unwritten."""
     try:
         print(flush=True)
     except OSError as error:
@@ -66,7 +65,7 @@ def _output_fault() -> OSError | None:
 
 
 def _print_error(line: str) -> None:
-    """Print a line to standard error, or drop it where that is closed, so that the exit status still counts."""
+    """Print a line to standard error; if that is closed, drop the line, so that the exit status stays."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
@@ -79,7 +78,7 @@ def _discard(descriptor: int) -> None:
 
 
 def strip_keys(message: str) -> str:
-    """Return a message as one printable line without our credentials, which a library may have put in it."""
+    """Return a message as one printable line without our credentials, which a library may have included."""
     return printable(redact_keys(message, credentials().values()))
 
 

@@ -26,7 +26,7 @@ OnAttempt = Callable[[Attempt], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
-    """The options of the commands that answer; raises ``UserError`` for options that contradict one another."""
+    """The options of the commands that answer by the loop; raises ``UserError`` for contradictory options."""
 
     generator: str
     verifier: str | None = None
@@ -64,13 +64,13 @@ class Loop:
         return {role: spec for role in self.stepwise.roles if (spec := players[role]) is not None}
 
     def refuse_symbolic(self, question: Question | None, hint: str) -> None:
-        """Raise ``UserError`` with a hint if a player goes by annotations that a question lacks."""
+        """Raise ``UserError`` with ``hint`` if a player needs annotations that a question (None: any) lacks."""
         for role, spec in self.specs.items():
             if spec.partition(":")[0] == "symbolic" and (question is None or not question.is_annotated):
                 raise UserError(f"--{role}: symbolic goes by annotations, which {hint}")
 
     def opened(self) -> AbstractAsyncContextManager[Mapping[str, Client]]:
-        """Open the players; the context gives their clients by role."""
+        """Open the players' engines for a context, which yields their clients by role."""
         return open_clients(self.specs, self.cache, self.timeout, self.allowance)
 
     async def answer(self, question: Question, clients: Mapping[str, Client], on_attempt: OnAttempt) -> Trajectory:

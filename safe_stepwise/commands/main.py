@@ -1,6 +1,6 @@
-"""The command ``safe-stepwise``: the package's own commands, and in a checkout those of its folder ``scripts``.
+"""The command ``safe-stepwise``: it runs the package's commands, and in a checkout those of the folder ``scripts``.
 
-An installed wheel has no scripts; its help says what a checkout adds.
+An installed wheel has no scripts; its help says which commands a checkout adds.
 """
 
 import os

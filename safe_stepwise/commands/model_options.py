@@ -1,4 +1,4 @@
-"""The options of every command that asks models, and the cache and clients that they open."""
+"""The options of every command that sends requests to models, and the cache and clients that they open."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ class ModelOptions:
 
     @property
     def cache_file(self) -> Path:
-        """The file of the replies that models gave."""
+        """The file of the response cache: ``cache``, or the user's own."""
         return self.cache or default_cache()
 
     def replies(self) -> closing[ResponseCache]:
-        """Open the file of replies for a context."""
+        """Open the response cache, and close it after the context; raises ``UserError`` if it can't be used."""
         return closing(ResponseCache(self.cache_file))
 
     def client(self, engine: Engine, replies: ResponseCache) -> Client:
-        """Make a client of an engine."""
+        """Make a client of an engine, with the response cache ``replies`` and the limits of these options."""
         return Client(engine, replies, self.in_flight, client.TRIES, self.allowance)

@@ -174,7 +174,6 @@ def _flatten(value: Any) -> Any:
 
 
 def _allowance(values: Mapping[str, Any]) -> Allowance:
-    """Make the allowance by role from click's values; the last value for a role counts."""
     tokens, efforts = (dict(_flatten(values.get(name, ()))) for name in ("max_tokens", "reasoning_effort"))
     allowance = Allowance.by_role(tokens, efforts)
     return allowance.with_examples(prompts.examples(values["examples"][-1])) if "examples" in values else allowance
@@ -236,7 +235,6 @@ class Option(click.Option):
 
 
 def _plain(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type without ``None``, and the metadata of its annotation."""
     if get_origin(hint) in (Union, UnionType):
         return _plain(next(member for member in get_args(hint) if member is not NoneType))
     if get_origin(hint) is Annotated:

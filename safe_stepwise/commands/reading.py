@@ -20,20 +20,19 @@ EXAMPLES = Path(__file__).with_name("examples.yaml")
 _ANNOTATIONS: Mapping[str, str] = {"decomposition": "musique", "evidence": "2wikimultihopqa"}
 """A column of annotations, and the benchmark that has it; all other rows are read as HotpotQA's."""
 MAX_SENTENCES = 10_000
-"""The most sentences of a passage."""
+"""Sentences of a passage."""
 MAX_QUOTED_QUESTIONS = 3
-"""The most questions of a file that an error message quotes."""
+"""Questions of a file that an error message quotes."""
 _LISTS = ("aliases", "supporting_facts", "evidence", "decomposition")
 
 
 def examples() -> list[dict[str, Any]]:
     """Read the package's example rows: questions with passages and annotations."""
-    rows: list[dict[str, Any]] = yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
-    return rows
+    return list(yaml.safe_load(EXAMPLES.read_text(encoding="utf-8")))
 
 
 def read_values(file: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the values of a JSONL file, or the members of a JSON list, each with its place (``FILE, line 3``).
+    """Yield the values of a JSONL file, or the members of a JSON list, each after its name (``FILE, line 3``).
 
     Raises ``UserError`` for a file, or a line, that can't be read.
     """
@@ -56,7 +55,7 @@ def read_values(file: Path) -> Iterator[tuple[str, Any]]:
 
 
 def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the JSON objects of a file, each with its place; raises ``UserError`` for other values, or no rows."""
+    """Yield the JSON objects of a file as `read_values` does; raises ``UserError`` for other values, or no rows."""
     is_empty = True
     for place, row in read_values(file):
         if not isinstance(row, dict):
@@ -70,8 +69,8 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = None) -> Question:
     """Parse the question of a row, whose only required columns are ``question`` and ``passages``.
 
-    Annotations (``supporting_facts``, ``evidence``, ``decomposition``) have the form of
-    the published configs. Raises ``UserError`` with the row's place for a row that is not valid.
+    Annotations (``supporting_facts``, ``evidence``, ``decomposition``) have the form of the published configs.
+    ``benchmark`` replaces that of the row. Raises ``UserError`` with ``place`` for a row that is not valid.
     """
     if not isinstance(row.get("question"), str) or not isinstance(row.get("passages"), list):
         raise UserError(f"{place}: lacks a question (a text) or passages (a list)")
@@ -100,8 +99,8 @@ def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = N
 def read_question(file: Path, question: str | None) -> Question:
     """Read a question's passages from a file: JSON, JSONL, or text with a blank line after each passage.
 
-    From a file of rows it reads the row with that question, or the only row, with its annotations. Raises
-    ``UserError`` for a file without passages, and where no row, or more than one, is meant.
+    In a file of rows, ``question`` selects the row, with its annotations; None selects the only row. Raises
+    ``UserError`` for a file without passages, and if no row, or more than one, is selected.
     """
     if file.suffix not in (".json", ".jsonl"):
         blocks = re.split(r"\n\s*\n", _read_text(file).replace("\r", ""))
@@ -122,7 +121,6 @@ def read_question(file: Path, question: str | None) -> Question:
 
 
 def _list_questions(questions: Sequence[Any]) -> str:
-    """Return the end of an error message: which questions the rows of a file have."""
     texts = [text for text in questions if isinstance(text, str)]
     if not texts:
         return "no row has a question (a text)"
@@ -131,7 +129,7 @@ def _list_questions(questions: Sequence[Any]) -> str:
 
 
 def unannotated_question(question: str, pages: Sequence[Passage]) -> Question:
-    """Make a question without annotations from its passages; raises ``UserError`` where it is too large."""
+    """Make a question without annotations from its text and passages; raises ``UserError`` if it is too large."""
     name = identity([question, [[page.title, page.text] for page in pages]])
     plain = Question(name, "hotpotqa", "", question, "", passages=tuple(pages))
     with at_place("the question", RowError):
@@ -140,7 +138,7 @@ def unannotated_question(question: str, pages: Sequence[Passage]) -> Question:
 
 
 def parse_passage(value: Any, place: str) -> Passage:
-    """Parse a passage, a text or an object with title and text; raises ``UserError`` with its place."""
+    """Parse a passage: a text, or an object with title and text; raises ``UserError`` with ``place`` for others."""
     page = plain_passage(value, place)
     return Passage(page["title"], tuple(page["sentences"]))
 

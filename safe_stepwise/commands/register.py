@@ -1,8 +1,8 @@
 """Make evaluate.load("safe_stepwise") find this package's metric by its bare name.
 
-``evaluate`` asks no installed package for metrics. It looks for a bare name in three places: in
-``./NAME/NAME.py``, among the Hub's own Spaces (``evaluate-metric/NAME`` and two more), and, where
-that fails, in its folder of modules fetched before. This command puts the module there.
+``evaluate`` finds no metrics of installed packages. It looks for a bare name in ``./NAME/NAME.py``, among the Hub's
+own Spaces (``evaluate-metric/NAME`` and two more), and last in its folder of modules that it has downloaded before.
+This command puts the module into that folder.
 """
 
 import os
@@ -43,9 +43,9 @@ def registered() -> list[Path]:
 
 
 def register() -> Path:
-    """Put the module where ``evaluate`` finds it and remove older copies.
+    """Copy the metric's module to where ``evaluate`` finds it, and remove older copies.
 
-    Returns its path; raises ``UserError`` where that can't be written.
+    Returns the path of the copy; raises ``UserError`` if it can't be written.
     """
     from evaluate.loading import files_to_hash, init_dynamic_modules
 
@@ -94,7 +94,7 @@ def check() -> Path:
 
 
 def register_or_remove(options: Options) -> str:
-    """Register, check or remove the module, and return a line that says so."""
+    """Register, check or remove the metric's module, and return a line about the result."""
     # transformers, which evaluate imports, would warn twice that there is no torch.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if options.remove:

@@ -27,7 +27,7 @@ class Options:
 
 
 def score_file(options: Options) -> str:
-    """Score the rows of a file; returns one JSON object. Raises ``UserError`` for a row that can't be scored."""
+    """Score the answers in the rows of a file; return the scores as JSON. Raises ``UserError`` for a bad row."""
     if options.judge is None and options.judge_repeats > 1:
         raise UserError("--judge-repeats is how often a judge is asked: name one by --judge")
     predictions, references, questions = [], [], []
@@ -60,7 +60,6 @@ main = command(score_file)
 
 
 def _texts(value: Any, label: str) -> list[str]:
-    """Return a text, or a list of texts, as a list; raises ``UserError`` for anything else."""
     texts = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise UserError(f"{label} is neither a text nor a list of texts")

@@ -25,7 +25,7 @@ _GIVE = "give what an evaluation, or answer --output, wrote"
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A trajectory with its question, and its scores as text if it has some."""
+    """A trajectory with its question's text, and with its scores as text ("" without scores)."""
 
     trajectory: Trajectory
     question: str
@@ -95,7 +95,7 @@ def render_trace(trace: Trace) -> Iterator[str]:
 
 
 def read_traces(place: Path) -> Iterator[Trace]:
-    """Yield the traces of a file or folder; raises ``UserError`` for a line that can't be read."""
+    """Yield the traces of a file of trajectories or a run's folder; raises ``UserError`` for an unreadable line."""
     file = locate_lines(place, TRAJECTORIES) if place.is_dir() else place
     questions = _read_questions(locate_lines(place, QUESTIONS)) if place.is_dir() else {}
 

@@ -23,7 +23,7 @@ def render_attempt(attempt: Attempt) -> Iterator[str]:
 
 
 def ascii_json(value: Any) -> str:
-    """Write a value as one line of ASCII JSON, which any terminal and encoding shows alike.
+    """Encode a value as one line of ASCII JSON, which looks the same in every terminal and encoding.
 
     >>> ascii_json({"answer": "Oru, é"})
     '{"answer":"Oru, \\\\u00e9"}'
@@ -34,7 +34,7 @@ def ascii_json(value: Any) -> str:
 def answer_record(
     question: Question, trajectory: Trajectory, clients: Mapping[str, Client], method: Method
 ) -> dict[str, Any]:
-    """Make the record of an answer, or of a question that failed, as JSON values."""
+    """Make the record of an answered or failed question, with its trajectory, as JSON values."""
     reasons = doubts(trajectory)
     return {
         "question": question.question,
@@ -49,7 +49,7 @@ def answer_record(
 
 
 def render_answer(record: Mapping[str, Any]) -> str:
-    """Render the last lines: the answer and its verification; a warning that it is not verified comes first."""
+    """Render a record's answer and verification as two lines; if it is not verified, that warning comes first."""
     end = "verified" if record["verified"] else f"NOT VERIFIED: {'; '.join(record['doubts'])}"
     tries, steps = record["trajectory"]["attempts"], record["trajectory"]["steps"]
     marked = SIMULATED if record["simulated"] else ""

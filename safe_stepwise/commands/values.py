@@ -1,4 +1,4 @@
-"""Types of option values beyond Python's own: numbers in bounds, known names, lists, values by role."""
+"""Click's types for the values of options: numbers in bounds, names from a list, lists, values by role."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from safe_stepwise.store.names import check_version
 from safe_stepwise.store.opening import special_kind
 
 LARGEST = 10**12
-"""The largest whole number of an option: more than anyone counts, and every file, seed and clock can hold it."""
+"""The largest whole number that an option accepts."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Number(click.ParamType[Any]):
 
 
 def digits(text: str) -> int:
-    """Parse a whole number; raises ``ValueError`` for anything but ASCII digits, a click error beyond `LARGEST`."""
+    """Parse a whole number; raises ``ValueError`` unless it is ASCII digits, ``BadParameter`` above `LARGEST`."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(text)
     number = int(text.lstrip("0")[:40] or "0")
@@ -136,9 +136,9 @@ class Choice(click.Choice[str]):
 
 
 class Place(click.Path):
-    """A file or folder, which need not exist; a named pipe, a socket or a device, which may never end, is an error.
+    """The path of a file or folder, which need not exist; a named pipe, a socket or a device is an error.
 
-    Those that the shell opened (``/dev/stdin``, ``<(command)``) and ``/dev/null`` are fine.
+    Pipes that the shell opened (``/dev/stdin``, ``<(command)``) and ``/dev/null`` are accepted.
     """
 
     def __init__(self) -> None:
@@ -151,5 +151,5 @@ class Place(click.Path):
 
 
 def spelling(param: click.Parameter | None) -> str:
-    """Return the long spelling of an option, as ``--limit``."""
+    """Return the long form of an option, such as ``--limit``; "" without an option."""
     return param.opts[-1] if param else ""

@@ -75,8 +75,7 @@ class Chat:
         """Return the tokens of a prompt, up to the beginning of the assistant's turn; raise as `render` does."""
         text = self.render(messages, effort=effort)
         # The template has written the beginning-of-text token, if the model has one.
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
-        return ids
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     def render(self, messages: Sequence[Message], complete: bool = False, effort: Effort | None = None) -> str:
         """Render a chat as text that ends in the beginning of an assistant's turn; a ``complete`` chat has that turn.
@@ -106,8 +105,7 @@ class Chat:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without control tokens."""
-        text: str = self.tokenizer.decode(tokens, skip_special_tokens=True)
-        return text
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True))
 
 
 def find_control_tokens(tokenizer: Any) -> tuple[str, ...]:

@@ -109,10 +109,7 @@ class ResponseCache:
             raise UserError(f"{self.path}: cannot be read ({error}); choose another --cache") from error
 
     def store(self, replies: Iterable[tuple[str, Completion]]) -> None:
-        """Store the whole completions by key, all or none; they replace only cut ones of earlier versions.
-
-        Raises ``UserError`` if the file can't be written.
-        """
+        """Store the whole completions by key, all or none; raises ``UserError`` if the file can't be written."""
         # As JSON, which can hold the half surrogates that a broken reply may contain.
         rows = [
             (key, json.dumps(_stored_reply(reply)), "stop", *astuple(reply.usage)[:3])
@@ -305,7 +302,6 @@ class Client:
         return _total(self.accounts.values())
 
     def _drop(self, key: str, call: asyncio.Future[Completion]) -> None:
-        """Cancel a call that nobody waits for any more, which frees its slot."""
         if not call.done():
             self._pending.pop(key, None)
             call.cancel()

@@ -171,7 +171,6 @@ class Dialect:
         return body
 
     def _turns(self, messages: tuple[Message, ...]) -> Iterator[Message]:
-        """Yield the turns of a chat; where a system turn is refused, its text opens the next turn."""
         system = ""
         for message in messages:
             if message.role == "system" and self.system == "user":

@@ -1,12 +1,12 @@
-"""Scripted replies, for tests and scheduling: simulated latency, prefix cache and faults.
+"""An engine of scripted replies, for tests and load studies, with simulated latency, prefix cache and faults.
 
 Spec: ``mock:FILE``, a JSON or YAML file::
 
     replies:                       # the first rule that fits wins
-      - match: "Title: \\"?Oru"     # a regular expression, sought in the last user message
+      - match: "Title: \\"?Oru"     # a regular expression, searched for in the last user message
         reply: '{"triples": []}'
       - contains: "Is it (1) or (2)?"   # the same as plain text
-        role: judge                # who asks
+        role: judge                # the request's role
         reply: ["(1)", "(2)"]      # in turn, the last from then on
     default: "I do not know."      # when none fits; without it that request fails
     latency: {base: 0.05, prefill: 5000, decode: 80}   # seconds; tokens a second
@@ -92,7 +92,7 @@ class Faults:
         _require(bool(self.kinds), "kinds are an empty list")
 
     def sample(self, key: str, number: int) -> EngineError | None:
-        """Return the error of a request's try, counted from 1, if it fails."""
+        """Return the error of a request's try (``number``, from 1); None if the try does not fail."""
         chance = Random(f"{self.seed} {key} {number}")
         kind = chance.choice(self.kinds)
         if chance.random() >= self.rate:
@@ -101,11 +101,11 @@ class Faults:
 
 
 class PrefixCache:
-    """A radix cache of full blocks of tokens, each identified by the prefix that it ends.
+    """A radix cache of full blocks of tokens; a block is identified by the prompt's prefix up to its end.
 
     As in vLLM, a block is a hit only after all blocks before it, and at least the last token of a prompt is computed.
-    A full cache evicts the least recently used block. A prompt uses its blocks in reverse order, so that this block is
-    always a leaf.
+    A full cache evicts the least recently used block. A prompt uses its blocks in reverse order, so that the evicted
+    block is always the last of a prefix.
     """
 
     def __init__(self, block: int = 16, blocks: int = 4096) -> None:
@@ -279,7 +279,6 @@ def _cut(text: str, max_tokens: int, stop: Sequence[str]) -> tuple[str, bool]:
 
 
 def _compile_rule(number: int, rule: Rule) -> tuple[Rule, re.Pattern[str], Iterator[str]]:
-    """Return a rule, its pattern and its replies in turn."""
     try:
         pattern = re.compile(rule.match)
     except (re.error, OverflowError, RecursionError) as error:
@@ -289,7 +288,6 @@ def _compile_rule(number: int, rule: Rule) -> tuple[Rule, re.Pattern[str], Itera
 
 
 def _reply(rules: Sequence[tuple[Rule, re.Pattern[str], Iterator[str]]], default: str | None, request: Request) -> str:
-    """Return the reply of the first rule that fits a request, or the default."""
     turn = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
     for rule, pattern, replies in rules:
         if rule.role in (None, request.role) and rule.contains in turn and pattern.search(turn):

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible server: ``vllm serve``, SGLang, hosted APIs.
+"""The engine for any OpenAI-compatible server: ``vllm serve``, SGLang, hosted APIs.
 
 Spec: ``openai:MODEL@http://host:8000/v1``, or ``openai:MODEL`` for ``OPENAI_BASE_URL`` (else OpenAI's own). The key is
 read from ``OPENAI_API_KEY`` and never stored. A server gives a LoRA adapter a model name of its own: write that as
@@ -63,10 +63,10 @@ _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(
 
 
 class OpenAIEngine:
-    """A client of an OpenAI-compatible server; ``timeout`` is that of one call, in seconds.
+    """An engine that sends requests to an OpenAI-compatible server; ``timeout`` is that of one call, in seconds.
 
-    ``dialect`` has the switches of a spec. Raises ``UserError`` for an impossible address or key. A missing extra is
-    an error only when the engine has to answer, as an estimate needs no more than its name.
+    ``base_url``: None for ``OPENAI_BASE_URL`` or OpenAI's own; ``dialect``: the switches of a spec. Raises
+    ``UserError`` for an invalid address or key. A missing extra is an error only at the first request.
     """
 
     def __init__(
@@ -114,7 +114,6 @@ class OpenAIEngine:
 
     @functools.cached_property
     def _client(self) -> openai.AsyncOpenAI:
-        """The library's client, opened by the first call."""
         client: openai.AsyncOpenAI = self._library.AsyncOpenAI(
             base_url=self.base_url or _HOME,
             api_key=_key(),
@@ -181,14 +180,13 @@ class OpenAIEngine:
             await client.close()
 
     async def _models(self) -> bytes:
-        """Fetch the server's list of models."""
         # The client's own timeout restarts with every byte that arrives.
         async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
             content: bytes = await self._client.get("/models", cast_to=bytes)
             return content
 
     async def _learn_owner(self) -> None:
-        """Resolve the dialect by the model's owner, once; raise ``EngineError``, as half a run must not think."""
+        """Resolve the dialect by the model's owner, once; raise ``EngineError`` if the server does not tell it now."""
         async with self._learning:
             if self._dialect.template is None or self._dialect.choices is None:
                 self._dialect = self._dialect.resolve(await self._owner())
@@ -236,9 +234,9 @@ class OpenAIEngine:
             return read_completion(reply)
 
     def _adopt(self, learned: Sequence[tuple[str, _Refusal]]) -> None:
-        """Omit the fields from all later requests without which a request was answered, and print a note once.
+        """Omit the ``learned`` fields, without which a request was answered, from all later ones; print a note once.
 
-        A request that was never answered teaches nothing: its refusals may be due to its text.
+        Refusals of a request that was never answered do not count, as they may be due to its text.
         """
         for field, refusal in learned:
             if (dialect := self._dialect.drop(field)) == self._dialect:  # another request has learned this
@@ -250,7 +248,6 @@ class OpenAIEngine:
 
     @contextmanager
     def _engine_errors(self) -> Iterator[None]:
-        """Turn everything that fails inside into an ``EngineError``."""
         errors = self._library
         try:
             yield
@@ -341,7 +338,6 @@ def _key() -> str:
 
 
 def _read_owners(content: bytes) -> dict[str, str]:
-    """Read a list of models: the ``owned_by`` of each."""
     return {str(model["id"]): str(model.get("owned_by")) for model in parse_json(content)["data"]}
 
 
@@ -361,9 +357,9 @@ _LONG_AT_ONCE = 8
 
 
 class Reader:
-    """A hook of the HTTP client that reads a response to its end or limit, as the library has no limit.
+    """A hook of the HTTP client that reads a response to its end, or to a limit in bytes, which the library lacks.
 
-    It reads few long replies at a time: hundreds of them would not fit in memory.
+    It reads few long replies at a time, as hundreds of them would not fit into memory.
     """
 
     def __init__(self) -> None:
@@ -468,7 +464,7 @@ def describe_cause(error: BaseException) -> str:
 
 
 def retry_seconds(header: str | None) -> float | None:
-    """Read the seconds of a Retry-After, a number or a date.
+    """Parse the seconds of a Retry-After header, a number or a date; None if it is neither.
 
     >>> [retry_seconds(text) for text in ("1.5", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", None)]
     [1.5, 0.0, None, None]

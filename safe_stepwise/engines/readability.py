@@ -1,7 +1,4 @@
-"""Ends a run early if none of its replies can be read, and says what is likely wrong with the model.
-
-A *unit* is a question or a request, which may have several replies; it is readable if one of them is.
-"""
+"""Ends a run early if no reply to its first *units* (questions or requests) can be read, and says why."""
 
 import asyncio
 import re
@@ -96,7 +93,6 @@ _CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
 
 
 def _likely_cause(text: str, problem: str) -> str:
-    """Guess what is wrong with a model by its reply; return the cause with advice."""
     if "cut at its limit" in problem:
         return f"it needs more room: {_TOKENS_ADVICE}, or {_PARSER_ADVICE}"
     for sign, cause in _CAUSES:

@@ -1,4 +1,4 @@
-"""Transformers on the CPU or one GPU, for machines without a server and for comparisons.
+"""The engine that runs Transformers on the CPU or one GPU, for machines without a server and for comparisons.
 
 Spec: ``transformers:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder; a folder whose only
 weights are one ``*.gguf`` works too. Requests at the same time form a batch. The engine has no prefix cache, so
@@ -208,7 +208,6 @@ class _Runner:
             )
 
     def _masked(self, rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
-        """Mask every token that leads to no choice, in the rows that have choices."""
         for number, row in enumerate(rows):
             if row.choices is not None and not row.is_finished:
                 following, is_complete = row.choices.after(row.tokens)
@@ -263,7 +262,6 @@ def _stop_when(closed: threading.Event, model: Any) -> None:
 
 
 def _run_in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:
-    """Run a batch, in halves if the accelerator's memory doesn't hold it."""
     import torch
 
     try:

@@ -1,4 +1,4 @@
-"""vLLM in this process: continuous batching, prefix caching, LoRA adapters, schemas, choices.
+"""The engine that runs vLLM in this process: continuous batching, prefix caching, LoRA adapters, schemas, choices.
 
 Spec: ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder. vLLM computes only the part of a
 prompt that is not in its prefix cache (``Usage.cached``), whose blocks have 16 tokens, on a CPU 32. If it dies, the

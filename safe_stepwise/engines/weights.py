@@ -60,10 +60,7 @@ def read_models(text: str) -> tuple[Model, Model | None]:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A model or adapter that was found; ``folder`` holds at least its configuration.
-
-    ``revision``: the commit on the Hub (``on_hub``), or else the digest of the folder.
-    """
+    """A model or adapter that was found; ``revision`` is its commit on the Hub, or the digest of the local folder."""
 
     name: str
     revision: str

@@ -12,7 +12,7 @@ from safe_stepwise.store.sizes import check_steps
 
 
 def checked_texts(texts: Sequence[Any], name: str) -> list[str]:
-    """Return the strings of a column; raises ``UserError`` for other values, half surrogate pairs, and none."""
+    """Return a column of texts as a list; raises ``UserError`` for other values, half surrogate pairs, or no text."""
     if isinstance(texts, str):
         raise UserError(f"{name} is one string: give a list of strings")
     items = list(texts)
@@ -60,7 +60,7 @@ def checked_steps(steps: Sequence[Any]) -> list[list[str]]:
 
 
 def checked_evidence(evidence: Sequence[Any]) -> list[list[list[str]]]:
-    """Return the triples of each question; a triple is three texts or a mapping, and a question may have none.
+    """Return the triples of each question as three texts; a given triple is three texts or a mapping with these keys.
 
     >>> checked_evidence([[("Oru", "country", "Marn")], []])
     [[['Oru', 'country', 'Marn']], []]
@@ -80,7 +80,7 @@ def _triple(value: Any, place: str) -> list[str]:
 
 
 def check_lengths(**columns: Sequence[Any]) -> None:
-    """Raise ``UserError`` where columns differ in length.
+    """Raise ``UserError`` if columns, given by name, differ in length.
 
     >>> check_lengths(predictions=["Oru"], references=[])
     Traceback (most recent call last):
@@ -124,9 +124,9 @@ def plain_passages(passages: Sequence[Any]) -> list[list[dict[str, Any]]]:
 
 
 def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return the columns of these names as lists of JSON values; a column that is None counts as missing.
+    """Check that ``columns`` are exactly those of ``names``, and return them as lists of JSON values.
 
-    Raises ``UserError`` for a column that is missing, unknown, or not valid.
+    A column that is None counts as missing. Raises ``UserError`` for a missing, unknown or invalid column.
 
     >>> checked_columns({"questions": ("Where?",), "passages": None}, ["questions"])
     {'questions': ['Where?']}
@@ -154,7 +154,7 @@ def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[st
 def loop_questions(
     questions: Sequence[Any], passages: Sequence[Any] | None, references: Sequence[Any] | None, benchmark: str | None
 ) -> list[Question]:
-    """Make the questions for the loop from its columns; an id is the SHA-256 of the content."""
+    """Make the loop's questions from columns (with the SHA-256 of their content as id), or from `Question` objects."""
     items = [] if isinstance(questions, str) else list(questions)
     if items and all(isinstance(question, Question) for question in items):
         if passages is not None or references is not None:

@@ -23,9 +23,7 @@ Outcome = tuple[bool, str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The agreement of predicted with gold labels on the label ``name``, in numbers of rows.
-
-    ``hits``: rows that have the label in both; ``gold`` and ``predicted``: rows that have it in one of them.
+    """The agreement on the label ``name``: how many ``gold`` and ``predicted`` rows have it, and in both (``hits``).
 
     >>> score = Score("unverifiable", hits=3, gold=4, predicted=6)
     >>> score.precision, score.recall, round(score.f1, 3)
@@ -153,10 +151,7 @@ PUBLISHED = "published"
 
 
 def read_published(path: Path) -> dict[str, bool]:
-    """Read a JSONL file of published labels: whether each question is unverifiable, by id.
-
-    Raises ``UserError`` with file and line for a line without a label.
-    """
+    """Read published labels (JSONL): whether each question is unverifiable, by id; raises ``UserError``."""
     mend = 'each is a JSON object with "id" and "unverifiable" (true or false), or "truth" (a noise type)'
     return dict(label for _, label in read_lines(path, _published_label, "label", mend))
 

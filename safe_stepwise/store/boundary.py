@@ -266,7 +266,6 @@ def key_hint(key: str, names: Sequence[str]) -> str:
 
 
 def _field_names(kind: Any, loc: Sequence[str | int]) -> list[str]:
-    """List the fields of the dataclass at a location (keys and indices) within a type."""
     kinds = _without_none(kind)
     for key in loc:
         kinds = [inner for outer in kinds for inner in _without_none(_type_at(outer, key))]

@@ -60,7 +60,6 @@ class _SourceFile:
 
 
 def _source_files(modules: tuple[str, ...], excluded: tuple[str, ...]) -> dict[str, _SourceFile]:
-    """Find the modules and all that they import, packages above them included, by name."""
     sources: dict[str, _SourceFile] = {}
     pending = list(modules)
     while pending:

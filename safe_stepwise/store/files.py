@@ -137,10 +137,7 @@ def write_parts(path: Path, chunks: "Iterable[ReadableBuffer]") -> None:
 
 
 def write_files(folder: Path, names: Iterable[str], files: Mapping[str, bytes]) -> None:
-    """Write ``files`` (content by name) into a folder, and remove from it the files in ``names`` that are not written.
-
-    Raises ``UserError`` if that fails.
-    """
+    """Write ``files`` (content by name) into a folder, and remove its other ``names``; raises ``UserError``."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
@@ -299,7 +296,6 @@ def _make_folder(folder: Path) -> int:
 
 
 def _clean_up(folder: Path, owned: Sequence[str]) -> None:
-    """Remove the partial files of killed runs; raises ``UserError`` before that for a link or a pipe."""
     halves = []
     for path in chain(filter(_is_partial, folder.iterdir()), _walk(folder / name for name in owned)):
         if path.is_symlink():

@@ -46,7 +46,6 @@ def bar(items: Iterable[Any] | None = None, **options: Any) -> tqdm[Any]:
 
 
 def _tick(bar_ref: weakref.ref[tqdm[Any]], delay: float) -> None:
-    """Redraw a bar every `TICK_S` until it is closed or garbage-collected."""
     time.sleep(delay)
     while (live_bar := bar_ref()) is not None and not live_bar.disable:
         live_bar.refresh()

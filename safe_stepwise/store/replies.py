@@ -189,7 +189,6 @@ def without_fence(text: str) -> str:
 
 
 def _is_alone(text: str, start: int, end: int) -> bool:
-    """Return whether a text has nothing but a fence, closed or not, around a span."""
     before, after = text[:start].strip(), text[end:].strip()
     return (not before and not after) or bool(_FENCE.fullmatch(before) and after in ("", "```"))
 
@@ -278,7 +277,6 @@ class _Reader:
         return content, offset + 1
 
     def _key(self, offset: int, previous_key: str) -> tuple[str, int]:
-        """Read a key, which follows ``previous_key``, and its colon."""
         reason = _malformed(previous_key)
         if not self.text.startswith('"', offset):
             raise _Malformed(offset, reason)
@@ -303,7 +301,6 @@ class _Reader:
         return self._atom(offset, f"{fault}, or the reply breaks off in it")
 
     def _atom(self, offset: int, reason: str) -> tuple[Any, int]:
-        """Read a string, number, ``true``, ``false`` or ``null``."""
         match = _ATOM.match(self.text, offset)
         if match is None:
             raise _Malformed(offset, reason)

@@ -53,7 +53,6 @@ def check_size(question: Question) -> None:
 
 
 def _sizes(question: Question) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of each measured part, its size and its limit; counts first."""
     yield "passages", len(question.passages), MAX_PASSAGES
     yield "evidence", len(question.evidence), MAX_HOPS
     yield "decomposition", len(question.decomposition), MAX_HOPS

@@ -145,7 +145,6 @@ def _pattern(fact: Triple) -> str:
 
 
 def _relation_type(fact: Triple) -> str:
-    """Return the key that relations between the same kinds of ends share."""
     entry = RELATIONS.get(fact.relation)
     if entry:
         return entry.kind if entry.kind in ("date", "nation") else f"{entry.kind} {entry.group}"
@@ -157,7 +156,6 @@ def _relation_type(fact: Triple) -> str:
 
 
 def _rotate(values: Iterable[T], seed: str) -> Iterator[T]:
-    """Yield the values from an index that the seed gives, going round."""
     sequence: Sequence[T] = list(values)
     start = choice_for(seed) % len(sequence) if sequence else 0
     yield from sequence[start:]

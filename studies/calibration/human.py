@@ -90,7 +90,6 @@ def bare_chain(chain: WrittenChain) -> Chain:
 
 
 def _rows(file: Path, kind: type[T], noun: str, mend: str) -> Iterator[T]:
-    """Yield the rows of a JSONL file; raise ``UserError`` if two share an id, or there is no row."""
     ids: set[str] = set()
     read = lambda line: boundary.read(kind, parse_json(line))  # noqa: E731
     for place, row in read_lines(file, read, noun, mend, blanks=True):
@@ -114,17 +113,17 @@ Readings = tuple[Mapping[str, Reading], Mapping[str, Reading]]
 
 @dataclass(frozen=True, slots=True)
 class JudgedChain:
-    """A judge's verdict on a chain."""
+    """A judge's verdict on the chain ``id``: ``path`` is ``faithful``, ``unfaithful`` or ``unjudgeable``.
+
+    ``first``: the first bad step, from 1 in the numbering of the written chain; None if no step is bad. ``fault``:
+    what is wrong with that step, or with the chain as a whole; empty if nothing is.
+    """
 
     judge: str
     id: str
-    """The chain's id."""
     path: str
-    """The verdict: ``faithful``, ``unfaithful`` or ``unjudgeable``."""
     fault: str
-    """What is wrong with that step, or with the chain as a whole; empty if nothing is."""
     first: int | None
-    """The number of the first bad step, from 1, in the numbering of the written chain; None if no step is bad."""
 
 
 def judge_chains(

@@ -81,10 +81,7 @@ def _pass_rate(judge: ChainJudge, kind: ClaimKind, judged: Sequence[JudgedCase],
 
 
 def choose_threshold(judge: ChainJudge, judged: Sequence[JudgedCase]) -> Threshold | None:
-    """Choose the σ with the highest balanced accuracy on one half of the questions, and measure it on the other.
-
-    Returns None if a half has no true or no false statements.
-    """
+    """Choose the most accurate σ on half of the cases, and measure it on the others; None if a half lacks a kind."""
     developed, reported = ([c for c in judged if c.case.source.is_reported is half] for half in (False, True))
     curve = [_accuracy(judge, developed, sigma) for sigma in tables.SIGMAS]
     if None in curve or _accuracy(judge, reported, SIGMA) is None:
@@ -121,8 +118,7 @@ def calibrate(
 ) -> Calibration:
     """Measure which cases of a benchmark's questions pass each judge, and choose σ for the paper's rule.
 
-    ``graph``: true facts beside the gold paths; ``left_out``: numbers of questions by the reason that they were left
-    out, which the result repeats.
+    ``graph``: true facts beside the gold paths; ``left_out``: numbers of left-out questions by reason, for the result.
     """
     facts = [t for source in sources for t in source.grounds.triples]
     cases, impossible = make_cases(sources, Pool(facts, graph), seed)

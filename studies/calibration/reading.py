@@ -37,11 +37,11 @@ from studies.calibration.sources import CalibrationSource, question_source, word
 from studies.calibration.tables import Distance
 
 Place = tuple[str, int]
-"""A sentence: title of its passage, index from 0."""
+"""A sentence: the title of its passage, and its index from 0."""
 
 
 def distance(source: Sequence[Hashable], target: Sequence[Hashable]) -> float:
-    """Compute the edit distance of two sequences over the longer length (0-1).
+    """Return the edit distance of two sequences, divided by the length of the longer one (0-1).
 
     >>> distance("ab", "ba"), distance("abc", "abd"), distance("", "")
     (1.0, 0.3333333333333333, 0.0)
@@ -50,12 +50,12 @@ def distance(source: Sequence[Hashable], target: Sequence[Hashable]) -> float:
 
 
 def derivation_sentences(derivation: Derivation) -> tuple[Place, ...]:
-    """List the sentences that a derivation's facts were read from, in its order."""
+    """List the sentences from which a derivation's facts were read, in the order of the facts."""
     return tuple((title, sentence) for title, sentence, _ in derivation)
 
 
 def trajectory_sentences(question: Question, steps: Iterable[Step]) -> tuple[Place, ...]:
-    """List the sentences that a trajectory's steps restate, in its order.
+    """List the sentence that each citing step of a trajectory restates, in the order of the steps.
 
     >>> from safe_stepwise.records import Passage
     >>> page = Passage("Oru", ("Oru is a town.", "It lies on the Vel."))
@@ -75,7 +75,7 @@ def trajectory_sentences(question: Question, steps: Iterable[Step]) -> tuple[Pla
 
 
 def annotator_distances(people: Sequence[Sequence[Sequence[Place]]]) -> list[Distance]:
-    """Compare each annotator with the others, then all pairs; ``people`` has a row for each question."""
+    """Measure how far annotators are from the others; ``people``: by question, each one's derivation as sentences."""
     distances = []
     for index in range(max(map(len, people), default=0)):
         rows = [(annotators[index], _leave_out(annotators, index)) for annotators in people if len(annotators) > index]
@@ -87,7 +87,7 @@ def annotator_distances(people: Sequence[Sequence[Sequence[Place]]]) -> list[Dis
 def trajectory_distance(
     people: Mapping[str, Sequence[Sequence[Place]]], trajectories: Mapping[str, Sequence[Place]]
 ) -> Distance:
-    """Compare trajectories, by question id, with two people at a time, as people are compared."""
+    """Measure the distance of ideal trajectories to human derivations (both by question id), as between people."""
     rows = [
         (trajectories[id_], pair)
         for id_, annotators in people.items()
@@ -104,7 +104,6 @@ def _leave_out(annotators: Sequence[Sequence[Place]], index: int) -> list[Sequen
 def _mean_distance(
     subject: str, reference: str, rows: Sequence[tuple[Sequence[Place], Sequence[Sequence[Place]]]]
 ) -> Distance:
-    """Average the distances; each of ``rows`` is a derivation and those it is compared with."""
     rows = [(source, targets) for source, targets in rows if targets]
 
     def mean(measure: Callable[[list[float]], float], form: Callable[..., Sequence[Place]]) -> float:
@@ -158,7 +157,7 @@ class CalibrationOptions(QuestionOptions):
 
 @dataclass(slots=True)
 class Benchmark:
-    """A benchmark's sources, the facts that are true beside them, and counts of left-out questions by reason."""
+    """A benchmark's sources, further true facts (``graph``), and numbers of left-out questions by reason."""
 
     sources: list[CalibrationSource] = field(default_factory=list)
     graph: Iterable[Triple] = ()
@@ -166,7 +165,7 @@ class Benchmark:
 
 
 def labelled_rows(options: QuestionOptions) -> Iterator[tuple[str, Iterable[Labelled]]]:
-    """Read verified questions, or a file's questions with the labels that their annotations give."""
+    """Yield each benchmark's questions with labels: verified ones, or a file's, labelled by their annotations."""
     if options.verified:
         yield from ((name, drop_repeats(rows)) for name, rows in labelled(options.verified))
         return
@@ -179,7 +178,7 @@ def labelled_rows(options: QuestionOptions) -> Iterator[tuple[str, Iterable[Labe
 
 
 def shuffle_rows(rows: Iterable[T], id_of: Callable[[T], str], seed: int) -> list[T]:
-    """Shuffle rows by their ids and the seed: the first rows of a file may all be of one kind."""
+    """Return rows in an order that their ids and the seed give, as the first rows of a file may be of one kind."""
     return sorted(rows, key=lambda row: (choice_for(str(seed), id_of(row)), id_of(row)))
 
 
@@ -223,7 +222,7 @@ def select_films(options: CalibrationOptions, kb: Path, kb_questions: Path) -> B
 
 
 def measure_distances(rows: Sequence[Labelled], derivations: Derivations) -> list[Distance]:
-    """Measure how far people's derivations, and ideal trajectories, are from each other on the same rows."""
+    """Measure how far human derivations and ideal trajectories are from each other, on questions that have both."""
     trajectories = {}
     for question, label in rows:
         if question.id in derivations and label.noise_type == "none":

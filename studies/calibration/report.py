@@ -14,13 +14,13 @@ from studies.calibration.tables import SIGMAS, WRONG, Calibration, Distance, Set
 JSON, PAGE, CURVE = "calibration.json", "calibration.md", "curve.svg"
 FILES = (JSON, PAGE, CURVE)
 CEILING = 0.21
-"""The mean distance of two people's derivations (R4C, measured once; see FAITHFULNESS)."""
+"""The mean distance (0-1) of two annotators' derivations in R4C, measured once."""
 
 
 def write(measured: Sequence[Calibration], distances: Sequence[Distance], seed: int, folder: Path) -> str:
-    """Write the files and return the page; same measurements, same bytes.
+    """Write the files into a folder, byte for byte reproducible, and return the page's text.
 
-    Raises ``UserError`` where the folder cannot be written.
+    Raises ``UserError`` if the folder can't be written.
     """
     text = page(measured, distances, seed)
     numbers = {
@@ -107,10 +107,10 @@ _COLORS = ("#4477aa", "#ee7733", "#228833", "#aa3377")
 
 
 def curve_figure(measured: Sequence[Calibration]) -> bytes:
-    """Draw balanced accuracy by σ as SVG, a panel for each benchmark with curves; same numbers, same bytes.
+    """Draw balanced accuracy by σ as SVG, a panel for each benchmark that has thresholds; return the file's bytes.
 
-    The dashed line is the paper's σ, the point on each curve the chosen one; the dotted level is the house
-    rule, which has no threshold.
+    The dashed line is the paper's σ, the point on each curve the chosen σ, and the dotted level the accuracy of the
+    house rule, which has no threshold.
     """
     return panels(_panel, [[benchmark] for benchmark in measured if benchmark.thresholds], (9.0, 3.0), svg)
 

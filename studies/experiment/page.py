@@ -15,6 +15,7 @@ from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.names import LOCK, SPACE
 from safe_stepwise.store.tables import NOTHING, Column, Table, p_value, percent, signed, table_of
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
+from studies.experiment import verdicts as labelling
 from studies.experiment.experiment import (
     CHANCE,
     CHECKER,
@@ -28,15 +29,7 @@ from studies.experiment.experiment import (
     find_arm,
     references,
 )
-from studies.experiment.verdicts import (
-    ERROR_F1,
-    EVIDENCE_BALANCED,
-    Verdicts,
-    compute_measure,
-    compute_recall,
-    estimate_gain,
-    repeat_label,
-)
+from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, Verdicts, compute_recall, estimate_gain
 
 _COLORS = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#777777", "#ccbb44")
 _ARM_COLORS = dict(zip((*NAMES.values(), LEARNED, CHECKER, CHANCE), _COLORS, strict=False))
@@ -214,7 +207,6 @@ def _arms(section: Section, varied: Sequence[str]) -> Table:
 
 
 def _gains(experiment: Experiment, section: Section, varied: Sequence[str]) -> Table:
-    """Tabulate every arm's gain over no verification, and over the release's learned verifier."""
     gains, columns = experiment.gains[section.place], _subject(section, varied)
 
     def over(reference: Arm) -> list[Column[Arm]]:
@@ -236,9 +228,9 @@ def _main_verifier(experiment: Experiment) -> dict[str, Any] | None:
     beside: Table = [
         ("who", "error F1", "balanced accuracy of evidence types"),
         ("learned verifier", *_measures(experiment, main.verdicts)),
-        ("probe without passages", _share(compute_measure(steps, experiment.probe, ERROR_F1)), NOTHING),
-        ("an error, always", *_measures(experiment, repeat_label(steps, "error"))),
-        (f"{CORRECT}, always", *_measures(experiment, repeat_label(steps, CORRECT))),
+        ("probe without passages", _share(labelling.compute_measure(steps, experiment.probe, ERROR_F1)), NOTHING),
+        ("an error, always", *_measures(experiment, labelling.repeat_label(steps, "error"))),
+        (f"{CORRECT}, always", *_measures(experiment, labelling.repeat_label(steps, CORRECT))),
     ]
     labels: Table = [("label", "gold", "said", "precision", "recall", "F1")]
     for label in quality["types"]:
@@ -266,9 +258,8 @@ def _verifiers(experiment: Experiment, sections: Sequence[Section]) -> dict[str,
         rows = NOTHING if section.training is None else f"{section.training['dataset']['rows']:,}"
         measures.append((section.name, rows, *(_share(section.measures.get(name)) for name in _MEASURES)))
         if section.verdicts is not None:
-            recalls.append(
-                (section.name, *(_share(compute_recall(steps, section.verdicts, label)) for label in EVIDENCE))
-            )
+            by_label = (compute_recall(steps, section.verdicts, label) for label in EVIDENCE)
+            recalls.append((section.name, *map(_share, by_label)))
     pairs: Table = [("one", "over the other", "error F1", "evidence types, balanced accuracy")]
     for row, column in combinations(sections, 2):
         if row.verdicts is None or column.verdicts is None or not {*row.verdicts} == {*column.verdicts} == ids:
@@ -291,7 +282,8 @@ def _trainings(experiment: Experiment) -> Table:
 
 
 def _measures(experiment: Experiment, verdicts: Verdicts) -> list[str]:
-    return [_share(compute_measure(experiment.steps, verdicts, measure)) for measure in (ERROR_F1, EVIDENCE_BALANCED)]
+    measures = (ERROR_F1, EVIDENCE_BALANCED)
+    return [_share(labelling.compute_measure(experiment.steps, verdicts, measure)) for measure in measures]
 
 
 def _share(value: float | None) -> str:

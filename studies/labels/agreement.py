@@ -18,7 +18,7 @@ Pairs = Counter[tuple[str, str | None]]
 
 
 def score_agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str) -> Score:
-    """Score ``predicted`` against ``gold`` on the rows that both label.
+    """Score boolean ``predicted`` labels against ``gold`` ones (by row key), on the rows that both have.
 
     >>> agreement({1: True, 2: False, 3: True}, {1: True, 2: True}, "unverifiable")
     Score(name='unverifiable', hits=1, gold=1, predicted=2)
@@ -29,7 +29,7 @@ def score_agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], nam
 
 
 def score_noise_types(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> list[Score]:
-    """Score being unverifiable and each noise type that occurs.
+    """Score predicted noise types (by row key): *unverifiable* first, then each noise type that occurs.
 
     >>> [s.name for s in score_noise_types({1: "none", 2: "wrong_answer"}, {1: "none", 2: "none"})]
     ['unverifiable', 'none', 'wrong_answer']
@@ -47,7 +47,7 @@ def score_noise_types(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> 
 
 
 def read_noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Noise type by split and id of an opened config ``B_labeled``."""
+    """Return the noise type of each row, by split and id, of a config ``B_labeled`` that `datasets` loaded."""
     return {
         (split, id_): rows.features["noise_type"].int2str(number)
         for split, rows in labeled.items()
@@ -62,9 +62,9 @@ def build_score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
 
 
 def lacks_entities(question: Question) -> bool:
-    """Whether an annotated entity stands in no gold passage: a baseline that looks at names alone.
+    """Return whether an annotated entity is named in no gold passage: a baseline that looks at names alone.
 
-    The answer of a yes/no question is no entity.
+    The answers yes and no are no entities.
     """
     texts = [read(passage) for _, passage in question.gold]
     names = [name for triple in question.evidence for name in (triple.head, triple.tail)]
@@ -80,7 +80,7 @@ def lacks_entities(question: Question) -> bool:
 
 
 def build_checker_table(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]]:
-    """Build the table of a checker with its header: a row for each error type, then one for all of them."""
+    """Build a checker's table for a benchmark: the header, a row for each error type, and one for all of them."""
     rows: list[tuple[object, ...]] = [(benchmark, "errors", "precision", "recall", "abstains")]
     scores = []
     for entry in ERROR_TYPES:

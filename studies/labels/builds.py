@@ -39,7 +39,7 @@ class RowLabel:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """The labels of a build, by place and id."""
+    """The noise labels of a build, by benchmark and split, then by id."""
 
     folder: Path
     rows: Mapping[Place, Mapping[str, RowLabel]]
@@ -56,16 +56,16 @@ class Build:
 Comparison = Mapping[str, Any]
 """Counts and scores of two builds on a ``benchmark``'s ``split``, or on all (where both names are empty).
 
-Rows are in ``both``, in ``only_one``, in ``only_other``, or of one id with an ``other_question``, which are in none of
-the other counts. Of the rows that both ``judged``, ``noise_one``, ``noise_other`` and ``noise_both`` count those that
-the first, the second and both call unverifiable. ``agreement`` (their share with one verdict), ``kappa`` (Cohen's),
-``precision``, ``recall`` and ``f1`` (of the first's *unverifiable* against the second's) are None where they are not
-defined. ``types`` are rows of ``both`` by the first's noise type, then the second's.
+A row is in ``both`` builds, ``only_one`` (the first), ``only_other`` (the second), or has another text in the second
+(``other_question``). Of the rows that both ``judged``, ``noise_one``, ``noise_other`` and ``noise_both`` count those
+that the first, the second and both call unverifiable. ``agreement`` (the share with equal verdicts), ``kappa``
+(Cohen's), ``precision``, ``recall`` and ``f1`` (of the first build's *unverifiable* against the second's) are None if
+undefined. ``types`` counts the rows of ``both`` by the first build's noise type, then by the second's.
 """
 
 
 def read_labels(folder: Path) -> Build:
-    """Read the noise labels in a folder that `build_verified` or `regenerate` wrote; ``UserError`` without any."""
+    """Read the noise labels in a folder of `build_verified` or `regenerate`; raise ``UserError`` without any."""
     dataset = dataset_folder(folder, NOISE_LABELS)
     files = parquet_files(dataset, "*") if dataset else []
     if not files:
@@ -87,7 +87,7 @@ def _label(row: Mapping[str, Any]) -> tuple[str, RowLabel]:
 
 
 def compare(build: Build, reference: Build) -> list[Comparison]:
-    """Compare two builds on each benchmark's split that either has, then on all of them.
+    """Compare two builds on every split of a benchmark that one of them has; the last comparison is of all rows.
 
     Raises ``UserError`` for builds without a row in common.
     """
@@ -171,7 +171,7 @@ _SCORES: tuple[Column[Comparison], ...] = (
 
 
 def render(build: Build, reference: Build, comparisons: Sequence[Comparison]) -> str:
-    """Render the comparison as Markdown."""
+    """Render the comparisons as Markdown, and return the text."""
     crossed: list[tuple[str, Table]] = []
     for comparison in comparisons:
         if comparison["both"]:
@@ -186,7 +186,7 @@ def render(build: Build, reference: Build, comparisons: Sequence[Comparison]) ->
 
 
 def write(build: Build, reference: Build, comparisons: Sequence[Comparison], path: Path) -> None:
-    """Write the comparison as JSON; raise ``UserError`` for a file that can't be written."""
+    """Write the comparisons to a JSON file; raise ``UserError`` if it can't be written."""
     *splits, total = comparisons
     builds = {
         name: {"folder": str(labels.folder), "teachers": labels.teachers}

@@ -21,9 +21,9 @@ CALIBRATION = ("benchmark", "confidence", "noise", "confirmed", "sound", "confir
 def comparison(
     labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool], report: Callable[[str], object] = print
 ) -> list[tuple[object, ...]]:
-    """Build table rows that score our labels, and the names-only baseline, on each benchmark.
+    """Score our labels, and those of the baseline `lacks_entities`, on each benchmark; return rows under `HEADER`.
 
-    ``report`` gets a line for each benchmark without a published label. Raises ``UserError`` if none has one.
+    ``report`` is called with a line about each benchmark without a published label. Raises ``UserError`` if none has.
     """
     rows: list[tuple[object, ...]] = []
     if not any(question.id in published for pairs in labelled.values() for question, _ in pairs):
@@ -42,7 +42,7 @@ def comparison(
 
 
 def calibration(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]) -> list[tuple[object, ...]]:
-    """Build table rows: by our labels' confidence, the share that the published labels confirm."""
+    """Return rows under `CALIBRATION`: the share (0-1) of our labels that are confirmed, by their confidence."""
     rows: list[tuple[object, ...]] = []
     for name, pairs in labelled.items():
         verdicts: Counter[Outcome] = Counter(
@@ -50,12 +50,9 @@ def calibration(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[s
             for question, label in pairs
             if question.id in published
         )
-        for interval in measure_agreement(verdicts).calibration:
-            noise, sound = (
-                _share(interval.noise_confirmed, interval.noise),
-                _share(interval.sound_confirmed, interval.sound),
-            )
-            rows.append((name, interval.confidence, interval.noise, noise, interval.sound, sound))
+        for bin_ in measure_agreement(verdicts).calibration:
+            noise, sound = _share(bin_.noise_confirmed, bin_.noise), _share(bin_.sound_confirmed, bin_.sound)
+            rows.append((name, bin_.confidence, bin_.noise, noise, bin_.sound, sound))
     return rows
 
 
@@ -64,12 +61,12 @@ def _share(count: int, rows: int) -> str:
 
 
 def is_held_out(id_: str) -> bool:
-    """Whether a question belongs, by its id, to the half that nobody reads while checks are developed."""
+    """Return whether a question is held out by its id: half of them is, and nobody reads these to develop checks."""
     return sha256(id_.encode()).digest()[0] % 2 == 1
 
 
 def halves(labelled: Mapping[str, Sequence[Labelled]]) -> dict[str, list[Labelled]]:
-    """Split the rows of each benchmark into those that may be read and those that are held out."""
+    """Split each benchmark's rows into those to develop checks on ("B, read") and held-out ones ("B, kept back")."""
     return {
         f"{name}, {half}": [row for row in rows if is_held_out(row[0].id) is held_out]
         for name, rows in labelled.items()
@@ -80,7 +77,7 @@ def halves(labelled: Mapping[str, Sequence[Labelled]]) -> dict[str, list[Labelle
 def disagreements(
     labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]
 ) -> list[tuple[Question, Label]]:
-    """List the rows that only we or only the published labels call unverifiable."""
+    """List the rows that either only our labels or only the published ones call unverifiable."""
     return [
         (question, label)
         for rows in labelled.values()
@@ -90,7 +87,7 @@ def disagreements(
 
 
 def list_disagreements(differ: Sequence[Labelled], show: int) -> str:
-    """Render disagreements to read, the first ``show`` of each side."""
+    """Render the disagreements as text: the first ``show`` rows of each of the two directions."""
     lines = []
     for unverifiable, title in ((False, "published as noise only"), (True, "found as noise only")):
         rows = [row for row in differ if row[1].unverifiable is unverifiable]

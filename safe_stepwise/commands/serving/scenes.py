@@ -143,7 +143,6 @@ def _read_passages(lines: Sequence[str]) -> list[Passage]:
 
 
 def _last_rejection(lines: Sequence[str]) -> Feedback | None:
-    """Read the feedback on the last rejected attempt."""
     numbers = [number for number, line in enumerate(lines) if line.startswith('Rejected: "')]
     if not numbers:
         return None

@@ -118,7 +118,6 @@ def _parse_passages(text: str, facts: tuple[Triple, ...]) -> Iterator[Passage]:
 
 
 def _names_both(page: Passage, fact: Triple) -> bool:
-    """Return whether a passage names both ends of a fact."""
     content = f"{page.title} {page.text}".casefold()
     return fact.head.casefold() in content and fact.tail.casefold() in content
 

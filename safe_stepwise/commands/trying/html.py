@@ -46,7 +46,6 @@ def render_error(message: str) -> str:
 
 
 def _tries(attempts: Sequence[Attempt], labels: Sequence[str]) -> str:
-    """Render each attempt with its verdict, and with the checker's label if there are ``labels``."""
     labels = [f"the checker: {label}" for label in labels] or [""] * len(attempts)
     items = (
         f'<li class="{_class(attempt)}">{"".join(_lines(attempt, label))}</li>'
@@ -83,5 +82,4 @@ def _line(name: str, text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape markup and control characters."""
     return escape(printable(text))
