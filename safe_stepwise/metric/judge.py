@@ -232,7 +232,7 @@ class Judge:
 def judge_request(case: JudgeCase) -> Request:
     """Make the greedy request for a verdict.
 
-    >>> print(judge_request(Case("the Vel", ("Vel",), "Where is Oru?")).messages[1].content)
+    >>> print(judge_request(JudgeCase("the Vel", ("Vel",), "Where is Oru?")).messages[1].content)
     Question: "Where is Oru?"
     Accepted answers:
     - "Vel"
