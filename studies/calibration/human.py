@@ -147,7 +147,7 @@ def score_label(verdicts: Mapping[str, str], labels: Mapping[str, Label], label:
 
     ``verdicts`` and ``labels`` are by chain id; an ``unjudgeable`` chain counts as missed.
 
-    >>> score({"a": "faithful", "b": "unjudgeable"}, {"a": "faithful", "b": "faithful"}, "faithful")
+    >>> score_label({"a": "faithful", "b": "unjudgeable"}, {"a": "faithful", "b": "faithful"}, "faithful")
     {'label': 'faithful', 'chains': 2, 'precision': 1.0, 'recall': 0.5, 'f1': 0.6667}
     """
     labelled = [id_ for id_, its_label in labels.items() if its_label == label]

@@ -20,7 +20,7 @@ Pairs = Counter[tuple[str, str | None]]
 def score_agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str) -> Score:
     """Score boolean ``predicted`` labels against ``gold`` ones (by row key), on the rows that both have.
 
-    >>> agreement({1: True, 2: False, 3: True}, {1: True, 2: True}, "unverifiable")
+    >>> score_agreement({1: True, 2: False, 3: True}, {1: True, 2: True}, "unverifiable")
     Score(name='unverifiable', hits=1, gold=1, predicted=2)
     """
     shared = [key for key in gold if key in predicted]
