@@ -162,7 +162,7 @@ def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
     reader = _Reader(plan)
     plan.output.parent.mkdir(parents=True, exist_ok=True)
     with report_unwritable(plan.output), show_progress("corpus", "row", None, lambda: reader.rows, reader.describe):
-        write_parts(plan.output, _packed(reader.lines(), plan.output.suffix == ".gz"))
+        write_parts(plan.output, _pack(reader.lines(), plan.output.suffix == ".gz"))
     record.unlink(missing_ok=True)  # it may belong to another corpus, and this run may be stopped here
     corpus = Corpus.open(plan.output, indices)
     measured = recall(reader.sample, corpus.search, plan.seed) if plan.recall_of else None
@@ -249,7 +249,7 @@ def _questions(plan: Build, tally: SourceCounts) -> Iterator[Question]:
             yield question
 
 
-def _packed(lines: Iterable[bytes], gzipped: bool) -> Iterator[bytes]:
+def _pack(lines: Iterable[bytes], gzipped: bool) -> Iterator[bytes]:
     """Yield the bytes of the file; gzip without time and name."""
     if not gzipped:
         yield from lines

@@ -56,8 +56,8 @@ def corrupt_path(kind: Corruption, scope: Scope, refused: Counter[tuple[str, str
 def _factual_head(scope: Scope) -> Iterator[Draft]:
     """Yield paths with another head in one triple, so that the triples before it lead elsewhere."""
     path = scope.question.path
-    for place, name in _exchanges(scope, "head"):
-        yield _with(path, place, replace(path[place], head=name)), place + 1
+    for index, name in _exchanges(scope, "head"):
+        yield _with(path, index, replace(path[index], head=name)), index + 1
 
 
 def _factual_tail(scope: Scope) -> Iterator[Draft]:
@@ -66,23 +66,23 @@ def _factual_tail(scope: Scope) -> Iterator[Draft]:
     Names of the question and the answer are exchanged only if there is no other tail.
     """
     path = scope.question.path
-    for place, name in _exchanges(scope, "tail"):
-        new = {path[place].tail: name}
+    for index, name in _exchanges(scope, "tail"):
+        new = {path[index].tail: name}
         renamed = tuple(Triple(new.get(t.head, t.head), t.relation, new.get(t.tail, t.tail)) for t in path)
         yield renamed, _differs(path, renamed)
 
 
 def _exchanges(scope: Scope, side: Side) -> Iterator[tuple[int, str]]:
-    """Yield places (from 0), each with a name that may replace that side of its triple."""
+    """Yield indices, each with a name that may replace that side of its triple."""
     question, chance = scope.question, scope.chance
     pools = {n: scope.world.alternatives(side, t, t.relation in question.free) for n, t in enumerate(question.path)}
-    places = [place for place, names in pools.items() if len(names) > 1]
+    indices = [index for index, names in pools.items() if len(names) > 1]
     if side == "tail":
         reserved = set(map(end_key, question.accepted)) | question.starts
-        places = [n for n in places if end_key(question.path[n].tail) not in reserved] or places
-    for _ in range(TRIES if places else 0):
-        place = chance.choice(places)
-        yield place, chance.choice(pools[place])
+        indices = [n for n in indices if end_key(question.path[n].tail) not in reserved] or indices
+    for _ in range(TRIES if indices else 0):
+        index = chance.choice(indices)
+        yield index, chance.choice(pools[index])
 
 
 def _incoherent(scope: Scope) -> Iterator[Draft]:
@@ -124,25 +124,25 @@ def _walk(scope: Scope, length: int) -> Path:
 def _relation_swapped(scope: Scope) -> Iterator[Draft]:
     """Yield paths with another relation in one triple, relations most like the true one first."""
     path, world, chance = scope.question.path, scope.world, scope.chance
-    places = [n for n, triple in enumerate(path) if triple.relation not in scope.question.free]
-    for place in chance.sample(places, len(places)):
-        triple, relations = path[place], chance.sample(world.relations, len(world.relations))
+    indices = [n for n, triple in enumerate(path) if triple.relation not in scope.question.free]
+    for index in chance.sample(indices, len(indices)):
+        triple, relations = path[index], chance.sample(world.relations, len(world.relations))
         for relation in sorted(relations, key=partial(world.strangeness, triple)):
             if relation != triple.relation:
-                yield _with(path, place, replace(triple, relation=relation)), place + 1
+                yield _with(path, index, replace(triple, relation=relation)), index + 1
 
 
-def _reversed(scope: Scope) -> Iterator[Draft]:
+def _reverse_relation(scope: Scope) -> Iterator[Draft]:
     path = scope.question.path
-    for place in scope.chance.sample(range(len(path)), len(path)):
-        triple = path[place]
-        yield _with(path, place, Triple(triple.tail, triple.relation, triple.head)), place + 1
+    for index in scope.chance.sample(range(len(path)), len(path)):
+        triple = path[index]
+        yield _with(path, index, Triple(triple.tail, triple.relation, triple.head)), index + 1
 
 
 def _hop_dropped(scope: Scope) -> Iterator[Draft]:
     path, needed = scope.question.path, scope.question.needed
-    for place in scope.chance.sample(needed, len(needed)) if len(path) > 1 else ():
-        yield (*path[: place - 1], *path[place:]), place
+    for position in scope.chance.sample(needed, len(needed)) if len(path) > 1 else ():
+        yield (*path[: position - 1], *path[position:]), position
 
 
 KINDS: Mapping[Corruption, tuple[Callable[[Scope], Iterator[Draft]], str]] = {
@@ -152,18 +152,18 @@ KINDS: Mapping[Corruption, tuple[Callable[[Scope], Iterator[Draft]], str]] = {
     "misguided_question": (_misguided_question, "no other question"),
     "misguided_walk": (_misguided_walk, "no other walk from its entity"),
     "relation_swapped": (_relation_swapped, "no relation of a known meaning"),
-    "reversed": (_reversed, "no triple"),
+    "reversed": (_reverse_relation, "no triple"),
     "hop_dropped": (_hop_dropped, "no hop that every gold path needs, beside another"),
 }
 """The function that makes each kind's drafts, in random order, and the reason if there is no draft."""
 
 
-def _with(path: Path, place: int, triple: Triple) -> Path:
-    return (*path[:place], triple, *path[place + 1 :])
+def _with(path: Path, index: int, triple: Triple) -> Path:
+    return (*path[:index], triple, *path[index + 1 :])
 
 
 def _differs(path: Path, variant: Path) -> int:
-    """Return the first place (from 1) at which two paths differ."""
+    """Return the first position (from 1) at which two paths differ."""
     alike = zip(path, variant, strict=False)
     return next((n for n, (a, b) in enumerate(alike, 1) if a != b), min(len(path), len(variant)) + 1)
 

@@ -159,16 +159,16 @@ class Tally:
                 for name in benchmarks
             },
             # Questions by benchmark, then the number of triples in their valid path.
-            "lengths": _nested(+self.lengths),
+            "lengths": _nest(+self.lengths),
             # All rows, and those that look wrong by their form alone.
             "marked": {kind: {"rows": self.count(kind), "marked": n} for kind, n in sorted(self.marked.items())},
-            "left_out": _nested(self.left_out),  # questions without rows
-            "refused": _nested(self.refused),  # questions without a corruption of a kind
-            "drawn": _nested(self.refused_drafts),
+            "left_out": _nest(self.left_out),  # questions without rows
+            "refused": _nest(self.refused),  # questions without a corruption of a kind
+            "drawn": _nest(self.refused_drafts),
         }
 
 
-def _nested(counts: Mapping[tuple[str, Any], int]) -> dict[str, dict[str, int]]:
+def _nest(counts: Mapping[tuple[str, Any], int]) -> dict[str, dict[str, int]]:
     nested: dict[str, dict[str, int]] = {}
     for (outer, inner), number in sorted(counts.items()):
         nested.setdefault(outer, {})[str(inner)] = number

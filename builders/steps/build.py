@@ -111,7 +111,7 @@ class CandidatePool:
         earlier: set[str] = set()
         with (plan.work / names.REFUSED).open("wb") as file, closing(shards):
             for chunk, shard in shards:
-                repeated = _repeated(chunk, earlier)
+                repeated = _refuse_repeats(chunk, earlier)
                 file.writelines(map(self.line, (*shard.summary.refused, *repeated)))
                 self.shards.append(shard.path)
                 kept_out = {question.id for question, _ in chunk.questions if near(question)}
@@ -239,7 +239,7 @@ def _questions_in(plan: StepsBuild, build: Mapping[str, Any]) -> int:
     return sum(build["unverifiable"].values()) if plan.unverifiable else build["verified"]
 
 
-def _repeated(chunk: StepChunk, earlier: set[str]) -> list[Refused]:
+def _refuse_repeats(chunk: StepChunk, earlier: set[str]) -> list[Refused]:
     """Return refusals of the questions that an earlier split has; add the chunk's questions to ``earlier``."""
     repeated = []
     for question, _ in chunk.questions:
@@ -317,7 +317,7 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
     """Choose, split and write the rows; return the record."""
     plan, maker = pool.plan, pool.maker
     chosen, matches = _choose(pool)
-    picked = _picked(pool, chosen.ids)
+    picked = _read_chosen(pool, chosen.ids)
     test, groups = _split(plan, [row for row in picked if row.id in chosen.ids])
     reworded = _in_held_back_words(pool, [row for row in picked if row.question_key in test])
     chosen_rows = configs.by_config([reworded.get(row.id, row) for row in picked])
@@ -389,7 +389,7 @@ def _choose(pool: CandidatePool) -> tuple[Chosen, Matches | None]:
     return Chosen(matches.ids), matches
 
 
-def _picked(pool: CandidatePool, chosen: frozenset[str]) -> list[StepRow]:
+def _read_chosen(pool: CandidatePool, chosen: frozenset[str]) -> list[StepRow]:
     """Read the chosen rows, and the rows of incomplete evidence of their questions, in random order."""
     questions = {(c.benchmark, c.question) for c in pool.candidates if c.id in chosen}
     incomplete = {c.id for c in pool.incomplete if (c.benchmark, c.question) in questions}

@@ -113,11 +113,11 @@ class StepChunk:
             error.add_note(f"in {self.benchmark} {self.split}, questions from {first.id!r} on")
             raise
         for (question, _), result in zip(pairs, results, strict=True):
-            rows, invalid = _checked(result.rows)
+            rows, invalid = _check_rows(result.rows)
             if rows:  # only a trajectory that passed has rows, even if its own are refused
                 passing.append(question.id)
             if joining := refined.get(question.id):
-                rows, invalid_joined = _checked([*joining, *rows])
+                rows, invalid_joined = _check_rows([*joining, *rows])
                 invalid += invalid_joined
             refused += [*result.refused, *invalid]
             candidates += [Candidate.of_row(row) for row in rows]
@@ -168,7 +168,7 @@ def read_rows(path: Path, ids: AbstractSet[str]) -> Iterator[StepRow]:
             yield from (row for id_, row in zip(record["ids"], rows, strict=True) if id_ in ids)
 
 
-def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
+def _check_rows(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
     """Return the valid rows, each once, without steps that have two labels; and the refusals."""
     sound: dict[str, StepRow] = {}
     labels: defaultdict[Any, set[str]] = defaultdict(set)

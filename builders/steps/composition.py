@@ -292,7 +292,7 @@ def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
     picking = _Picking(pool, share.per_question)
     if share.questions is not None:
         classes = {name: [*by_class] for name, by_class in picking.options.items()}
-        for question, row_class in _covered(classes, quota).items():
+        for question, row_class in _assign_classes(classes, quota).items():
             candidates = picking.options[question][row_class]
             picking.pick(min(candidates, key=lambda c: picking.used[row_class][c.place]))
     for name in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
@@ -355,7 +355,7 @@ class _Picking:
         return candidate.id not in self.picked and self._left[candidate.question] > 0
 
 
-def _covered(classes: Mapping[str, Sequence[str]], quota: dict[str, int]) -> dict[str, str]:
+def _assign_classes(classes: Mapping[str, Sequence[str]], quota: dict[str, int]) -> dict[str, str]:
     """Assign a class to every question; where the quota has no room, another class gives up a row."""
     assigned = cover(classes, quota)
     used = Counter(assigned.values())

@@ -249,7 +249,7 @@ def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> FilesBy
     return writer.close()
 
 
-def _shuffled(by_config: RowGroups, rendering: Rendering) -> list[StepRow]:
+def _shuffle(by_config: RowGroups, rendering: Rendering) -> list[StepRow]:
     """Shuffle the rows of all settings by a separate draw, as the ids have already ranked those of `STEPS`."""
     salt = f"{names.MISSING_PROMPT_COMPLETION} "
     return sorted(chain.from_iterable(by_config.values()), key=lambda row: rank(rendering.seed, salt + row.id))
@@ -279,7 +279,7 @@ CONFIGS: Mapping[str, Config] = {
     names.MISSING: _step_config(names.MISSING, twelve_labels=True),
     names.MISSING_TWINS: _step_config(names.MISSING_TWINS, twelve_labels=True),
     names.MISSING_PROMPT_COMPLETION: Config(
-        _shuffled, lambda row, r: _verifier_turns(row, True, r.prompt_set), _TURNS, twelve_labels=True
+        _shuffle, lambda row, r: _verifier_turns(row, True, r.prompt_set), _TURNS, twelve_labels=True
     ),
 }
 """A new config is an entry here, its name in `store.names` and its words on the card."""

@@ -177,7 +177,7 @@ def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[lis
         for position in injector.positions(error_type.name, len(ideal)):
             row, reason, text = None, "", ""
             for proposal in islice(injector.propose(error_type.name, position), TRIES):
-                row, fault, text = _confirmed(injector, ideal, proposal, error_type.name, position, teacher)
+                row, fault, text = _confirm(injector, ideal, proposal, error_type.name, position, teacher)
                 if row is not None:
                     break
                 reason = reason or fault
@@ -189,7 +189,7 @@ def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[lis
     return rows, refused
 
 
-def _confirmed(
+def _confirm(
     injector: Injector, ideal: Sequence[Step], proposal: Proposal, error_type: str, position: int, teacher: str
 ) -> tuple[StepRow | None, str, str]:
     """Return the row of a proposal if it has the error, else None and the reason; and its text."""
@@ -369,7 +369,7 @@ def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | No
         return None
     if instead is not None:
         reduced, previous = _drop_passage(reduced, ideal, instead)
-        remarks = (_renumbered(text, instead) for text in (verdict.diagnosis, verdict.guidance))
+        remarks = (_renumber(text, instead) for text in (verdict.diagnosis, verdict.guidance))
         verdict = Feedback(INFORMATION_MISS, *remarks)
     return StepRow(reduced, previous, row.step, verdict, INJECTED, row.teacher, twin=True)
 
@@ -399,14 +399,14 @@ def _drop_passage(question: Question, steps: Iterable[Step], removed: int | None
     if removed is None:
         return question, tuple(steps)
     remaining = tuple(p for n, p in enumerate(question.passages, 1) if n != removed)
-    renumbered = tuple(replace(step, text=_renumbered(step.text, removed)) for step in steps)
+    renumbered = tuple(replace(step, text=_renumber(step.text, removed)) for step in steps)
     return replace(question, passages=remaining), renumbered
 
 
-def _renumbered(text: str, removed: int) -> str:
+def _renumber(text: str, removed: int) -> str:
     """Renumber the citations of a text after a passage was removed.
 
-    >>> _renumbered("Passage 2 and Passage 10 name it.", 4)
+    >>> _renumber("Passage 2 and Passage 10 name it.", 4)
     'Passage 2 and Passage 9 name it.'
     """
 

@@ -38,7 +38,7 @@ def _meets(plan: Plan, question: Question) -> bool:
 
     Sub-questions that refer to earlier answers ("#1") make a chain, whatever their entities.
     """
-    facts = [set(map(normal_name, plan.items[place].ends)) for place in plan.facts]
+    facts = [set(map(normal_name, plan.items[index].ends)) for index in plan.facts]
     answers = set(map(normal_name, question.accepted))
     linked = any("#" in hop.question for hop in question.decomposition)
     if plan.kind != "sequential" or linked or len(facts) < 2:

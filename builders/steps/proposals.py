@@ -73,7 +73,7 @@ class Injector:
 
     def positions(self, error_type: str, steps: int) -> list[int]:
         """Return the positions of a trajectory (from 1), in a random order for each error type."""
-        return self._shuffled(range(1, steps + 1), 0, error_type)
+        return self._shuffle(range(1, steps + 1), 0, error_type)
 
     def propose(self, error_type: str, position: int) -> Iterator[Proposal]:
         """Yield steps with an intended error of a type at a position (from 1)."""
@@ -82,11 +82,11 @@ class Injector:
                 yield Proposal(f"{ANSWER_MARKER} {answer}", "Final Answer")
             return
         for draft in PROPOSALS[error_type](self, position):
-            text = self._worded(draft, error_type, position)
+            text = self._word(draft, error_type, position)
             if text:
                 yield Proposal(text[:1].upper() + text[1:], draft.kind, draft.context)
 
-    def _worded(self, draft: _Draft, error_type: str, position: int) -> str:
+    def _word(self, draft: _Draft, error_type: str, position: int) -> str:
         """Word a draft; return "" if another author's wordings have none for it."""
         if self.words is None:
             return self._render(draft, error_type, position)
@@ -134,8 +134,8 @@ class Injector:
         if choice == 1:
             yield from self._beside(position)
         if choice == 2 and self.words is None:
-            for place in self._shuffled(self.plan.facts, position, "again"):
-                yield self._state_fact(self.plan.items[place], position)
+            for index in self._shuffle(self.plan.facts, position, "again"):
+                yield self._state_fact(self.plan.items[index], position)
         for number, sentence in self._asides(gold=True):
             yield _Draft("reading_on", "Attribution", {"n": number, "sentence": sentence})
 
@@ -152,8 +152,8 @@ class Injector:
             return
         claims = self.partner.checker.claims
         writer = Writer(claims, self._seed, style=self.writer.style)
-        for place in self._shuffled(self.partner.checker.plan.facts, position, "partner"):
-            item = self.partner.checker.plan.items[place]
+        for index in self._shuffle(self.partner.checker.plan.facts, position, "partner"):
+            item = self.partner.checker.plan.items[index]
             if not claims.is_grounded(item):
                 continue
             if borrowing := contexts.add_passage(self.source, self.partner, item, f"{self._seed} {position}"):
@@ -164,11 +164,11 @@ class Injector:
     def _redundancy(self, position: int) -> Iterator[_Draft]:
         """Yield facts that an earlier step states already."""
         earlier = [n for n in self.plan.facts if n < position - 1]
-        for place in self._shuffled(earlier, position, "earlier"):
-            item = self.plan.items[place]
+        for index in self._shuffle(earlier, position, "earlier"):
+            item = self.plan.items[index]
             draft = self._state_fact(item, position)
             wording = "repeated" if item.sentence is None else "quoted"
-            yield replace(draft, wording=wording, values={**draft.values, "k": place + 1})
+            yield replace(draft, wording=wording, values={**draft.values, "k": index + 1})
 
     def _inefficiency(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield remarks about the work in the place of a fact or a deduction."""
@@ -230,7 +230,7 @@ class Injector:
         """Yield claims that the passage, or all passages, lack: of four kinds, in random order."""
         twice = (self._without_passage, self._without_passage)
         drafts = (*twice, self._other_passage, self._detailed, self._other_relation)
-        for draft in self._shuffled(drafts, position, "unsupported"):
+        for draft in self._shuffle(drafts, position, "unsupported"):
             yield from draft(item, position)
 
     def _without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
@@ -247,7 +247,7 @@ class Injector:
         wording = "other_passage" if item.sentence is None else "misquoted_source"
         draft = self._state_fact(item, position)
         page = item.page(self.passages)
-        for number in self._shuffled(distractors, position, "passage")[:2]:
+        for number in self._shuffle(distractors, position, "passage")[:2]:
             yield replace(draft, wording=wording, values={**draft.values, "n": number, "page": page})
 
     def _detailed(self, item: Item, position: int) -> Iterator[_Draft]:
@@ -265,7 +265,7 @@ class Injector:
         triple = item.triples[0]
         if item.sentence is not None or triple.relation not in RELATIONS:
             return
-        for name in self._shuffled(WORDS["swaps"].get(triple.relation, ()), position, "relation"):
+        for name in self._shuffle(WORDS["swaps"].get(triple.relation, ()), position, "relation"):
             claim = state([Triple(triple.head, name, triple.tail)], position)
             yield _Draft("other_relation", "Attribution", {"n": item.passage, "claim": claim})
 
@@ -287,7 +287,7 @@ class Injector:
     def _premature_attribution(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield a later fact before the fact that connects its entity with the question."""
         later = [n for n in self.plan.facts if position - 1 in self.plan.items[n].uses]
-        for use in self._shuffled(later, position, "later"):
+        for use in self._shuffle(later, position, "later"):
             ahead = self.plan.items[use]
             yield from self._bypassing(item, ahead, position)
             wording = "ahead" if ahead.sentence is None else "quoted_ahead"
@@ -374,7 +374,7 @@ class Injector:
         facts = [self.plan.items[n] for n in self.plan.facts]
         exact = as_date(answer) or as_number(answer) is not None
         if exact and self.plan.kind == "sequential":
-            return self._shuffled(self._wrong_values(facts[-1], answer, position), position, "answer")
+            return self._shuffle(self._wrong_values(facts[-1], answer, position), position, "answer")
         names = [side.entity for side in self.plan.sides]
         names += [item.triples[0].head if item.sentence is None else item.page(self.passages).title for item in facts]
         if self.plan.kind == "sequential":
@@ -382,7 +382,7 @@ class Injector:
         plain = dict.fromkeys(without_qualifier(name) for name in names)
         candidates = [n for n in plain if n and not words & set(normal_name(n).split())]
         candidates = [name for name in candidates if not name.startswith("List of ")]
-        return self._shuffled(candidates, position, "answer")
+        return self._shuffle(candidates, position, "answer")
 
     # ---------------------------------------------------------------------------------- helpers
 
@@ -412,7 +412,7 @@ class Injector:
                 continue
             used = {fact.sentence for fact in self.question.supporting_facts if fact.title == page.title}
             facts = [item for item in self.claims.facts if item.passage == number]
-            places = {*used, *(self.claims.place_of(item) for item in facts)}
+            locations = {*used, *(self.claims.place_of(item) for item in facts)}
             values = [self.claims.value_of(item) for item in facts]
             options = [
                 n
@@ -420,7 +420,7 @@ class Injector:
                 if len(sentence) <= _MAX_ASIDE_CHARS
                 and len(sentence.split()) >= _SHORTEST_ASIDE
                 and sentence.rstrip().endswith((".", "”", '"', ")"))
-                and not (gold and (n in places or any(value in sentence for value in values)))
+                and not (gold and (n in locations or any(value in sentence for value in values)))
             ]
             for n in options[:1] if not gold else options:
                 sentence = quote_sentence(page, n, "")
@@ -431,7 +431,7 @@ class Injector:
     def _choice(self, position: int, purpose: str) -> int:
         return choice_for(self._seed, str(position), purpose)
 
-    def _shuffled(self, options: Sequence[Any], position: int, purpose: str) -> list[Any]:
+    def _shuffle(self, options: Sequence[Any], position: int, purpose: str) -> list[Any]:
         """Shuffle options, in another order for each position and purpose."""
         numbers = range(len(options))
         ranked = sorted(numbers, key=lambda n: self._choice(position, f"{purpose} {n}"))

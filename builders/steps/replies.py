@@ -405,10 +405,10 @@ def gives_away(checker: Checker, accepted: Sequence[Step], guidance: str, *, is_
     allowed: set[int | None] = {*established} if is_sound else {*established, checker.next_item(established)}
     texts = [checker.question.question, *(step.text for step in accepted)]
     context, guide = read(Passage("", (" ".join(texts),))), read(Passage("", (guidance,)))
-    for place in checker.plan.facts:
-        item = checker.plan.items[place]
-        # A fact told in a passage's own words is asked for by that passage's title.
-        if place in allowed or item.sentence is not None:
+    for index in checker.plan.facts:
+        item = checker.plan.items[index]
+        # A fact in a passage's own words is requested by the title of that passage.
+        if index in allowed or item.sentence is not None:
             continue
         value = checker.claims.value_of(item)
         if first_mention(guide, value) is not None and first_mention(context, value) is None:

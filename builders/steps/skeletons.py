@@ -52,7 +52,7 @@ def skeleton(text: str) -> str:
     """
     masked = _SPOKEN.sub(f" {MASK} ", _QUOTED.sub(f" {MASK} ", text))
     starts = {match.end() for match in _SENTENCE.finditer(masked)}
-    return " ".join(_merged(_masked(match, starts) for match in _WORD.finditer(masked)))
+    return " ".join(_merge_masks(_mask(match, starts) for match in _WORD.finditer(masked)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ def find_unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[
     All final answers have the same one.
     """
 
-    def worded(row: StepRow) -> str:
+    def key(row: StepRow) -> str:
         return MASK if row.step.kind == "Final Answer" else skeleton(row.step.text)
 
-    train_skeletons = set(map(worded, train))
-    return frozenset(row.id for row in test if worded(row) not in train_skeletons)
+    train_skeletons = set(map(key, train))
+    return frozenset(row.id for row in test if key(row) not in train_skeletons)
 
 
 def _top(counts: Counter[str], number: int = 1) -> float | None:
@@ -108,7 +108,7 @@ def _top(counts: Counter[str], number: int = 1) -> float | None:
     return round(sum(n for _, n in counts.most_common(number)) / counts.total(), 4) if counts else None
 
 
-def _masked(match: re.Match[str], starts: set[int]) -> str:
+def _mask(match: re.Match[str], starts: set[int]) -> str:
     """Return a word in lower case, or a mask for it."""
     word = match[0]
     plain = word.lower()
@@ -121,7 +121,7 @@ def _masked(match: re.Match[str], starts: set[int]) -> str:
     return plain if opens and match.start() in starts else MASK
 
 
-def _merged(words: Iterable[str]) -> list[str]:
+def _merge_masks(words: Iterable[str]) -> list[str]:
     """Merge masks that belong together."""
     merged: list[str] = []
     for word in words:

@@ -27,12 +27,12 @@ def chosen_rows(rows: configs.RowGroups) -> Record:
         # Rows, questions, and rows by origin of each benchmark (SAFE v1, Table 7).
         "benchmarks": {
             benchmark: {**_sizes(split_rows), **_by_origin(split_rows)}
-            for benchmark, split_rows in _grouped(everything, lambda row: row.question.benchmark).items()
+            for benchmark, split_rows in _group_by(everything, lambda row: row.question.benchmark).items()
         },
         "origins": {split: _by_origin(split_rows) for split, split_rows in rows.items()},
         "types": _types(rows),
         "positions": {
-            str(n): _by_origin(group) for n, group in _grouped(everything, lambda row: row.step.number).items()
+            str(n): _by_origin(group) for n, group in _group_by(everything, lambda row: row.step.number).items()
         },
         # In how many rows a passage was changed, or exchanged for another.
         "contexts": {name: contexts[name] for name in names.CONTEXTS},
@@ -121,7 +121,7 @@ def _types(rows: configs.RowGroups) -> dict[str, dict[str, dict[str, int]]]:
     }
 
 
-def _grouped(rows: Iterable[StepRow], key: Callable[[StepRow], Any]) -> dict[Any, list[StepRow]]:
+def _group_by(rows: Iterable[StepRow], key: Callable[[StepRow], Any]) -> dict[Any, list[StepRow]]:
     groups: dict[Any, list[StepRow]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)

@@ -89,13 +89,13 @@ def jobs(plan: Build) -> Iterator[VerificationChunk]:
         for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
             yield VerificationChunk(plan.benchmark, plan.split, chunk.start, chunk.rows, *settings)
         return
-    total = _generated(plan, spec)
+    total = _count_generated(plan, spec)
     for start in range(0, total, CHUNK_ROWS):
         size = min(CHUNK_ROWS, total - start)
         yield VerificationChunk(plan.benchmark, plan.split, start, (), *settings, spec, size)
 
 
-def _generated(plan: Build, spec: Spec) -> int:
+def _count_generated(plan: Build, spec: Spec) -> int:
     return spec.rows if plan.limit is None else min(spec.rows, plan.limit)
 
 
@@ -114,4 +114,4 @@ def questions(plan: Build) -> Iterator[Question]:
 def count(plan: Build) -> int:
     """Return the number of `questions` of a build's source; synthetic rows are counted without being generated."""
     spec = spec_of(plan.benchmark, plan.source)
-    return sum(1 for _ in questions(plan)) if spec is None else _generated(plan, spec)
+    return sum(1 for _ in questions(plan)) if spec is None else _count_generated(plan, spec)

@@ -110,7 +110,7 @@ def records(value: Any, columns: tuple[str, ...], label: str) -> list[tuple[Any,
         except ValueError as error:
             raise RowError(f"{label} is a string that isn't JSON") from error
     if isinstance(value, Mapping):
-        return _transposed(value, columns, label)
+        return _transpose(value, columns, label)
     return [_record(item, columns, f"{label} {number}") for number, item in enumerate(items(value, label), 1)]
 
 
@@ -142,7 +142,7 @@ def _record(item: Any, columns: tuple[str, ...], label: str) -> tuple[Any, ...]:
     return tuple(item)
 
 
-def _transposed(value: Mapping[str, Any], columns: tuple[str, ...], label: str) -> list[tuple[Any, ...]]:
+def _transpose(value: Mapping[str, Any], columns: tuple[str, ...], label: str) -> list[tuple[Any, ...]]:
     missing = next((column for column in columns if column not in value), None)
     if missing is not None:
         raise RowError(f"{label} has no column {missing!r}")
