@@ -1,4 +1,4 @@
-"""What a comparison question asks, and what the two sides' values answer."""
+"""Decides what a comparison question asks, and what the values of its two sides answer."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ Operation = Literal["earliest", "latest", "longest", "same", "most", "fewest"]
 
 _OPERATIONS: Mapping[Operation, str] = load("patterns")["comparisons"]
 
-_SHORT = 2  # letters of a word that tells no name from another: "of", "II"
+_SHORT = 2  # letters of a word that can't identify a name: "of", "II"
 _CHOICE = re.compile(r"\bX,? or X\b")
 _BRACKETS = re.compile(r"(?<!\s)\s*+\([^()]*+\)")
 
@@ -28,12 +28,12 @@ class Side:
     entity: str
     values: tuple[str, ...]
     since: tuple[str, ...] = ()
-    """Where a span counts (who lived longer): the values it is counted from."""
+    """The start values if a span is compared (who lived longer)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A question's comparison; ``operation`` and ``result`` are None where that can't be told.
+    """A question's comparison; ``operation`` and ``result`` are None if they can't be decided.
 
     ``result`` is what `compare` gives: an entity, ``yes``, ``no``, ``tie``.
     """
@@ -44,7 +44,7 @@ class Comparison:
 
 
 def is_by_size(op: Operation | None, sides: Sequence[Side]) -> bool:
-    """Whether sides are compared by how many values they have: several, and none is an amount.
+    """Whether sides are compared by their number of values: there are several, and none is an amount.
 
     >>> is_by_size("most", [Side("Dune Rain", ("Ana", "Ors")), Side("Oru", ("Edo",))])
     True
@@ -55,7 +55,7 @@ def is_by_size(op: Operation | None, sides: Sequence[Side]) -> bool:
 
 
 def count_values(side: Side) -> int:
-    """How many different values a side has."""
+    """Count the different values of a side."""
     distinct: list[str] = []
     for value in side.values:
         if not any(_equal(value, earlier) for earlier in distinct):
@@ -64,18 +64,18 @@ def count_values(side: Side) -> int:
 
 
 def find_common_values(sides: Sequence[Side]) -> tuple[str, str] | None:
-    """The first values of two sides that are one, as each side has it; None if there are none."""
+    """Return the first value that two sides share, in each side's spelling; None if they share none."""
     pairs = product(*(side.values for side in sides))
     return next(((value, match) for value, match in pairs if _equal(value, match)), None)
 
 
 def is_comparison(question: Question) -> bool:
-    """Whether the benchmark calls it a comparison, or the answer is yes or no."""
+    """Whether the benchmark calls a question a comparison, or its answer is yes or no."""
     return "comparison" in question.kind or is_yes_or_no(question.answer)
 
 
 def is_yes_or_no(answer: str) -> bool:
-    """Whether an answer is one of the two that name nothing."""
+    """Whether an answer is "yes" or "no", in any case."""
     return answer.lower() in ("yes", "no")
 
 
@@ -97,8 +97,8 @@ def answers_choice(question: Question, names: Sequence[str]) -> bool:
 def comparison_of(question: Question, branches: Sequence[Sequence[Triple]]) -> Comparison:
     """Compare the values that the branches of a path end in, as a question asks.
 
-    Nothing is told where the question's words name no operation, where a branch ends in a relation
-    whose values are not known to compare, and for yes or no where it is not asked for sameness.
+    ``operation`` and ``result`` are None if the question's words name no operation, if a branch ends in an unknown
+    relation, and for a yes/no question that does not ask for sameness.
 
     >>> born = [[Triple("Ana", "date of birth", "1901")], [Triple("Ors", "date of birth", "1899")]]
     >>> comparison_of(Question("q", "b", "train", "Who is older, Ana or Ors?", "Ors"), born).result
@@ -113,7 +113,7 @@ def comparison_of(question: Question, branches: Sequence[Sequence[Triple]]) -> C
 
 
 def side_of(branch: Sequence[Triple]) -> Side:
-    """The compared values of a branch: those of its last relation; a life span has both ends."""
+    """Return the compared values of a branch: those of its last relation, or both dates of a life."""
     last = branch[-1]
     values = tuple(t.tail for t in branch if t.relation == last.relation)
     born = tuple(t.tail for t in branch if t.relation == "date of birth")
@@ -122,7 +122,7 @@ def side_of(branch: Sequence[Triple]) -> Side:
 
 
 def operation(question: str) -> Operation | None:
-    """The operation a comparison question asks for, or None when it can't be told.
+    """Return the operation that a comparison question asks for; None if its words name none.
 
     >>> operation("Who was born first, Ana Vorr or Ors Velt?")
     'earliest'
@@ -134,7 +134,7 @@ def operation(question: str) -> Operation | None:
 
 
 def without_names(text: str, names: Sequence[str]) -> str:
-    """The question without the names compared: a title may hold "first" or "last".
+    """Replace the compared names in a question by X, as a title may have "first" or "last".
 
     >>> without_names("Which came out later, First Rain or Dune?", ["First Rain", "Dune (film)"])
     'Which came out later, X or X?'
@@ -148,7 +148,7 @@ def without_names(text: str, names: Sequence[str]) -> str:
 
 
 def compare(op: Operation, sides: Sequence[Side]) -> str | None:
-    """The answer: an entity, ``yes``, ``no``, ``tie``; None when the values can't be compared.
+    """Return the answer (an entity, "yes", "no" or "tie"); None if the values can't be compared.
 
     >>> compare("latest", [Side("Ana", ("3 May 1901",)), Side("Ors", ("1899",))])
     'Ana'
@@ -191,7 +191,7 @@ def _ordinal(text: str) -> float | None:
 
 
 def _equal(value: str, other_value: str) -> bool:
-    """Whether two values are one: a date, a name, or a nation and its demonym."""
+    """Whether two values mean the same: dates, names, or a nation and its demonym."""
     dates = as_date(value), as_date(other_value)
     if dates[0] and dates[1]:
         return dates[0].agrees(dates[1])

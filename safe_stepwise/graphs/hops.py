@@ -1,4 +1,4 @@
-"""The hops that a benchmark annotates, as triples: 2Wiki's evidence, MuSiQue's decomposition."""
+"""Turns the hops that a benchmark annotates into triples: 2Wiki's evidence, MuSiQue's decomposition."""
 
 import re
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ _SORT_OF_WORK = re.compile(r"^(?:the )?(?:\d{4} )?(?:film|song|album|book|novel)
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedHop:
-    """One annotated hop; ``free`` when its relation is a question in words.
+    """One annotated hop; ``free`` if its relation is a question in words.
 
-    ``triple.passage`` is set where the benchmark pins the passage. A free hop that builds on
-    several earlier answers (``refers``) is one triple from each of them.
+    ``triple.passage`` is set if the benchmark names the passage. ``refers`` are the earlier answers that the hop
+    builds on; a free hop with several of them has one triple for each.
     """
 
     triple: Triple
@@ -34,7 +34,7 @@ class AnnotatedHop:
 
 
 def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
-    """The benchmark's own hops: the decomposition where there is one, else the evidence triples.
+    """Return the hops of the benchmark: the decomposition if there is one, else the evidence triples.
 
     >>> from safe_stepwise.records import Hop
     >>> question = Question("q", "musique", "train", "", "Kelvia", decomposition=(
@@ -60,7 +60,7 @@ def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[Annotat
     for number, hop in enumerate(hops, 1):
         refers = [fill(f"#{n}") for n in _REFERENCE.findall(hop.question)]
         if number == len(hops):
-            # An answer that no hop names again is needed by the last one all the same.
+            # The last hop also needs the answers that no other hop refers to.
             refers += [answers[str(n)] for n in range(1, number) if str(n) not in referred]
         head, arrow, relation = (side.strip() for side in hop.question.partition(">>"))
         pattern = TriplePattern(head, relation) if arrow else parse_question(hop.question)
@@ -76,9 +76,9 @@ def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[Annotat
 
 
 def _start(hop: Hop, titles: Sequence[str]) -> str:
-    """Return the start of a hop that builds on no other: its passage's subject, unless that is its answer.
+    """Return the head of a hop that builds on no other: its passage's title.
 
-    Then what it asks stands for whatever it starts from, as where no passage is pinned.
+    It is the hop's question if that title is the answer, or if no passage is named.
     """
     title = titles[hop.passage - 1] if hop.passage else ""
     return hop.question if normal_name(title) in ("", normal_name(hop.answer)) else title

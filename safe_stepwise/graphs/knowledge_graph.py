@@ -1,4 +1,4 @@
-"""The local knowledge graph of one question: entities resolved, paths found, gaps named.
+"""Builds the local knowledge graph of one question: resolves entities, finds paths, explains gaps.
 
 A thin layer over ``networkx.MultiDiGraph``: nodes are entity keys, edges carry the triples. Two spellings share a node
 when only case, diacritics, articles, honorifics or the writing of a date or number tell them apart; name-alikes ("the
@@ -18,7 +18,7 @@ from safe_stepwise.records import Triple
 
 @lru_cache(maxsize=16384)
 def entity_key(name: str) -> str:
-    """The node that a name belongs to, before any alias is known.
+    """Return the key of a name's node, without aliases.
 
     >>> entity_key("The Élan Bridge") == entity_key("elan bridge")
     True
@@ -41,7 +41,7 @@ class KnowledgeGraph:
 
     Args:
         triples: the edges, in reading order.
-        same: surface form to canonical form, for names that mean one entity (any depth).
+        aliases: maps names to other names of the same entity, in chains of any length.
 
     >>> graph = KnowledgeGraph([Triple("Dune Rain", "director", "Ors Velt"),
     ...                         Triple("Velt", "place of birth", "Oru")], {"Velt": "Ors Velt"})
@@ -63,7 +63,7 @@ class KnowledgeGraph:
 
     @cached_property
     def graph(self) -> "nx.MultiDiGraph[str]":
-        """All of it for networkx, which knows a node by its last ``name``; made when asked for."""
+        """The graph for networkx, built on first use; a node's ``name`` is the last spelling."""
         graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         for triple in self._triples:
             head, tail = self.node(triple.head), self.node(triple.tail)
@@ -79,16 +79,16 @@ class KnowledgeGraph:
 
     @cached_property
     def _components(self) -> dict[str, Set[str]]:
-        """Each node with all that are joined to it, itself included."""
+        """Maps each node to all nodes of its connected component."""
         return {node: component for component in nx.connected_components(self._joined) for node in component}
 
     @property
     def triples(self) -> tuple[Triple, ...]:
-        """All edges, in the order in which they were added."""
+        """All triples, in the order in which they were added."""
         return tuple(self._triples)
 
     def node(self, name: str) -> str:
-        """The key of the entity that ``name`` means here, whether or not the graph holds it."""
+        """Return the key of the entity that a name means here, even if the graph does not have it."""
         key = entity_key(name)
         return self._canonical.get(key, key)
 
@@ -100,13 +100,13 @@ class KnowledgeGraph:
         return isinstance(name, str) and self.node(name) in self._ends
 
     def find(self, head: str, relation: str, tail: str | None = None) -> tuple[Triple, ...]:
-        """Edges from ``head`` by ``relation``, to ``tail`` or to anything."""
+        """Return the triples from a head by a relation, to ``tail`` or (None) to anything."""
         ends = self._ends.get(self.node(head), {})
         edges = chain(*ends.values()) if tail is None else ends.get(self.node(tail), ())
         return tuple(triple for triple in edges if triple.relation == relation)
 
     def path(self, sources: Iterable[str], target: str) -> tuple[Triple, ...] | None:
-        """The shortest chain of edges, either way, from any source to the target, or None."""
+        """Return the shortest path, by edges in either direction, from any source to the target; else None."""
         goal = self.node(target)
         component = self._components.get(goal, frozenset())
         joined = [start for start in map(self.node, sources) if start in component]
@@ -118,10 +118,9 @@ class KnowledgeGraph:
         return tuple(edge[0] for edge in edges)
 
     def branches(self, path: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
-        """A path split at its starting points: one chain for each entity that a comparison needs.
+        """Split a path into one branch for each starting point: a head that no other triple leads to.
 
-        A starting point is a head that no other triple of the path leads to. A triple that several
-        chains share is in each of them.
+        A triple that several branches share is in each of them.
         """
         triples = tuple(path)
         reached = {self.node(t.tail) for t in triples}
@@ -136,7 +135,7 @@ class KnowledgeGraph:
         return tuple(chains)
 
     def gap(self, sources: Iterable[str], target: str) -> str:
-        """Why there is no path: one clause, empty when there is one."""
+        """Explain in one clause why there is no path; "" if there is one."""
         sources = tuple(sources)
         if target not in self:
             return f"“{target}” is not in the graph"
@@ -153,7 +152,7 @@ class KnowledgeGraph:
 
 
 def _linked(pairs: Iterable[tuple[str, str]]) -> "nx.Graph[str]":
-    """A graph of pairs; its constructor would first find out what they are, which takes longer."""
+    """Build a graph of pairs; this is faster than the constructor, which inspects its argument."""
     graph: nx.Graph[str] = nx.Graph()
     graph.add_edges_from(pairs)
     return graph
@@ -161,6 +160,6 @@ def _linked(pairs: Iterable[tuple[str, str]]) -> "nx.Graph[str]":
 
 @lru_cache(maxsize=1024)
 def _canonical(aliases: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    """The node of each name that means another, of their keys the first; several graphs ask."""
+    """Map the key of each alias to the smallest key of its entity; cached, as several graphs use it."""
     links = _linked((entity_key(a), entity_key(b)) for a, b in aliases)
     return {key: min(names) for names in nx.connected_components(links) for key in names}

@@ -1,13 +1,11 @@
-"""A knowledge graph in one SQLite file: for graphs that memory should not hold (Freebase's 8M).
+"""Stores a knowledge graph in one SQLite file, for graphs that memory should not hold (Freebase's 8M).
 
-Built streaming: memory holds twelve bytes a triple, and the names until they are written. The table (``WITHOUT
-ROWID``) has a row an entity and relation, with all that this leads to as packed numbers of four bytes: an entity that
-half the graph leads to is read in one go. It is sorted beforehand and written from its beginning to its end, which
-takes half as long as having SQLite sort it.
+The file is built streaming: memory holds twelve bytes for each triple, and the names until they are written. The table
+(``WITHOUT ROWID``) has one row for each entity and relation, with all its tails as packed numbers of four bytes, so
+that they are read at once. Rows are sorted before they are written, which takes half as long as sorting in SQLite.
 
-A frontier is looked up by one statement, in the order of the table, which spares it most of its way through the tree;
-names come back as one text, as a row of Python's takes longer than a look-up.
-"""
+One statement looks up all nodes of a frontier, in the table's order, which saves most of the search in its tree. Names
+come back as one text, as fetching a row takes longer in Python than looking it up."""
 
 import json
 import os
@@ -32,16 +30,16 @@ CREATE TABLE edge (
     head INTEGER, relation INTEGER, tails BLOB NOT NULL, PRIMARY KEY (head, relation)
 ) WITHOUT ROWID;
 """
-_BLOCK = 100_000  # edges that are turned into rows together, or a few more
-_MAPPED = 2**31 - 65536  # bytes of the file that are read in place: the most that SQLite takes
-_CACHED = 2**16  # KiB of what lies behind them that is kept
+_BLOCK = 100_000  # edges that are turned into rows together, at least
+_MAPPED = 2**31 - 65536  # bytes of the file that are memory-mapped: SQLite's maximum
+_CACHED = 2**16  # KiB of cache for the file after the mapped bytes
 
 
 def build_sqlite(file: Path, triples: Iterable[NamedTriple]) -> None:
-    """Write a graph's file, which is never there in part.
+    """Write a graph's file, completely or not at all.
 
-    Raises ``ValueError`` for a relation's name that `check_relation` refuses and for a graph of too many
-    entities (some 16M with 8,000 relations), ``OSError`` where the disk does not take it.
+    Raises ``ValueError`` for a relation's name that `check_relation` refuses and for too many entities (some 16M with
+    8,000 relations), ``OSError`` if the disk can't store it.
     """
     half = file.with_name(f".{file.name}.half")
     half.unlink(missing_ok=True)
@@ -73,7 +71,7 @@ def _write(half: Path, triples: Iterable[NamedTriple]) -> None:
 
 
 def _numbered(triples: Iterable[NamedTriple], connection: sqlite3.Connection) -> tuple[int, tuple[Any, Any, Any]]:
-    """How many entities there are, and heads, relations and tails in numbers; writes the names."""
+    """Write the names; return the number of entities, and heads, relations and tails as arrays of numbers."""
     nodes: dict[str, int] = defaultdict(count().__next__)
     relations: dict[str, int] = defaultdict(count().__next__)
     heads, labels, tails = array("I"), array("I"), array("I")
@@ -93,7 +91,7 @@ _DIRECTIONS = ((0, str), (1, inverse))  # the number of a relation is even forwa
 
 
 def _rows(entities: int, columns: tuple[Any, Any, Any]) -> Iterator[tuple[int, int, bytes]]:
-    """The rows of both directions, sorted, each once; an edge is one number while it is sorted."""
+    """Yield the rows of both directions, sorted and each once; an edge is sorted as one number."""
     heads, labels, tails = (np.frombuffer(column, np.uint32) for column in columns)
     node_bits = max(1, (entities - 1).bit_length())
     label_bits = (2 * int(labels.max(initial=0)) + 1).bit_length()
@@ -127,15 +125,15 @@ def _rows(entities: int, columns: tuple[Any, Any, Any]) -> Iterator[tuple[int, i
 
 
 def _changes(ordered: Any) -> Any:
-    """Mark where an array of sorted numbers changes its value, the first included."""
+    """Return a mask of the places where a sorted array has a new value, the first included."""
     return np.append(True, ordered[1:] != ordered[:-1])
 
 
 class SqliteGraph:
-    """A graph that `build_sqlite` wrote, read only; `store.GraphStore` tells its methods."""
+    """A read-only graph that `build_sqlite` wrote; its methods are those of `store.GraphStore`."""
 
     def __init__(self, file: Path) -> None:
-        """Raises ``UserError`` for a file that is no such graph."""
+        """Open a file; raises ``UserError`` for anything that `build_sqlite` did not write."""
         try:
             self._db = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
             (form,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -150,7 +148,7 @@ class SqliteGraph:
         self.relations = tuple(sorted(self._numbers))
 
     def close(self) -> None:
-        """Free the file."""
+        """Close the file."""
         self._db.close()
 
     def node(self, name: str) -> int | None:

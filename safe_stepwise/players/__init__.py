@@ -1,1 +1,1 @@
-"""Symbolic players: a question's annotations in a model's place."""
+"""Symbolic players, which answer from a question's annotations instead of a model."""

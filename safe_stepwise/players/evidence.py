@@ -26,9 +26,9 @@ Page = tuple[int, Passage]
 
 
 def with_stand_ins(question: Question) -> tuple[Question, tuple[Triple, ...]]:
-    """The question with all passages that its annotated path needs, and that path.
+    """Return the question with all passages that its annotated path needs, and that path.
 
-    Raises EngineError where a row that has all its gold passages does not state a fact.
+    Raises ``EngineError`` if a row that has all its gold passages does not state a fact.
     """
     pages, path = list(question.passages), list[Triple]()
     hops = annotated_hops(question)
@@ -45,14 +45,14 @@ def with_stand_ins(question: Question) -> tuple[Question, tuple[Triple, ...]]:
 
 
 def lacks_passages(question: Question) -> bool:
-    """Whether gold passages of a row are gone, as far as its annotations can tell."""
+    """Whether a row lacks gold passages, according to its annotations."""
     titles = {page.title for page in question.passages if page.is_gold}
     annotated_titles = {fact.title for fact in question.supporting_facts}
     return bool(annotated_titles - titles) or (not annotated_titles and len(question.gold) < question.hops)
 
 
 def _locate_statement(hop: AnnotatedHop, pages: Sequence[Page]) -> tuple[int, int] | None:
-    """Passage and sentence that state a hop, those about its head asked first."""
+    """Return the passage and sentence that state a hop; passages about its head are tried first."""
     head_pages = [page for page in pages if is_about(read(page[1]), hop.triple.head)]
     lookup = look_up(hop, [*head_pages, *(page for page in pages if page not in head_pages)])
     if lookup.status != "stated" or lookup.passage is None:
@@ -61,7 +61,7 @@ def _locate_statement(hop: AnnotatedHop, pages: Sequence[Page]) -> tuple[int, in
 
 
 def _locate_or_stand_in(hop: AnnotatedHop, question: Question, pages: list[Passage]) -> tuple[int, int]:
-    """The passage behind the gold ones that states a hop, or a stand-in for it."""
+    """Return the passage after the gold ones that states a hop, or a stand-in for it."""
     loose = replace(hop, triple=replace(hop.triple, passage=None))
     for page in enumerate(pages, 1):
         is_own = is_about(read(page[1]), hop.triple.head) or not hop.free
@@ -97,7 +97,7 @@ def _first_sentences(question: Question) -> Iterator[Triple]:
 
 
 def is_hidden(item: Item, question: Question) -> bool:
-    """Whether the passages at hand lack what an item reads."""
+    """Whether the question's passages lack the one that an item reads."""
     return item.passage is not None and item.passage > len(question.passages)
 
 
@@ -123,7 +123,7 @@ def is_for_want(feedback: Feedback | None, step: Step) -> bool:
 
 
 def search(item: Item, passages: Sequence[Passage], step: Step | None = None) -> Feedback:
-    """The verdict that what an item reads is missing, with the query for it."""
+    """Build the verdict that an item's evidence is missing, with the query for it."""
     gap, text = missing(item, passages), step.text if step else ""
     diagnosis = render("diagnosis", "missing_evidence", text, what=gap)
     guidance = render("guidance", "search", text, what=gap)
@@ -131,7 +131,7 @@ def search(item: Item, passages: Sequence[Passage], step: Step | None = None) ->
 
 
 def without_hidden(feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]) -> Feedback:
-    """A verdict that names no passage beyond those at hand."""
+    """Reword a verdict so that it names no stand-in passage."""
     substitute, count = search(item, passages), len(question.passages)
     for field in ("diagnosis", "guidance"):
         if any(int(number) > count for number in _PASSAGE.findall(getattr(feedback, field))):

@@ -39,17 +39,17 @@ class Rates:
 
     error_rate: float = 0.0
     format: float = 0.0
-    """A reply that can't be read strictly."""
+    """The rate of replies that can't be parsed strictly."""
     salvageable: float = 0.5
-    """Of those the share that says all the same what it should."""
+    """The share of those replies that can be salvaged."""
     decompose: float | None = None
-    """A first question that is not the one to ask."""
+    """The rate of wrong first sub-questions."""
     value: float | None = None
-    """A wrong answer from the right passage."""
+    """The rate of wrong answers from the right passage."""
     paragraph: float = 0.0
-    """A wrong answer from a wrong passage."""
+    """The rate of wrong answers from a wrong passage."""
     lucky: float = 0.0
-    """The right answer, but a passage that does not say so."""
+    """The rate of right answers with a passage that does not state them."""
     stop: float | str | None = None
     """Going on or stopping at the wrong time; ``never`` and ``at_once`` stop whatever was found."""
     summary: float | None = None
@@ -94,16 +94,16 @@ class Player:
         self.identity: Mapping[str, Any] = {"engine": engine, **settings}
 
     async def check(self) -> None:
-        """Nothing that could be missing."""
+        """Check nothing: the engine needs no files."""
 
     async def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there is nothing to free."""
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         return [self.answer(request) for request in requests]
 
     def answer(self, request: Request) -> Completion | EngineError:
-        """The reply to one request."""
+        """Reply to one request."""
         try:
             chance = Random(f"{self.identity['seed']} {request_key(self, request)}")
             return Completion(self.write_reply(request, chance))
@@ -111,7 +111,7 @@ class Player:
             return error
 
     def write_reply(self, request: Request, chance: Random) -> str:
-        """The reply's text; raises EngineError where there is none."""
+        """Return the reply's text; raises ``EngineError`` if there is none."""
         raise NotImplementedError
 
 
