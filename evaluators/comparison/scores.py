@@ -152,9 +152,9 @@ class Comparison:
             *(identifying(index, key) for index, key in enumerate(self.columns)),
         )
 
-    def difference(self, first: System, second: System, benchmark: str | None, metric: Metric) -> Difference | None:
+    def difference(self, rival: System, baseline: System, benchmark: str | None, metric: Metric) -> Difference | None:
         """Return the difference of a pair on a benchmark (None: the mean of all), or None if it was not compared."""
-        key = (first, second, benchmark, metric)
+        key = (rival, baseline, benchmark, metric)
         return next((d for d in self.differences if (d.first, d.second, d.benchmark, d.metric) == key), None)
 
     def references_of(self, system: System) -> dict[Metric, System | None]:

@@ -70,7 +70,7 @@ def test_the_examples_of_the_help_are_commands(name: str) -> None:
     for line in lines:
         told = shlex.split(line)
         command = COMMANDS[name][0]
-        config, options, _ = command.read(command.make_context(name, told))
+        config, options, _ = command.parsed_values(command.make_context(name, told))
         assert config is not None
         read_recipe(RECIPES / config.name, options, COMMANDS[name][1])
 
