@@ -197,10 +197,19 @@ def test_a_teacher_that_the_checker_does_not_bear_out_is_refused(verified: Path,
         assert row.teacher.startswith("symbolic:error_rate=0.4,seed=5 (simulated) prompts ")
 
 
+def once_read(teacher: Client) -> Client:
+    """A client of the engine of which a reply has been read, so that unreadable ones end no run."""
+    client = Client(teacher.engine)
+    client.readability.record("")
+    return client
+
+
 def test_what_a_teacher_mumbles_is_refused_with_its_reason(verified: Path, tmp_path: Path) -> None:
     plan = Refinement(verified, tmp_path, rows=10, limit=20)
     teacher = Client(MockEngine(lambda request: "Well."))
-    found = refine(plan, Client(open_engine(GENERATOR)), Client(open_engine(POOR)), teacher)
+    with pytest.raises(UserError, match=r"nothing could be read in any reply to the first \d requests"):
+        refine(plan, Client(open_engine(GENERATOR)), Client(open_engine(POOR)), teacher)
+    found = refine(plan, Client(open_engine(GENERATOR)), Client(open_engine(POOR)), once_read(teacher))
     assert found["rows"] == 0
     assert set(undoubted(found)) == {"the teacher's reply cannot be read"}
     assert sum(found["refused"].values()) == found["disagreements"]
@@ -222,7 +231,7 @@ def test_a_teacher_that_quotes_what_it_was_shown_is_refused(verified: Path, tmp_
 
     plan = Refinement(verified, tmp_path, rows=10, limit=20)
     generator = Client(Luring(lambda _: ""))
-    found = refine(plan, generator, Client(open_engine(POOR)), Client(MockEngine(quoting)))
+    found = refine(plan, generator, Client(open_engine(POOR)), once_read(Client(MockEngine(quoting))))
     assert (found["rows"], found["disagreements"] > 0) == (0, True)
     assert set(undoubted(found)) == {"the teacher's reply cannot be read"}
 
