@@ -414,7 +414,7 @@ def test_two_labels_for_one_step_are_both_refused(verified: Path) -> None:
     question, label = pair.sample(0)
     rows = PlausibleMaker().make(question, label).rows
     twin = replace(rows[0], origin="injected", feedback=replace(rows[0].feedback, error_type="Off-topic"))
-    kept, refused = step_chunks._checked([*rows, twin])
+    kept, refused = step_chunks._check_rows([*rows, twin])
     assert {row.id for row in kept} == {row.id for row in rows[1:]}
     assert {one.reason for one in refused} == {"two labels for one step: Correct, Off-topic"}
 
