@@ -105,7 +105,7 @@ def test_packing_is_the_same_bytes_and_is_not_done_twice(reported: Path) -> None
 def test_what_is_too_long_stays_here_and_is_told(reported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = reported / "blocks" / "sweep" / "report" / "trajectories.jsonl"
     long.write_text("x" * 9999 + "\n")
-    monkeypatch.setattr(report, "MOST", 9999)
+    monkeypatch.setattr(report, "MAX_PACKED_BYTES", 9999)
     report.pack(reported)
     lock(reported)
     release = read_release(reported, "somebody")
