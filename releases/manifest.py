@@ -32,7 +32,7 @@ _LIST_KEYS = ("generator", "verifier", "methods", "examples", *METHOD_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class AdapterEntry(RecipeEntry):
-    """``adapter``: the verifier that the release trains."""
+    """The manifest's key ``adapter``: how the release trains its verifier."""
 
     verifier: str | None = None
     """The engine's spec with which the adapter is measured on the test split, if it is measured."""

@@ -42,7 +42,7 @@ def is_complete(checkpoint: Path) -> bool:
 
 
 def clear(folder: Path, last: Path | None) -> list[str]:
-    """Remove checkpoints that are incomplete or come after ``last``, all if it is None; return their names."""
+    """Remove checkpoints that are incomplete or after ``last`` (all if ``last`` is None); return their names."""
     removed = []
     for path in sorted(folder.glob("checkpoint-*")):
         if path != last and (not is_complete(path) or last is None or _step(path) > _step(last)):

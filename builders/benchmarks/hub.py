@@ -74,8 +74,8 @@ def resolve_commit(source: HubSource) -> str:
         raise UserError(f"{source.dataset}@{source.revision}: the Hub names no commit of it; try again later")
     if moves:
         raise UserError(
-            f"{source.dataset}@{source.revision}: {source.revision!r} is a branch, which moves: "
-            f"write {source.dataset}@{commit}"
+            f"{source.dataset}@{source.revision}: {source.revision!r} is neither a tag nor a commit of 7 digits, "
+            f"so it may move: write {source.dataset}@{commit}"
         )
     return commit
 

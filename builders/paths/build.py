@@ -1,7 +1,7 @@
 """Builds ``safe-path-probe`` from questions with gold paths.
 
-A hash of its words decides on a question's split, so that equal questions are in one split; evaluation questions are
-in test. The rows of a question stand together. Questions of all benchmarks are shuffled, so that the
+A question's split is decided by a hash of its words, so that equal questions are in one split; evaluation questions
+are in test. The rows of a question stand together. Questions of all benchmarks are shuffled, so that the
 first rows of a split are a sample of it.
 """
 
@@ -30,8 +30,9 @@ from safe_stepwise.store.progress import counts, show_progress
 DATASET = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
 SPLITS = (TRAIN, VALIDATION, TEST)
 COMPLETE = ("metaqa", "synthetic")
-"""Benchmarks whose graph is complete."""
+"""Benchmarks whose graph states every true fact: what it lacks is false."""
 _TENTHS = {8: VALIDATION, 9: TEST}
+"""The tenths of all hashes that are not in train."""
 _GROUP = 1_000
 """Rows written at a time."""
 

@@ -114,7 +114,10 @@ class Audit:
         """KTO rows of all configs that follow a row of the same question."""
 
     def add(self, labelled: LabelledTopic, kinds: Mapping[RelationPath, str]) -> None:
-        """Count one topic entity and its KTO rows; ``kinds`` are those of its paths."""
+        """Count one topic entity, the rules that find its gold path, and its KTO rows.
+
+        ``kinds`` says of each labelled path whether it is positive, or which kind of negative.
+        """
         counts, gold = self._counts[labelled.searched["hops"]], labelled.gold
         best_f1 = [c.path for c in labelled.candidates if c.f1 == labelled.top_f1]
         paths_by_rule = zip(RULES, (labelled.shortest, best_f1, labelled.best), strict=True)

@@ -181,20 +181,20 @@ class EarlierBuild:
 def read_earlier_build(source: str) -> EarlierBuild:
     """Read a verifier set from a folder, or from ``hub-id@revision``.
 
-    Raises ``UserError`` if there is no set with its record, or the set has no rows.
+    Raises ``UserError`` if there is no set with its record, the set has no rows, or a Hub dataset is not pinned.
     """
     folder, name, revision = find_steps(source, names.TEST)
     record = folder / names.STEPS_RECORD
     if not record.is_file():
         raise UserError(f"{source}: no verifier set with its record in it; {ANEW}")
-    about = boundary.read_file(EarlierRecord, record, "the record", ANEW)
+    content = boundary.read_file(EarlierRecord, record, "the record", ANEW)
     rows = {
         split: [row for file in parquet_files(folder, names.STEPS, split) for row in read_rows(file, _row, _COLUMNS)]
         for split in (names.TRAIN, names.TEST)
     }
     if not any(rows.values()):
         raise UserError(f"{source}: its set has no rows; {ANEW}")
-    return EarlierBuild(name, revision, sha256_of(record), about, rows)
+    return EarlierBuild(name, revision, sha256_of(record), content, rows)
 
 
 def _row(row: Mapping[str, Any]) -> Candidate:
@@ -206,7 +206,7 @@ def _row(row: Mapping[str, Any]) -> Candidate:
 
 
 def _match(row: Candidate, candidates: Collection[Candidate], key: str) -> Candidate | None:
-    """Return the candidate that matches a row by ``key`` (id, position or type), or None."""
+    """Return the candidate that matches a row by ``key`` (id, position, or type: the nearest position), or None."""
     if key == "id":
         return next((candidate for candidate in candidates if candidate.id == row.id), None)
     if row.origin == names.REFINED:

@@ -1,8 +1,8 @@
 """Verify benchmark questions: a teacher proposes a reasoning path, the graph checks it (SAFE v1, section 3.2).
 
 The stages are: triples from each gold passage, up to two gleaning rounds, entity resolution, the local graph, a
-proposed path, and its validation. Every triple of the path must be an edge of the graph. The path must join the
-entities of the question to the answer (chain), or have each branch that a comparison needs.
+proposed path, and its validation. Every triple of the path must be an edge of the graph. A chain must
+hold the answer and be connected with it; a comparison must have each of its branches.
 """
 
 import asyncio
@@ -117,7 +117,7 @@ def validate(question: Question, graph: KnowledgeGraph, proposal: Proposal) -> t
 
 
 def _validate_chain(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> tuple[NoiseType, str]:
-    """Check that a chain leads from its start to the answer by single-valued hops."""
+    """Check that a chain holds the answer, that its hops are connected with it, and that they are single-valued."""
     names = [name for t in reversed(path) for name in (t.tail, t.head)]
     accepted = question.accepted
     goal = next((n for n in names for a in accepted if graph.is_same_entity(n, a) or similar(n, a)), "")

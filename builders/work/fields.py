@@ -75,7 +75,7 @@ def integer(value: Any, label: str) -> int:
 
 
 def boolean(value: Any, label: str) -> bool:
-    """Return the value if it is true or false."""
+    """Return the value if it is a bool; else raise ``RowError``, whose message calls it ``label``."""
     if not isinstance(value, bool):
         raise RowError(f"{label} is {_kind(value)}, expected true or false")
     return value

@@ -1,21 +1,21 @@
-"""Predictions in the form that each benchmark's official scorer reads, and the gold rows beside.
+"""Writes predictions in the form that each benchmark's official scorer reads, and the gold rows in the same form.
 
-``predictions/SYSTEM/`` holds a file a benchmark, of strict answers (one that could not be read is empty),
-``predictions/gold/`` the same questions in the benchmark's own shape: a sample drops and moves passages, so the
-whole benchmark's file does not fit it. ``predictions/systems.json`` says which folder is which system. Fields
-that a method does not name (SAFE names no facts and no triples) are empty.
+``predictions/SYSTEM/`` holds one file per benchmark with strict answers (an unreadable answer is an empty string).
+``predictions/gold/`` holds the gold rows of these questions: a sample drops and moves passages, so the benchmark's
+own file does not fit it. ``predictions/systems.json`` says which folder is which system. Fields that a method does
+not name (SAFE names no facts and no triples) are empty.
 
 ==================  =====================================================================
 HotpotQA            ``{"answer": {id: answer}, "sp": {id: [[title, sentence], ...]}}``
 2WikiMultihopQA     the same with ``"evidence": {id: [[subject, relation, object], ...]}``
-MuSiQue             a line a question: ``id, predicted_answer, predicted_support_idxs`` (the
-                    passages' place, from 0; retrieved ones come behind the question's own),
+MuSiQue             one line per question: ``id, predicted_answer, predicted_support_idxs`` (numbers
+                    of passages from 0; retrieved ones come after the question's own),
                     ``predicted_answerable``
 ==================  =====================================================================
 
-Benchmarks of our own and of others have HotpotQA's form, with evidence where they annotate it.
-Other wordings of their answers stand in ``gold/BENCHMARK_id_aliases.json``, a line a question in the
-form of 2WikiMultihopQA's scorer (v1.1); HotpotQA's scorer reads none.
+All other benchmarks use HotpotQA's form, with evidence if they annotate it. Other wordings of their
+answers are in ``gold/BENCHMARK_id_aliases.json``, one line per question in the form
+ of 2WikiMultihopQA's scorer (v1.1); HotpotQA's scorer reads none.
 """
 
 import re
@@ -29,43 +29,42 @@ from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store.files import json_bytes, remove_folder, write_atomically, write_folder, write_lines
 
 FOLDER, GOLD, INDEX = "predictions", "gold", "systems.json"
-_LONGEST = 80
-"""Characters of a folder's name."""
-_LINES = "musique"
-"""The benchmark whose form is a line a question."""
+_MAX_NAME_CHARS = 80
+_LINES_BENCHMARK = "musique"
+"""The benchmark whose form is one line per question."""
 Answered = Sequence[tuple[Question, Outcome]]
 
 
 def write(
     runs: Mapping[str, Answered], scoring: Mapping[str, str], folder: Path, systems: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Write ``folder``/NAME/ for each system of ``runs``, all asked the same, and ``folder``/gold/.
+    """Write ``folder``/NAME/ for each system of ``runs``, which all answered the same questions, and ``folder``/gold/.
 
-    ``scoring`` maps a benchmark to the one whose form it has, where that is not its own;
+    ``scoring`` maps a benchmark to the one whose form it has, if that is not its own;
     ``systems`` describes each folder's system. Earlier content of ``folder`` is removed.
     """
     remove_folder(folder)
-    with write_folder(folder) as half:
-        write_atomically(half / INDEX, json_bytes(systems, indent=1))
+    with write_folder(folder) as partial:
+        write_atomically(partial / INDEX, json_bytes(systems, indent=1))
         for name, answered in runs.items():
             for benchmark, group in grouped(answered, _benchmark).items():
                 form = scoring.get(benchmark, benchmark)
-                _write(half / name, benchmark, form, predict(group, form))
+                _write(partial / name, benchmark, form, format_predictions(group, form))
         for benchmark, group in grouped(next(iter(runs.values())), _benchmark).items():
             form = scoring.get(benchmark, benchmark)
             questions = [question for question, _ in group]
-            _write(half / GOLD, benchmark, form, gold_rows(questions, form))
+            _write(partial / GOLD, benchmark, form, gold_rows(questions, form))
             rows = [{"Q_id": q.id, "aliases": q.aliases, "demonyms": []} for q in questions if q.aliases]
-            if rows and form != _LINES:
-                write_lines(half / GOLD / f"{benchmark}_id_aliases.json", map(canonical_json, rows))
+            if rows and form != _LINES_BENCHMARK:
+                write_lines(partial / GOLD / f"{benchmark}_id_aliases.json", map(canonical_json, rows))
 
 
-def predict(answered: Answered, form: str) -> Any:
+def format_predictions(answered: Answered, form: str) -> Any:
     """Return what the official scorer reads: one object, or MuSiQue's rows."""
     answers = [
         Support.from_trajectory(question, o.trajectory, bool(o.options.get("evidence"))) for question, o in answered
     ]
-    if form == _LINES:
+    if form == _LINES_BENCHMARK:
         return [*map(_row, answers)]
     content: dict[str, Any] = {
         "answer": {support.question.id: support.answer for support in answers},
@@ -78,7 +77,7 @@ def predict(answered: Answered, form: str) -> Any:
 
 def gold_rows(questions: Iterable[Question], form: str) -> list[dict[str, Any]]:
     """Return the questions in the shape of the official scorer's gold file."""
-    return [_musique(q) if form == _LINES else _hotpotqa(q) for q in questions]
+    return [_musique(q) if form == _LINES_BENCHMARK else _hotpotqa(q) for q in questions]
 
 
 def name_folders(names: Sequence[str]) -> list[str]:
@@ -87,7 +86,7 @@ def name_folders(names: Sequence[str]) -> list[str]:
     >>> name_folders(["cot samples=1", "direct", "cot samples=5", "safe", "safe"])
     ['cot-samples=1', 'direct', 'cot-samples=5', 'safe-1', 'safe-2']
     """
-    plain = [re.sub(r"[^\w=.]+", "-", name)[:_LONGEST].strip("-.") for name in names]
+    plain = [re.sub(r"[^\w=.]+", "-", name)[:_MAX_NAME_CHARS].strip("-.") for name in names]
     numbers = [plain[: place + 1].count(name) for place, name in enumerate(plain)]
     return [f"{name}-{n}" if plain.count(name) > 1 else name for name, n in zip(plain, numbers, strict=True)]
 
@@ -135,7 +134,7 @@ def _benchmark(item: tuple[Question, Outcome]) -> str:
 
 def _write(folder: Path, benchmark: str, form: str, content: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    if form == _LINES:
+    if form == _LINES_BENCHMARK:
         write_lines(folder / f"{benchmark}.jsonl", map(canonical_json, content))
     else:
         write_atomically(folder / f"{benchmark}.json", json_bytes(content, indent=1))

@@ -64,10 +64,7 @@ AS_TRAINED = Setting()
 
 
 class Prefix(NamedTuple):
-    """The identity of a request about the last of a question's first steps.
-
-    One question may come with other passages, which make a different request.
-    """
+    """The identity of a request for a verdict: a question, its passages, and its steps up to the judged one."""
 
     benchmark: str
     question: str
@@ -158,7 +155,7 @@ def read_cases(
     files = _files(folder, split, incomplete_evidence)
     all_cases: Iterator[StepCase] = chain.from_iterable(map(_cases, files))
     if incomplete_evidence and limit is not None:
-        all_cases = iter(sorted(all_cases, key=lambda case: case.id))  # a hash
+        all_cases = iter(sorted(all_cases, key=lambda case: case.id))  # ids are hashes, so sorting by them shuffles
     cases = [*islice(all_cases, limit)]
     if incomplete_evidence and not any(case.gold == MISSING_EVIDENCE for case in cases):
         raise UserError(

@@ -1,10 +1,10 @@
-"""Files that the Hub and Inspect read: a card's metadata, tasks (`eval.yaml`), an adapter's scores (`.eval_results`).
+"""Makes what the Hub and Inspect read: a card's metadata, tasks (`eval.yaml`), an adapter's scores (`.eval_results`).
 
 The Hub shows the scores of the YAML files in a model's folder ``.eval_results`` on the model's page. It lists them on
 the page of the dataset whose ``eval.yaml`` defines the tasks, too, once Hugging Face has listed that dataset as a
 benchmark (https://huggingface.co/docs/hub/eval-results; `huggingface_hub.EvalResultEntry`). The scores are those of
-``model-index`` in the card's header, the older form. They are written when the namespace is known. A task has one
-value, so each benchmark's sample is a task for each measure.
+``model-index`` in the card's header, the older form. The files of scores are made when the namespace is known. A task
+has one value, so each benchmark's sample is a task for each measure.
 
 With ``eval.yaml``, ``inspect eval hf/NAMESPACE/NAME`` asks a model each row's prompt (column ``input``). Its tasks
 have the fields of `inspect_ai._eval.task.hf.HFTask`. The notes of a score name the loop's method and players.
@@ -185,7 +185,7 @@ def loop_results(card: str, place: str) -> list[Any]:
 
 
 def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[str, bytes]:
-    """Write the scores as YAML, one file for each set of players, method and options, by path in the repo."""
+    """Render the scores as YAML, one file for each set of players, method and options; return them by path."""
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     dataset = f"{namespace}/{VERIFIED}"
@@ -204,7 +204,7 @@ def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[
 
 
 def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> dict[str, bytes]:
-    """Write ``eval.yaml`` with a task for each sample (config, split) and measure, and for each of the scores.
+    """Render ``eval.yaml`` with a task for each sample (config, split) and measure, and for each of the scores.
 
     Returns no file if there are neither samples nor scores.
     """

@@ -471,7 +471,7 @@ def redact_reply(reply: Completion, secrets: Collection[str]) -> Completion:
 
 @contextmanager
 def printable_errors() -> Iterator[None]:
-    """Within the context, shorten ``EngineError`` and ``UserError`` by `shorten_error`."""
+    """Re-raise ``EngineError`` and ``UserError`` with one-line texts without credentials (`shorten_error`)."""
     try:
         yield
     except (EngineError, UserError) as error:

@@ -18,8 +18,8 @@ _SORT_OF_WORK = re.compile(r"^(?:the )?(?:\d{4} )?(?:film|song|album|book|novel)
 class AnnotatedHop:
     """One annotated hop; ``free`` if its relation is a question in words.
 
-    ``triple.passage`` is set if the benchmark names the passage. ``refers`` are the earlier answers that the hop
-    builds on; a free hop with several of them has one triple for each.
+    ``triple.passage`` is set if the benchmark names the passage. ``refers`` (of free hops only) are the earlier
+    answers that the hop builds on; a hop with several of them has one triple for each.
     """
 
     triple: Triple

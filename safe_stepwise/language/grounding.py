@@ -30,7 +30,7 @@ class Finding:
 
     ``status`` is one of: ``stated``, a sentence states it; ``other``, a sentence gives another ``value`` for a
     single-valued relation; ``together``, a sentence has head and tail, but not the relation; ``mentioned``, the tail
-    is somewhere; ``absent``, it is not. ``loose``: it counts as stated only if the passage gives no other value.
+    is somewhere; ``absent``, it is not. ``loose``: the support is weak.
     ``says_otherwise``: the sentence with both ends states another relation ("moved to", "co-starred with").
     """
 
@@ -47,7 +47,7 @@ class Finding:
 
     @property
     def rank(self) -> float:
-        """The rank of the finding; the lowest is the strongest."""
+        """The rank of the finding; the lowest is the strongest. A firm ``other`` beats a loose ``stated``."""
         return _ORDER.index(self.status) + (1.5 if self.loose else 0)
 
 

@@ -1,7 +1,8 @@
 """Scores supporting facts, evidence, and answer and evidence jointly, as the benchmarks' official scorers do.
 
 - **Supporting facts** (HotpotQA, 2Wiki): sets of (title, sentence) pairs; exact match, precision, recall, F1. 2Wiki's
-  scorer compares titles in lower case. An empty set scores 0.
+  scorer compares titles in lower case. Precision, recall and F1 of an empty set are 0;
+  exact match is 1 if both sets are empty.
 - **Supporting passages** (MuSiQue): sets of passage numbers; an empty prediction scores 1 if no passage is gold.
 - **Evidence** (2Wiki): triples in lower case, without punctuation, with articles; relations are compared as written.
   Every predicted triple that is gold counts towards precision and recall.

@@ -35,6 +35,7 @@ _MUTUAL_WORDS = re.compile(
     r"|adjacent|same|both|share\w*|and|with|opposite|known|called|named|near|between)\b"
 )
 _LONGEST_NAME = 6
+"""Words."""
 
 
 class Pool:
@@ -74,7 +75,7 @@ class Pool:
                 if not may_equal(value, tail) and not may_equal(value, head):
                     yield Triple(head, relation, value)
         elif kind == "wrong head" and (not is_free(fact) or "…" in relation):
-            # A question's words without a place for the head do not state it.
+            # A free relation states its head only if it has a placeholder for it (…).
             for name in _rotate(self._heads[_pattern(fact)], seed):
                 if not may_equal(name, head) and not may_equal(name, tail):
                     yield Triple(name, relation, tail)
@@ -264,7 +265,7 @@ def leave_one_out_cases(sources: Sequence[CalibrationSource]) -> tuple[ChainCase
 def _inject_error(
     source: CalibrationSource, pool: Pool, hops: Sequence[Sequence[Triple]], kind: ClaimKind, seed: str
 ) -> tuple[int, Triple] | None:
-    """Return the index of a hop in which this error is possible, and the wrong claim; the seed gives the first hop."""
+    """Return a hop's index in which this error is possible, and the wrong claim; the seed gives the first hop."""
     start = choice_for(seed) % len(hops)
     for index in (*range(start, len(hops)), *range(start)):
         hop = hops[index]

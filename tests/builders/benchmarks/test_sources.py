@@ -276,7 +276,9 @@ def test_streams_a_pinned_hub_dataset(hub: list[tuple[Any, ...]], revision: str)
 
 
 def test_a_branch_is_no_pin(hub: list[tuple[Any, ...]]) -> None:
-    with pytest.raises(UserError, match=f"'main' is a branch, which moves: write some/set@{SHA}"):
+    with pytest.raises(
+        UserError, match=f"'main' is neither a tag nor a commit of 7 digits, so it may move: write some/set@{SHA}"
+    ):
         read("some/set@main")
     assert hub == []
 
