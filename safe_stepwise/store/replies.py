@@ -44,22 +44,32 @@ _MAX_REMARK_WORDS = 40
 """Words after a verdict; more words discuss it, and may end in another verdict."""
 _SENTENCE_END = re.compile(r"[.!?\n]")
 _SUPPOSES = re.compile(
-    r"\b(?:if|unless|suppos(?:e|ing)|imagine|assuming|hypothetical(?:ly)?|for (?:example|instance)|instead of|"
-    r"rather than|not|(?:wrong|tempt(?:ed|ing)) to|(?:would|could|might|never|can[’']?t|cannot|[a-z]+n[’']t) "
-    r"(?:say|write|reply|answer|give|return|conclude|have))\b",
+    r"\b(?:if|unless|suppos(?:e|ing)|imagine|pretend|assum(?:e|ing)|in case|hypothetical(?:ly)?|e\.g|instead of|"
+    r"for (?:example|instance)|rather than|not|(?:wrong|tempt(?:ed|ing)) to|"
+    r"(?:would|could|might|never|can[’']?t|cannot|[a-z]+n[’']t) "
+    r"(?:say|write|reply|answer|give|return|output|conclude|have))\b",
     re.IGNORECASE,
 )
+_DISOWNS = re.compile(
+    r"\b(?:retract\w*|withdr[ae]w\w*|disregard|ignore|reconsider|on second thought|draft|placeholder|i doubt|avoid|"
+    r"refuse|incorrect|unable to|earlier i|prior verdict|wrong verdict|error.?type\s*[:=]|do(?:es)? not match|"
+    r"(?:is|are|was) (?:wrong|false|not (?:correct|right|true|supported)))\b|(?:^|[.!?\n])\W*(?:no|if|were|had)\b|"
+    r"\{\s*['“‘]?\w+['”’]?\s*:|(?:~~|<!--|(?:^|\n)\s*>)\s*$",
+    re.IGNORECASE,
+)
+"""Words before an accepting verdict, or marks around it, that leave it to others or to an earlier draft."""
 _TAKES_BACK = re.compile(
     r"\b(?:wait|but|however|actually|instead|scratch|retract|withdraw|disregard|ignore|reconsider|correction|mistaken?|"
     r"sorry|on second thought|no(?=\s*[,.:;!-]))\b",
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
-    r"i hope (?:this|that|it) helps|let me know if [^.!?\n]{0,80}|th(?:is|at) is my (?:final )?verdict|done|"
-    r"thanks?(?: you)?|end(?: of (?:verdict|reply|json))?",
+    r"i hope (?:this|that|it) helps|(?:please )?let me know if you (?:need|want|have|would like)(?: to)? "
+    r"(?:any|more|further|me|help)[\w ’']{0,40}|th(?:is|at) is my (?:final )?verdict|done|thanks?(?: you)?|"
+    r"end(?: of (?:verdict|reply|json))?|<\|\w{2,16}\|>|</(?:s|answer|verdict|response|output|tool_call)>",
     re.IGNORECASE,
 )
-
+_ENDS_PLAINLY = re.compile(r"[\s.,:;!?*_`#()\[\]{}\"'🙂👍✅-]*")
 
 MAX_ANSWERS = 20
 """Different answers in one reply; more are refused, as each is compared with the data of the request."""
@@ -100,8 +110,9 @@ class Reply:
         """Return whether the words around a verdict make it conditional or take it back.
 
         They do if a conditional sentence leads to it ("If it were right I would say {...}"), or if the text after it
-        reverses it ("No wait"), names one of the ``alternatives`` to the verdict, or is long. After a verdict that
-        ``accepts`` a step only courtesies may follow, as it costs less to repeat a step than to accept a wrong one.
+        reverses it ("No wait"), names one of the ``alternatives`` to the verdict, or is long. It costs less to repeat
+        a step than to accept a wrong one: before a verdict that ``accepts`` a step nothing may disown it or name
+        an alternative, and only courtesies may follow it.
 
         >>> read_reply('{"verdict": "yes"} I hope this helps!').takes_back(accepts=True)
         False
@@ -111,10 +122,13 @@ class Reply:
         *before, behind = (_FENCE.sub("", text).strip() for text in self.around)
         if any(_SUPPOSES.search(_SENTENCE_END.split(text)[-1]) for text in before):
             return True
-        if len(behind.split()) > _MAX_REMARK_WORDS or (accepts and re.search(r"[^\W\d_]", _COURTESY.sub("", behind))):
+        cases = [(name, 0 if name.isupper() else re.IGNORECASE) for name in alternatives]
+        names = [re.compile(rf"\b{re.escape(name)}\b", flag) for name, flag in cases]
+        if accepts and any(rule.search(text) for rule in (_DISOWNS, *names) for text in before):
             return True
-        names_another = any(re.search(rf"\b{re.escape(name)}\b", behind, re.IGNORECASE) for name in alternatives)
-        return names_another or bool(_TAKES_BACK.search(behind))
+        if accepts and not _ENDS_PLAINLY.fullmatch(_COURTESY.sub("", behind)):
+            return True
+        return len(behind.split()) > _MAX_REMARK_WORDS or any(rule.search(behind) for rule in (_TAKES_BACK, *names))
 
     def answers(self, *keys: str, data: str = "") -> list[dict[str, Any]]:
         """Return the reply's answers: the objects with the first of ``keys``, these keys spelled as in ``keys``.
@@ -343,6 +357,7 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(\\)|\\.", re.DOTALL)
 _AMPERSANDS = re.compile("&(?:amp;)++")
 _NO_LETTERS = re.compile(r"[\W_]+")
 _DOTS = ("...", "…")
+_PLACEHOLDER = re.compile(r"<[^<>]{1,80}>")
 
 
 def is_planted(answer: Mapping[str, object], keys: Sequence[str], data: str) -> bool:
@@ -387,13 +402,13 @@ def is_copied(answer: Mapping[str, object], texts: Iterable[str]) -> bool:
 
 
 def is_blank_form(answer: Mapping[str, object], keys: Sequence[str]) -> bool:
-    """Return whether an answer is the blank form of the instructions: only dots for every text but the first.
+    """Return whether an answer is the blank form of the instructions: dots or ``<words>`` for every other text.
 
     >>> is_blank_form({"verdict": "none", "why": "..."}, ("verdict", "why"))
     True
     """
     texts = [text.strip() for key in keys[1:] if (text := _text(answer, key))]
-    return bool(texts) and all(text in _DOTS for text in texts)
+    return bool(texts) and all(text in _DOTS or _PLACEHOLDER.fullmatch(text) for text in texts)
 
 
 def _text(answer: Mapping[str, object], key: str) -> str:

@@ -3,7 +3,7 @@
 Thoughts come before the text, or between its paragraphs, in one of these forms::
 
     <think>...</think>        DeepSeek, Qwen, many others; also <thinking>, <thought>, <reasoning>, <seed:think>,
-                              [THINK] and ◁think▷, in upper or lower case
+                              <scratchpad>, <reflection>, [THINK], ◁think▷ and Cohere's marks, in any case
     ...</think>               where the model's chat template has opened the thought
     <|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...
                               Harmony (gpt-oss), of which only ``final`` is the text
@@ -18,18 +18,20 @@ import re
 from typing import NamedTuple
 
 _MARK = re.compile(
-    r"(?P<open><(?:(?:seed:)?think(?:ing)?|thought|reasoning)>|\[THINK\]|◁think▷)"
-    r"|</(?:(?:seed:)?think(?:ing)?|thought|reasoning)>|\[/THINK\]|◁/think▷",
+    r"(?P<open><(?:[\w:]{0,20}think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)(?: [^<>]{0,80})?>|"
+    r"\[THINK\]|◁think▷|<\|(?:start_thinking|begin_of_thought)\|>)|</(?:[\w:]{0,20}think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)>|"
+    r"\[/THINK\]|◁/think▷|<\|(?:end_thinking|end_of_thought)\|>",
     re.IGNORECASE,
 )
-_HARMONY = re.compile(r"\s*(?:<\|start\|>\s*assistant\s*)?<\|channel\|>")
+_HARMONY = re.compile(r"\s*(?:(?:<\|start\|>\s*)?assistant\s*)?<\|channel\|>")
 _CHANNEL = re.compile(
     r"<\|channel\|>\s*(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
     re.S,
 )
 _BARE_CHANNELS = re.compile(r"\s*analysis(?=\S)(.*)assistantfinal(?:json)?(.*)\Z", re.S)
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.S)  # an unfinished string runs to the end
-_BARE_OPENS = re.compile(r"\s*analysis(?=[A-Z][a-z'])")
+_BARE_OPENS = re.compile(r"\s*(?:analysis|commentary)(?=[A-Z])")
+_OBJECT = re.compile(r'\s*(?:```\w*\s*)?\{\s*"')
 """A word glued to the channel's name, which prose never has."""
 
 
@@ -58,7 +60,7 @@ def split_thought(reply: str) -> SplitReply:
     if _BARE_OPENS.match(reply):
         return SplitReply("", reply.strip(), is_open=True)
     unquoted = reply
-    if reply.lstrip().startswith("{"):  # an object, whose strings may quote a mark
+    if _OBJECT.match(reply):  # an object, whose strings may quote a mark
         unquoted = _STRING.sub(lambda text: " " * len(text[0]), reply)
     texts, thoughts, start, is_open = list[str](), list[str](), 0, False
     for mark in _MARK.finditer(unquoted):
@@ -77,8 +79,8 @@ def split_thought(reply: str) -> SplitReply:
 
 
 def _split_channels(reply: str) -> SplitReply:
-    """Split a reply in Harmony's format: the last ``final`` message is the text, all others are thoughts."""
+    """Split a reply in Harmony's format: ``final`` messages are the text, all others are thoughts."""
     messages = [(channel, text.strip()) for channel, text in _CHANNEL.findall(reply)]
     finals = [text for channel, text in messages if channel == "final"]
     thought = "\n\n".join(text for channel, text in messages if channel != "final" and text)
-    return SplitReply(finals[-1] if finals else "", thought or ("" if finals else reply), is_open=not finals)
+    return SplitReply("\n".join(dict.fromkeys(finals)), thought or ("" if finals else reply), is_open=not finals)
