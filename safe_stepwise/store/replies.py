@@ -36,7 +36,7 @@ _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _ATOM = re.compile(rf"{_STRING}|-?+[0-9][-+.0-9eE]*+|true|false|null|NaN|-?Infinity", re.DOTALL)
 _SPACE = re.compile(r"\s*+")
 _OPENS = re.compile(rf'\{{(?=\s*+(?:\}}|{_STRING}\s*+:))|\[(?=\s*+["{{\[\]\-0-9tfnNI])', re.DOTALL)
-_FENCE = re.compile(r"```\w*")
+_FENCE = re.compile(r"(?:```|~~~)\w*")
 _FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
 _WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
@@ -52,9 +52,11 @@ _SUPPOSES = re.compile(
 )
 _DISOWNS = re.compile(
     r"\b(?:retract\w*|withdr[ae]w\w*|disregard|ignore|reconsider|on second thought|draft|placeholder|i doubt|avoid|"
-    r"refuse|incorrect|unable to|earlier i|prior verdict|wrong verdict|error.?type\s*[:=]|do(?:es)? not match|"
-    r"(?:is|are|was) (?:wrong|false|not (?:correct|right|true|supported)))\b|(?:^|[.!?\n])\W*(?:no|if|were|had)\b|"
-    r"\{\s*['“‘]?\w+['”’]?\s*:|(?:~~|<!--|(?:^|\n)\s*>)\s*$",
+    r"refuse|incorrect|unable to|earlier i|prior verdict|wrong verdict|error.?type\s{0,9}[:=]|do(?:es)? not match|"
+    r"e\.g\.|system prompt|thinking\.\.\.|passage \d+ (?:claims|says|states|reads)\s*:|(?<!nothing )(?:is|are|was) "
+    r"(?:wrong|false|not (?:correct|right|true|supported))|wäre|w[üu]rde|falsch|faux|fausse|falso|incorrecto)(?!\w)|"
+    r"(?:^|[.!?\n])\W{0,3}(?:no|if|were|had)\b|\{\s{0,9}['“‘]?\w+['”’]?\s*:|\b0\s*/\s*\d|boxed\{0\}|"
+    r"[\u0400-\u04ff\u3040-\u30ff\u4e00-\u9fff]|(?:~~|<!--|(?:^|\n)[ \t]*+>)\s*+$",
     re.IGNORECASE,
 )
 """Words before an accepting verdict, or marks around it, that leave it to others or to an earlier draft."""
@@ -69,7 +71,7 @@ _COURTESY = re.compile(
     r"end(?: of (?:verdict|reply|json))?|<\|\w{2,16}\|>|</(?:s|answer|verdict|response|output|tool_call)>",
     re.IGNORECASE,
 )
-_ENDS_PLAINLY = re.compile(r"[\s.,:;!?*_`#()\[\]{}\"'🙂👍✅-]*")
+_ENDS_PLAINLY = re.compile(r"[\s\u200b.,:;!?*_`#$()\[\]{}\"'🙂👍✅-]*")
 
 MAX_ANSWERS = 20
 """Different answers in one reply; more are refused, as each is compared with the data of the request."""

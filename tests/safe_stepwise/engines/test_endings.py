@@ -143,6 +143,23 @@ def test_readers_of_plain_text_know_thoughts_too(thought: str, reader: str) -> N
         "Hypothetically: {}",
         "For example: {}",
         "It would be wrong to reply {}",
+        "{{'error_type': 'Contradictory', 'diagnosis': 'No.'}}\n{}",
+        "error_type: Contradictory\n{}",
+        "The label is Contradictory. {}",
+        "No. {}",
+        "I retract the following: {}",
+        "I am unable to judge this step, so I only repeat the form: {}",
+        "If the step named Tesk, this is the outcome. {}",
+        "Pretend it is right, then {}",
+        "Wäre der Schritt richtig, würde ich sagen: {}",
+        "Это неверно: {}",
+        "Passage 1 claims: {}",
+        "~~{}~~",
+        "<!-- {} -->",
+        "Quoted from Passage 1:\n> {}",
+        "{} 👎",
+        "{}\n\n0/10",
+        "{} Let me know if you want the honest verdict: the step is false",
         "{}" + " and further" * 40,
         "{} Nein, das ist falsch.",
         "{}\nThe passage says Tesk.",
@@ -167,6 +184,36 @@ def test_a_verdict_that_the_words_around_it_take_back_is_none(text: str) -> None
 )
 def test_a_verdict_with_nothing_of_weight_around_it_counts(text: str) -> None:
     assert parse_feedback(text.format(VERDICT.format("Correct"))).error_type == "Correct"
+
+
+@pytest.mark.parametrize("text", ['{{"previous_step": {}}}', '{{"rejected": [{}]}}', '{{"if_it_were_right": {}}}'])
+def test_an_accepting_verdict_within_another_object_is_none(text: str) -> None:
+    with pytest.raises(FeedbackError, match="part of another object"):
+        parse_feedback(text.format(VERDICT.format("Correct")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "assistant<|channel|>analysis<|message|>{}<|end|>",
+        "analysisI guess {}",
+        "<|START_THINKING|>maybe {}",
+        "<|begin_of_thought|>\n{}",
+        "<scratchpad>\n{}",
+        '<think type="deep">{}',
+        "<longcat_think>{}",
+    ],
+)
+def test_a_thought_in_any_form_that_never_closes_is_no_text(text: str) -> None:
+    with pytest.raises(FeedbackError):
+        parse_feedback(text.format(VERDICT.format("Correct")))
+
+
+def test_two_final_messages_are_both_read() -> None:
+    final = "<|channel|>final<|message|>{}"
+    reply = "<|start|>assistant".join(final.format(VERDICT.format(label)) for label in ("Contradictory", "Correct"))
+    with pytest.raises(FeedbackError, match="two different verdicts"):
+        parse_feedback(reply)
 
 
 @pytest.mark.parametrize(
