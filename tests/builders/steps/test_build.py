@@ -283,7 +283,7 @@ def test_steps_of_test_that_stand_in_train_are_taken_out(made: StepsBuild, tmp_p
         same = " ".join(step.text.casefold().split()) in train
         assert not same or step.kind == "Final Answer"
     text = (plan.output / VERIFIER_STEPS / "README.md").read_text(encoding="utf-8")
-    assert f"(final answers aside): {found['overlap']['steps']} rows" in text
+    assert f"(final answers are exempt): {found['overlap']['steps']} rows" in text
     assert any("of the steps of Redundancy are worded alike" in line for line in said) == (
         found["variety"]["Redundancy"]["rows"] >= 50
     )
