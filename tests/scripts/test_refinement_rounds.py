@@ -138,7 +138,7 @@ def test_one_round_trains_mines_and_trains_anew(manifest: Path, tmp_path: Path, 
     assert not (output / ".work").exists()
     assert {"report/refinement/refined.jsonl", f"report/refinement/{STATISTICS}"} <= set(lock["files"])
     card = (output / "datasets/safe-verifier-steps/README.md").read_text(encoding="utf-8")
-    assert "The weaknesses that they show" in card
+    assert "They show these weaknesses" in card
     shown = Counter(row.family for row in rows)
     assert all(f"| {name} | " in card for name in shown)
     record = json.loads((output / "datasets/safe-verifier-steps" / STEPS_RECORD).read_bytes())

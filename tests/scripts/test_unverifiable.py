@@ -67,8 +67,8 @@ def test_each_set_has_questions_of_its_kind_and_says_so(built: Path) -> None:
         assert told["unverifiable"] is expected
         readme = (folder / "README.md").read_text()
         assert ("**Unchecked, for an ablation.**" in readme) is expected
-        assert ("counts only if a checker" in readme) is not expected
-        assert ("The checker that guards the labels" in readme) is not expected
+        assert ("is kept only if a checker" in readme) is not expected
+        assert ("The checker that confirms the labels" in readme) is not expected
     assert len(column(built, "unverified", "id")) == 50
     assert not list((built / "unverified" / SET / "data" / "missing_evidence").glob("train-*"))
 
