@@ -367,7 +367,7 @@ def test_a_request_for_a_verdict_is_the_one_of_the_loop(verified: Path, tmp_path
 
     plan = Refinement(verified, tmp_path, rows=5, limit=10)
     judge = Client(open_engine(POOR))
-    refine(plan, Client(open_engine(GENERATOR)), judge, Client(MockEngine(keep)))
+    refine(plan, Client(open_engine(GENERATOR)), judge, once_read(Client(MockEngine(keep))))
     assert asked
     assert {request.role for request in asked} == {"verify"}
     assert all(request.schema is not None for request in asked)
