@@ -161,10 +161,7 @@ def parse_feedback(
     label = verdicts[0].error_type
     if reply.takes_back(label == CORRECT, (name for name in labels(incomplete_evidence=True) if name != label)):
         raise FeedbackError("the words around the verdict take it back, or suppose it only")
-    outer = [item for value in reply.values for item in (value if isinstance(value, list) else [value])]
-    if label == CORRECT and not any(
-        plain_key(key) == "errortype" for item in outer if isinstance(item, dict) for key in item
-    ):
+    if label == CORRECT and not reply.has_outermost(_FIELDS[0]):
         raise FeedbackError("the verdict Correct is part of another object, which may disown it")
     if dropped is not None and category(verdicts[0].error_type) == dropped:
         raise FeedbackError(f"{verdicts[0].error_type} is a label that was not to choose from")

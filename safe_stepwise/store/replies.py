@@ -50,8 +50,9 @@ _SUPPOSES = re.compile(
     r"(?:say|write|reply|answer|give|return|output|conclude|have))\b",
     re.IGNORECASE,
 )
+_REVERSES = "disregard|ignore|reconsider|on second thought"
 _DISOWNS = re.compile(
-    r"\b(?:retract\w*|withdr[ae]w\w*|disregard|ignore|reconsider|on second thought|draft|placeholder|i doubt|avoid|"
+    rf"\b(?:{_REVERSES}|retract\w*|withdr[ae]w\w*|draft|placeholder|i doubt|avoid|"
     r"refuse|incorrect|unable to|earlier i|prior verdict|wrong verdict|error.?type\s{0,9}[:=]|do(?:es)? not match|"
     r"e\.g\.|system prompt|thinking\.\.\.|passage \d+ (?:claims|says|states|reads)\s*:|(?<!nothing )(?:is|are|was) "
     r"(?:wrong|false|not (?:correct|right|true|supported))|wäre|w[üu]rde|falsch|faux|fausse|falso|incorrecto)(?!\w)|"
@@ -61,8 +62,8 @@ _DISOWNS = re.compile(
 )
 """Words before an accepting verdict, or marks around it, that leave it to others or to an earlier draft."""
 _TAKES_BACK = re.compile(
-    r"\b(?:wait|but|however|actually|instead|scratch|retract|withdraw|disregard|ignore|reconsider|correction|mistaken?|"
-    r"sorry|on second thought|no(?=\s*[,.:;!-]))\b",
+    rf"\b(?:{_REVERSES}|wait|but|however|actually|instead|scratch|retract|withdraw|correction|mistaken?|sorry|"
+    r"no(?=\s*[,.:;!-]))\b",
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
@@ -107,6 +108,11 @@ class Reply:
     def outermost(self, matches: Callable[[Any], bool]) -> list[Any]:
         """List the objects and lists in the values that match, except those inside another match."""
         return [match for value in self.values for match in _outermost(value, matches)]
+
+    def has_outermost(self, key: str) -> bool:
+        """Return whether an outermost object, or an item of an outermost list, has ``key`` in any spelling."""
+        items = (item for value in self.values for item in (value if isinstance(value, list) else [value]))
+        return any(plain_key(name) == plain_key(key) for item in items if isinstance(item, dict) for name in item)
 
     def takes_back(self, accepts: bool, alternatives: Iterable[str] = ()) -> bool:
         """Return whether the words around a verdict make it conditional or take it back.
