@@ -39,6 +39,10 @@ _OPENS = re.compile(rf'\{{(?=\s*+(?:\}}|{_STRING}\s*+:))|\[(?=\s*+["{{\[\]\-0-9t
 _FENCE = re.compile(r"(?:```|~~~)\w*")
 _FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
 _WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
+_WRAPPERS = frozenset(
+    ("feedback", "verdict", "answer", "result", "output", "response", "reply", "judgement", "judgment")
+)
+"""Keys (`plain_key`) that name an object's content, and say nothing of it."""
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 _MAX_REMARK_WORDS = 40
 """Words after a verdict; more words discuss it, and may end in another verdict."""
@@ -110,9 +114,13 @@ class Reply:
         return [match for value in self.values for match in _outermost(value, matches)]
 
     def has_outermost(self, key: str) -> bool:
-        """Return whether an outermost object, or an item of an outermost list, has ``key`` in any spelling."""
+        """Return whether an outermost object, or an item of an outermost list, has ``key`` in any spelling.
+
+        An object whose one field only names its content, as ``{"feedback": {...}}``, counts as its content.
+        """
         items = (item for value in self.values for item in (value if isinstance(value, list) else [value]))
-        return any(plain_key(name) == plain_key(key) for item in items if isinstance(item, dict) for name in item)
+        objects = (_unwrap(item) for item in items if isinstance(item, dict))
+        return any(plain_key(name) == plain_key(key) for content in objects for name in content)
 
     def takes_back(self, accepts: bool, alternatives: Iterable[str] = ()) -> bool:
         """Return whether the words around a verdict make it conditional or take it back.
@@ -167,6 +175,13 @@ class Reply:
             raise ReplyError(f"{keys[0]} is given outside of the answer, too")
         spelled = [{names.get(plain_key(key), key): answer[key] for key in answer} for answer in answers]
         return _without_quotations(spelled, keys, data)
+
+
+def _unwrap(value: dict[str, Any]) -> dict[str, Any]:
+    content = next(iter(value.values()), None)
+    if isinstance(content, dict) and len(value) == 1 and plain_key(next(iter(value))) in _WRAPPERS:
+        return content
+    return value
 
 
 def plain_key(key: str) -> str:
