@@ -143,7 +143,8 @@ def test_what_a_weaker_teacher_can_not_make_is_told(
     assert "not made (ids are in refused.jsonl): " in output
     assert f"Redundancy {told['lost']['Redundancy']}" in output
     readme = (tmp_path / "weak" / SET / "README.md").read_text()
-    assert f"{number} of its {len(every)} rows" in readme
+    assert f", with {len(every)} rows by" in readme
+    assert f"could make {number} of them (" in readme
     assert "for an ablation" in readme
     # Killed or not, the same command ends in the same bytes.
     bytes_ = {f.name: f.read_bytes() for f in (tmp_path / "weak").rglob("*.parquet")}

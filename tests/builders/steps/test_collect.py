@@ -110,7 +110,7 @@ def test_as_many_refined_rows_come_out_as_are_wanted(verified: Path, mined: Path
     assert all(len(names) == 1 for names in splits.values())
     assert {row["split"] for row in refined} == {"train", "test"}
     readme = (tmp_path / VERIFIER_STEPS / "README.md").read_text(encoding="utf-8")
-    assert "60 of them were given, in refined.jsonl" in readme
+    assert "60 such rows were given to the build in refined.jsonl" in readme
     assert "**simulated**: an engine without a model" in readme
     assert statistics["refined"] is not None
     assert (statistics["refined"]["rows"], statistics["refined"]["simulated"]) == (60, True)
