@@ -60,7 +60,7 @@ _DISOWNS = re.compile(
     r"refuse|incorrect|unable to|earlier i|prior verdict|wrong verdict|error.?type\s{0,9}[:=]|do(?:es)? not match|"
     r"e\.g\.|system prompt|thinking\.\.\.|passage \d+ (?:claims|says|states|reads)\s*:|(?<!nothing )(?:is|are|was) "
     r"(?:wrong|false|not (?:correct|right|true|supported))|wäre|w[üu]rde|falsch|faux|fausse|falso|incorrecto)(?!\w)|"
-    r"(?:^|[.!?\n])\W{0,3}(?:no|if|were|had)\b|\{\s{0,9}['“‘]?\w+['”’]?\s*:|\b0\s*/\s*\d|boxed\{0\}|"
+    r"(?:^|[.!?\n])\W{0,3}(?:no(?=\s*(?:[^\w\s]|$))|(?:if|were|had)\b)|\{\s{0,9}['“‘]?\w+['”’]?\s*:|\b0\s*/\s*\d|boxed\{0\}|"
     r"[\u0400-\u04ff\u3040-\u30ff\u4e00-\u9fff]|(?:~~|<!--|(?:^|\n)[ \t]*+>)\s*+$",
     re.IGNORECASE,
 )
