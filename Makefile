@@ -84,8 +84,9 @@ $(VLLM_VENV)/models.stamp: pyproject.toml Makefile | $(VLLM_VENV)/bin/python
 	$(VLLM_PIP) uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 
+# Threads that share their cores with others take ten times as long.
 test-vllm: $(VLLM_VENV)/models.stamp
-	SAFE_STEPWISE_TEST_SIZE=full $(VLLM_VENV)/bin/python -m pytest tests/models -rs --durations=5
+	SAFE_STEPWISE_TEST_SIZE=full $(VLLM_VENV)/bin/python -m pytest tests/models --timeout 1200 -rs --durations=5
 
 demo-train: $(VLLM_VENV)/models.stamp
 	@test -d build/demo/datasets/safe-verifier-steps || $(MAKE) demo

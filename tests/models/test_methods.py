@@ -34,8 +34,6 @@ from scripts import evaluate_stepwise
 
 pytest.importorskip("vllm", reason="no vLLM here: `make test-vllm` runs the model tests")
 
-pytestmark = pytest.mark.timeout(1200)
-"""Threads that share their cores with others take ten times as long."""
 ONE_SHOT, MACHINES = ("direct", "cot", "sp_cot"), ("sg_fsm1", "sg_fsm2", "sg_fsm_safe")
 BLOCK = 32
 """Tokens in a block of the prefix cache: the least that vLLM takes on a CPU."""

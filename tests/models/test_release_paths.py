@@ -27,8 +27,6 @@ pytest.importorskip("uvicorn")
 
 from tests.servers.hub_server import NAMESPACE, HubServer
 
-pytestmark = pytest.mark.timeout(1200)
-
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = """
 base_model: {base}
