@@ -13,6 +13,7 @@ from huggingface_hub import ModelCard
 
 from releases.publish.folder import read_release
 from safe_stepwise.engines.base import Completion, Request
+from safe_stepwise.engines.readability import Readability
 from safe_stepwise.engines.transformers import TransformersEngine
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK, TRAINING
@@ -93,6 +94,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         return [Completion(text, one.usage) for text, one in zip(texts, said, strict=True)]
 
     monkeypatch.setattr(TransformersEngine, "generate", in_short)
+    # Its verdicts can't be read either: that would end the measuring of the adapter.
+    monkeypatch.setattr(Readability, "record", lambda *args, **options: None)
 
 
 def made(manifest: Path, output: Path, *only: str) -> dict[str, Any]:
