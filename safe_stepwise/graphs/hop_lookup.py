@@ -1,4 +1,7 @@
-"""Look a hop that a benchmark annotates up in passages: find the sentence that states it."""
+"""Look up an annotated hop in passages: find the sentence that states it.
+
+A hop is one fact of a question: a triple (2WikiMultihopQA), or a single-hop question with its answer (MuSiQue).
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,21 +16,21 @@ from safe_stepwise.records import Passage
 
 _STOP_WORDS = word_list("stop_words")
 _LEAST_OVERLAP = 0.2
-"""Share of a hop question's content words that its passage must have, unless it names an earlier answer. Of 313 real
-hops in free words one noisy hop lies below it, and no clean one."""
+"""Share of a hop question's content words that its passage must have, unless the passage names an earlier answer. Of
+313 real hops in free words, one noisy hop and no clean one lies below it."""
 
 
 def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Finding:
-    """Find what numbered passages say about a hop.
+    """Find the sentence that states a hop in passages with their numbers (from 1), or says something else instead.
 
-    A hop in free words is looked for only in the passage that its annotation names.
+    A hop in free words is searched only in the passage that its annotation names.
     """
     triple = hop.triple
     if not hop.free and (triple.relation in RELATIONS or triple.passage is None):
         finding = ground(triple.head, triple.relation, triple.tail, passages)
-        pinned = finding.status == "mentioned" and finding.passage == triple.passage
+        is_there = finding.status == "mentioned" and finding.passage == triple.passage
         # The annotated passage may use another name for the head: a part of the name is enough.
-        if pinned and triple.passage and _overlap(triple.head, dict(passages)[triple.passage]) > 0:
+        if is_there and triple.passage and _overlap(triple.head, dict(passages)[triple.passage]) > 0:
             return replace(finding, status="stated", loose=True)
         return finding
     for number, passage in passages:

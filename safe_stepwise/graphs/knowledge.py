@@ -1,24 +1,22 @@
-"""What a loop over relation paths asks of a graph: paths, what they lead to, constraints.
+"""Answer what Deliberation on Priors asks about a graph: the paths from a topic, their ends, and constraints on ends.
 
-It knows a graph by a convention (`store.CONVENTIONS`) and so many hops, and nothing of models.
+`GraphKnowledge` does so for a graph, a convention (`store.CONVENTIONS`) and a maximum number of hops. The *ends* of a
+path are the entities that it leads to; a *chain* is one instance of it, as its entities from topic to end.
 
-What a graph can decide of a question's constraints (Deliberation on Priors, Table 1) is three-valued throughout: an
-entity meets a constraint, fails it, or is left out, since the graph does not know. A fact that is not there is no
-proof that it is false, unless the graph has the same sort of fact for the entity: a film of another year than asked
-for fails, one without a year does not.
+`decide` says whether the ends of a path meet a question's constraint (Deliberation on Priors, Table 1): an end meets
+it, fails it, or is left out, since the graph does not show it. A missing fact proves nothing, unless the graph has
+such a fact for the entity: a film of another year than the question's fails, a film without a year does not.
 
-- *type*: the entity is among what the relation leads to anywhere. It fails only if all that it is seen under leads to
-  things of another sort (`Ranges`): who directed a film may well have written one that the graph does not have.
-  Without a relation of the graph nothing is known.
-- *multi_entity*: by the relation where it is one of the graph's, in either direction; else several topics by
-  intersection: who is reached by a candidate path of the other topic, too, meets it, and the others fail it, if
-  anybody does.
-- *explicit_time*, *implicit_time*: the dates that the entity has by the relation, or else by any relation, if all that
-  give a date agree; else its name, if it is a date and begins no fact. Where it has none, the last one before it on
-  the chain that has some is asked. One that has dates before and after a time, as a term of office from and to, is not
-  shown to lie outside of it.
-- *ordinal*: first and last by date, most and least by number, or by how many there are where the relation leads to no
-  numbers.
+- *type*: an end meets it if the relation leads to the end from anywhere. It fails only if all relations to it lead to
+  entities of another sort (`Ranges`): a director may have written a film that the graph does not have. If the graph
+  does not have the relation, nothing is decided.
+- *multi_entity*: if the graph has the relation, by it, in either direction. Otherwise an end meets it if a candidate
+  path from the constraint's entity (another topic) leads to it too; if any end does, the others fail.
+- *explicit_time*, *implicit_time*: by the dates of the end: those of the relation, else of any relation if all that
+  give dates agree, else its name if that is a date and begins no fact. An end without dates takes those of the last
+  entity before it on its chain that has some. An end with dates before and after the time, such as a term of office,
+  does not fail.
+- *ordinal*: first and last by date; most and least by number, or by the count of what the relation leads to.
 """
 
 import re
@@ -36,21 +34,21 @@ from safe_stepwise.language.text import as_date
 from safe_stepwise.records import Candidate, Comparison, Constraint, ConstraintKind, RelationPath
 
 MAX_ENTITIES = 50_000
-"""Entities of a graph that are looked at: all of MetaQA's (43,234), of Freebase a sample."""
+"""Number of entities that `Ranges` looks at: all of MetaQA's (43,234), a sample of Freebase's."""
 MIN_RANGE = 100
-"""Entities that each of two relations has to lead to before their being apart means something."""
+"""Number of entities that each of two relations must lead to, so that their ranges can count as apart."""
 MAX_SHARED_SHARE = 0.01
-"""The share of the smaller of two ranges that may be in both. In MetaQA people share at most .0064
-with films, but the three relations that lead to people at least .095 with each other. A film may
-have the name of a year (.058), so that of those two nothing is said."""
+"""Two ranges are apart if they share at most this share of the smaller one. In MetaQA the relations to people share at
+most .0064 with those to films, and at least .095 with each other. Films and years share .058, as some films are named
+like a year, so that these two are not apart."""
 
 
 class Ranges:
-    """Which relations of a graph lead to things of another sort, as far as the graph itself shows it.
+    """Tells which relations of a graph lead to different sorts of entities: they share hardly any.
 
-    That an entity does not stand under a relation shows nothing: a graph is never whole. That hardly anything stands
-    under two relations does, where both lead to many: people are no years. Hardly, as a film called "1984" is one
-    entity with the year in a graph that knows entities by their names alone.
+    No graph is complete, so that a single entity which a relation does not lead to shows nothing. Two relations that
+    lead to many entities, and to almost none in common, do. (Almost, since a film called "1984" and the year are one
+    entity in a graph that knows entities only by their names.)
 
     >>> from safe_stepwise.graphs.store import MemoryGraph
     >>> graph = MemoryGraph([(f"film {n}", "by", f"person {n}") for n in range(200)])
@@ -73,7 +71,7 @@ _RANGES: WeakKeyDictionary[GraphStore, Ranges] = WeakKeyDictionary()
 
 
 def ranges_of(graph: GraphStore) -> Ranges:
-    """A graph's ranges, which are looked at once."""
+    """Return a graph's `Ranges`, computed once per graph."""
     ranges = _RANGES.get(graph)
     if ranges is None:
         ranges = _RANGES[graph] = Ranges(graph)
@@ -81,19 +79,17 @@ def ranges_of(graph: GraphStore) -> Ranges:
 
 
 Day = tuple[int, int, int]
-"""Year, month, day; what is not said is 0."""
+"""Year, month, day; an unknown month or day is 0."""
 Value = tuple[float, ...]
-"""What is put in order."""
+"""A value that ends are ordered by: a `Day`, or a number as a tuple."""
 T = TypeVar("T")
 _ALL_MET, _ALL_FAILED = frozenset((True,)), frozenset((False,))
 _ISO = re.compile(r"(-?\d{4})-(\d\d)(?:-(\d\d)(?:T[\d:.]+)?)?(?:Z|[+-]\d\d:\d\d)?")
 
 
 @dataclass(frozen=True)
-class Place:
-    """A path that was followed: where it leads, how, and what candidates of the constraint's
-    entity lead to (``other_ends``).
-    """
+class FollowedPath:
+    """A path in a graph with its ends and chains, and the ends of the candidates from the constraint's entity."""
 
     graph: GraphStore
     candidate: Candidate
@@ -102,41 +98,41 @@ class Place:
     other_ends: frozenset[str] = frozenset()
 
     def graph_relation(self, relation: str) -> str:
-        """The relation if the graph has it, else nothing."""
+        """Return the relation if the graph has it, else ""."""
         return relation if relation in self.graph.relations else ""
 
     def follow_from(self, name: str, relation: str) -> list[str]:
-        """Return the names that a relation leads to from an entity."""
+        """List the names of the entities that a relation leads to from an entity."""
         node = self.graph.node(name)
         return [] if node is None else self.graph.names(self.graph.follow([node], relation))
 
-    def leading_to(self, name: str) -> list[str]:
-        """The relations that lead to an entity from anywhere."""
+    def relations_to(self, name: str) -> list[str]:
+        """List the relations that lead to an entity."""
         node = self.graph.node(name)
         return [] if node is None else [store.inverse(step) for step in self.graph.steps([node])]
 
 
-def decide(constraint: Constraint, place: Place) -> dict[str, bool]:
-    """Whether each entity that a path leads to meets a constraint; without the undecided.
+def decide(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
+    """Map each end of a path to whether it meets a constraint, without those that the graph can't decide.
 
     >>> from safe_stepwise.graphs.store import MemoryGraph
     >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "year", "1998")])
-    >>> path = Candidate("Ana", ("~by",))
-    >>> place = Place(graph, path, ("Oru", "Vel"), (("Ana", "Oru"), ("Ana", "Vel")))
-    >>> decide(Constraint("explicit_time", "After 1999.", time="1999", comparison="after"), place)
+    >>> candidate = Candidate("Ana", ("~by",))
+    >>> path = FollowedPath(graph, candidate, ("Oru", "Vel"), (("Ana", "Oru"), ("Ana", "Vel")))
+    >>> decide(Constraint("explicit_time", "After 1999.", time="1999", comparison="after"), path)
     {'Vel': False}
     """
-    verdicts = _RULES[constraint.kind](constraint, place)
-    return {end: verdicts[end] for end in place.ends if end in verdicts}
+    verdicts = _RULES[constraint.kind](constraint, path)
+    return {end: verdicts[end] for end in path.ends if end in verdicts}
 
 
-def _type(constraint: Constraint, place: Place) -> dict[str, bool]:
-    relation = place.graph_relation(constraint.relation)
+def _decide_type(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
+    relation = path.graph_relation(constraint.relation)
     if not relation:
         return {}
-    verdicts, ranges = dict[str, bool](), ranges_of(place.graph)
-    for end in place.ends:
-        incoming = place.leading_to(end)
+    verdicts, ranges = dict[str, bool](), ranges_of(path.graph)
+    for end in path.ends:
+        incoming = path.relations_to(end)
         if relation in incoming:
             verdicts[end] = True
         elif incoming and all(ranges.are_apart(relation, relation_in) for relation_in in incoming):
@@ -144,58 +140,58 @@ def _type(constraint: Constraint, place: Place) -> dict[str, bool]:
     return verdicts
 
 
-def _entity(constraint: Constraint, place: Place) -> dict[str, bool]:
-    node, graph = _node(place, constraint.entity), place.graph
-    if node is None or constraint.entity == place.candidate.topic:
+def _decide_entity(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
+    node, graph = _node(path, constraint.entity), path.graph
+    if node is None or constraint.entity == path.candidate.topic:
         return {}
-    relation = place.graph_relation(constraint.relation)
+    relation = path.graph_relation(constraint.relation)
     for towards in (relation, store.inverse(relation)) if relation else ():
         if linked := set(graph.names(graph.follow([node], store.inverse(towards)))):
-            return {end: end in linked for end in place.ends if place.follow_from(end, towards)}
-    met = place.other_ends & {*place.ends}
-    return {end: end in met for end in place.ends} if met else {}
+            return {end: end in linked for end in path.ends if path.follow_from(end, towards)}
+    met = path.other_ends & {*path.ends}
+    return {end: end in met for end in path.ends} if met else {}
 
 
-def _node(place: Place, name: str) -> int | None:
-    return place.graph.node(name) if name else None
+def _node(path: FollowedPath, name: str) -> int | None:
+    return path.graph.node(name) if name else None
 
 
-def _implicit(constraint: Constraint, place: Place) -> dict[str, bool]:
-    if _node(place, constraint.entity) is None:
+def _decide_implicit_time(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
+    if _node(path, constraint.entity) is None:
         return {}
-    days_by_relation = _days_by(place, constraint.entity, place.graph_relation(constraint.relation))
+    days_by_relation = _days_by(path, constraint.entity, path.graph_relation(constraint.relation))
     target = set().union(*days_by_relation.values()) if len(days_by_relation) == 1 else set()
-    return _timed(constraint, place, target)
+    return _compare_dates(constraint, path, target)
 
 
-def _timed(constraint: Constraint, place: Place, target: set[Day]) -> dict[str, bool]:
-    """Compare dates with those that are meant; several of them are a time from first to last."""
+def _compare_dates(constraint: Constraint, path: FollowedPath, target: set[Day]) -> dict[str, bool]:
+    """Compare the dates of the ends with ``target``; several target dates mean the time from the first to the last."""
     compare = _COMPARED.get(constraint.comparison or "in")
     if not target or compare is None:
         return {}
-    relation = place.graph_relation(constraint.relation)
+    relation = path.graph_relation(constraint.relation)
 
     def verdicts(name: str) -> frozenset[bool] | None:
-        days_by_relation = _days_by(place, name, relation)
+        days_by_relation = _days_by(path, name, relation)
         outcomes = frozenset(any(compare(day, target) for day in days) for days in days_by_relation.values())
         if outcomes != _ALL_FAILED or compare is not _is_in:
             return outcomes or None
         # An entity with a date before and one after what is meant is not shown to lie outside of it.
-        days = set().union(*_days_by(place, name, "").values())
+        days = set().union(*_days_by(path, name, "").values())
         surrounds = any(_is_before(day, target) for day in days) and any(_is_after(day, target) for day in days)
         return frozenset() if surrounds else outcomes
 
     # It meets what one of its chains meets, and fails what all of them fail.
-    outcomes_by_end = {end: {*outcomes} for end, outcomes in _speaking(place, verdicts)}
+    outcomes_by_end = {end: {*outcomes} for end, outcomes in _values_by_end(path, verdicts)}
     met = {end: True for end, outcomes in outcomes_by_end.items() if _ALL_MET in outcomes}
     return met | {end: False for end, outcomes in outcomes_by_end.items() if outcomes == {_ALL_FAILED}}
 
 
-def _speaking(place: Place, evaluate: Callable[[str], T | None]) -> Iterator[tuple[str, list[T | None]]]:
-    """Each end with what its chains say: of each the last entity that can, the topic aside."""
+def _values_by_end(path: FollowedPath, evaluate: Callable[[str], T | None]) -> Iterator[tuple[str, list[T | None]]]:
+    """Yield each end with one value per chain: that of the last entity after the topic for which there is one."""
     values: dict[str, T | None] = {}
     by_end: dict[str, list[T | None]] = {}
-    for chain in place.chains:
+    for chain in path.chains:
         for name in chain[1:]:
             if name not in values:
                 values[name] = evaluate(name)
@@ -204,15 +200,15 @@ def _speaking(place: Place, evaluate: Callable[[str], T | None]) -> Iterator[tup
     yield from by_end.items()
 
 
-def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
-    """The dates of an entity by the relations that give some; without any its name, if it is one.
+def _days_by(path: FollowedPath, name: str, relation: str) -> dict[str, set[Day]]:
+    """Return the dates of an entity by the relation that gives them; without any, its name if that is a date.
 
-    Nothing is read backwards unless asked for: the director of "1984" has no date by that.
+    Relations backwards count only if ``relation`` is one: the director of "1984" has no date from it.
     """
-    node = _node(place, name)
-    steps = {} if node is None else place.graph.steps([node])
+    node = _node(path, name)
+    steps = {} if node is None else path.graph.steps([node])
     relations = [relation] if relation else [step for step in steps if not step.startswith(store.BACKWARDS)]
-    names_by_relation = {step: place.graph.names(steps.get(step, ())) for step in relations}
+    names_by_relation = {step: path.graph.names(steps.get(step, ())) for step in relations}
     days = {step: {day for name_ in names if (day := _day(name_))} for step, names in names_by_relation.items()}
     is_value = not relation and all(step.startswith(store.BACKWARDS) for step in steps)
     name_day = _day(name) if is_value else None
@@ -220,7 +216,7 @@ def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
 
 
 def _day(text: str) -> Day | None:
-    """A date in words, or as Freebase writes it: ``1998-05-03``, with a time of day or without."""
+    """Read a date in words or in Freebase's form: ``1998-05-03``, with or without a time of day; None for none."""
     if iso := _ISO.fullmatch(text):
         year, month, day = (int(number or 0) for number in iso.groups())
         return (year, month, day) if year and month <= 12 and day <= 31 else None
@@ -251,21 +247,21 @@ _COMPARED: Mapping[Comparison, Callable[[Day, set[Day]], bool]] = {
 }
 
 
-def _ordinal(constraint: Constraint, place: Place) -> dict[str, bool]:
-    """The ends whose value is the extreme meet it; undecided while another's value is unknown.
+def _decide_ordinal(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
+    """Decide that the ends with the extreme value meet the constraint, if the values of all ends are known.
 
-    What is beaten by a known value fails in any case, if there is a relation to go by.
+    An end that another known value beats fails in any case, if the constraint has a relation of the graph.
     """
     if not constraint.comparison or constraint.comparison in _COMPARED:
         return {}
     extreme = min if constraint.comparison in ("first", "least") else max
-    relation = place.graph_relation(constraint.relation)
+    relation = path.graph_relation(constraint.relation)
     read = _day if constraint.comparison in ("first", "last") else _number
-    values = _values(place, relation, read, extreme)
+    values = _values(path, relation, read, extreme)
     if not values and relation and read is _number:
-        counts = {end: len(place.follow_from(end, relation)) for end in place.ends}
+        counts = {end: len(path.follow_from(end, relation)) for end in path.ends}
         values = {end: (float(count),) for end, count in counts.items() if count}
-    is_whole = len(values) == len(place.ends)
+    is_whole = len(values) == len(path.ends)
     if not values or not (is_whole or relation):
         return {}
     goes_before = _goes_before(read is _day, extreme is min)
@@ -277,7 +273,7 @@ def _ordinal(constraint: Constraint, place: Place) -> dict[str, bool]:
 
 
 def _goes_before(is_day: bool, is_least: bool) -> Callable[[Value, Value], bool]:
-    """Whether one value is surely nearer to the extreme than another: no year is, to its days."""
+    """Return a function that says whether a value surely comes before another: a year does not before its own days."""
 
     def is_less(value: Value, rival: Value) -> bool:
         alike = is_day and all(a == b or not a or not b for a, b in zip(value, rival, strict=True))
@@ -287,21 +283,21 @@ def _goes_before(is_day: bool, is_least: bool) -> Callable[[Value, Value], bool]
 
 
 def _values(
-    place: Place, relation: str, read: Callable[[str], Value | None], extreme: Callable[[Iterable[Value]], Value]
+    path: FollowedPath, relation: str, read: Callable[[str], Value | None], extreme: Callable[[Iterable[Value]], Value]
 ) -> dict[str, Value]:
-    """Return the value by which each end is ordered: the extreme of what its chains give."""
+    """Return the value by which each end is ordered: the extreme of the values on its chains."""
 
     def extreme_of(name: str) -> Value | None:
-        texts = place.follow_from(name, relation) if relation else [name]
+        texts = path.follow_from(name, relation) if relation else [name]
         values = [value for value in map(read, texts) if value is not None]
         return extreme(values) if values else None
 
-    values_by_end = {end: [v for v in texts if v is not None] for end, texts in _speaking(place, extreme_of)}
+    values_by_end = {end: [v for v in texts if v is not None] for end, texts in _values_by_end(path, extreme_of)}
     return {end: extreme(texts) for end, texts in values_by_end.items() if texts}
 
 
 def _number(text: str) -> Value | None:
-    """A number that is the whole text, which the name of "12 Angry Men" is not."""
+    """Read a number that is the whole text; None for a text such as "12 Angry Men"."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:
@@ -309,21 +305,23 @@ def _number(text: str) -> Value | None:
     return (value,) if isfinite(value) else None
 
 
-_RULES: Mapping[ConstraintKind, Callable[[Constraint, Place], dict[str, bool]]] = {
-    "type": _type,
-    "multi_entity": _entity,
-    "explicit_time": lambda constraint, place: _timed(constraint, place, {*filter(None, [_day(constraint.time)])}),
-    "implicit_time": _implicit,
-    "ordinal": _ordinal,
+_RULES: Mapping[ConstraintKind, Callable[[Constraint, FollowedPath], dict[str, bool]]] = {
+    "type": _decide_type,
+    "multi_entity": _decide_entity,
+    "explicit_time": lambda constraint, path: _compare_dates(
+        constraint, path, {*filter(None, [_day(constraint.time)])}
+    ),
+    "implicit_time": _decide_implicit_time,
+    "ordinal": _decide_ordinal,
 }
 
 
 MAX_CHAINS = 5_000
-"""Of a path with more of them a constraint is decided by what it leads to alone."""
+"""For a path with more chains, constraints are decided by its ends without the entities on the way."""
 
 
 class GraphKnowledge:
-    """A graph as `methods.deliberation.Knowledge`.
+    """Implements `methods.deliberation.Knowledge` with a graph.
 
     >>> from safe_stepwise.graphs.store import MemoryGraph
     >>> films = [("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "by", "Edo")]
@@ -341,24 +339,22 @@ class GraphKnowledge:
         self._ranked: dict[Candidate, tuple[str, ...]] = {}
 
     def executable(self, topic: str) -> list[RelationPath]:
-        """All paths up to its hops that lead somewhere from a topic, shortest first, then by name.
-
-        They are found by ``no_topic``; where no entity may be visited twice, some lead nowhere.
-        """
+        """List the paths of up to ``hops`` relations with an instance from a topic, shortest first, then by name."""
         paths = store.paths_from(self.graph, topic, self.hops)
         if self.convention != "no_revisit":
             return paths
+        # The search allows revisits; without them some of its paths have no instance.
         return [path for path in paths if self.chains(Candidate(topic, path), 1)]
 
     def ranked(self, candidate: Candidate) -> tuple[str, ...]:
-        """Rank what a path leads to by the number of its instantiations, then by name; computed once."""
+        """Rank the ends of a path, those with most instances first, then by name; computed once per path."""
         if candidate not in self._ranked:
             times = self._times(candidate)
             self._ranked[candidate] = tuple(sorted(times, key=lambda name: (-times[name], name)))
         return self._ranked[candidate]
 
     def _times(self, candidate: Candidate) -> Mapping[str, int]:
-        """How many instantiations end in each entity."""
+        """Count the instances of a path by their end."""
         if self.convention == "no_revisit":
             return Counter(chain[-1] for chain in self.chains(candidate, None))
         start = self.graph.node(candidate.topic)
@@ -375,18 +371,18 @@ class GraphKnowledge:
         return dict(zip(self.graph.names(times), times.values(), strict=True))
 
     def chains(self, candidate: Candidate, limit: int | None) -> list[tuple[str, ...]]:
-        """Its instantiations entity by entity, the first ``limit`` of them by name."""
+        """List the first ``limit`` instances of a path by name (None: all), each as its entities from topic to end."""
         return store.instances(self.graph, candidate.topic, candidate.path, self.convention, limit)
 
     def relations(self, pool: Sequence[Candidate]) -> list[str]:
-        """The relations of some paths, and those that lead on from what they lead to; sorted."""
+        """List the relations of the paths and those that leave their ends, sorted."""
         relations = {relation for candidate in pool for relation in candidate.path}
         ends = {name for candidate in pool for name in self.ranked(candidate)}
         nodes = [node for name in ends if (node := self.graph.node(name)) is not None]
         return sorted(relations | set(self.graph.steps(nodes)))
 
     def decided(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> dict[str, bool]:
-        """Tell for each end of a path whether it meets a constraint; ends that the graph can't decide are left out."""
+        """Map each end of a path to whether it meets a constraint, without the ends that the graph can't decide."""
         constraint = self._spelt(constraint, pool)
         ends = self.ranked(candidate)
         chains = self.chains(candidate, MAX_CHAINS + 1)
@@ -398,10 +394,10 @@ class GraphKnowledge:
             if rival.topic == constraint.entity != candidate.topic
             for name in self.ranked(rival)
         }
-        return decide(constraint, Place(self.graph, candidate, ends, tuple(chains), frozenset(other_ends)))
+        return decide(constraint, FollowedPath(self.graph, candidate, ends, tuple(chains), frozenset(other_ends)))
 
     def _spelt(self, constraint: Constraint, pool: Sequence[Candidate]) -> Constraint:
-        """The constraint with its entity as the graph has it, if that is a topic but for case."""
+        """Return the constraint with its entity in the graph's spelling, if that is a topic but for upper case."""
         entity = constraint.entity
         if not entity or self.graph.node(entity) is not None:
             return constraint

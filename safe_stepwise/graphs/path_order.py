@@ -15,7 +15,7 @@ _ARTICLE = re.compile(r"^an? (?=\w)")
 
 
 def end_key(name: str) -> str:
-    """Normalise an end of a triple for comparison; the key of a non-empty name is never empty.
+    """Normalise an end of a triple (its head or tail) for comparison; a non-empty name has a non-empty key.
 
     >>> end_key("The Silent Ford (film)"), end_key("a ford"), end_key("$")
     ('silent ford', 'ford', '$')
@@ -54,7 +54,9 @@ def ends_in_question(question: str, path: Sequence[Triple]) -> frozenset[str]:
 
 
 def find_unreached(path: Sequence[Triple], starts: frozenset[str]) -> int | None:
-    """Return the place (from 1) of the first triple that does not follow; None if all do.
+    """Return the number (from 1) of the first triple that does not follow; None if all do.
+
+    ``starts`` are the ends that a reader may start from (`starts_of`).
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> kelvia = Triple("Oru", "country", "Kelvia")
@@ -63,9 +65,9 @@ def find_unreached(path: Sequence[Triple], starts: frozenset[str]) -> int | None
     1
     """
     reached = set(starts)
-    for place, triple in enumerate(path, 1):
+    for number, triple in enumerate(path, 1):
         ends = {end_key(triple.head), end_key(triple.tail)}
         if not ends & reached:
-            return place
+            return number
         reached |= ends
     return None

@@ -1,15 +1,16 @@
-"""A knowledge graph to walk on: one small interface, here in memory, in `sqlite_store` on disk.
+"""Store a knowledge graph, follow relation paths in it, and search for them.
 
-Every relation may be followed backwards, as ``~relation``. Entities are numbers of the store, so
-that whoever walks handles sets of them; a name is asked for at the start and told at the end.
+`GraphStore` is the interface; `MemoryGraph` is here, a store on disk in `sqlite_store`. A relation path can follow a
+relation backwards, as ``~relation``. Entities (nodes) are numbers of the store; names are converted at both ends.
 
-Relation paths are found from a topic entity, carried out, told entity by entity: by a named convention, as benchmarks
-differ in what may be visited again:
+From a topic entity, `search` finds paths, `execute` finds the ends of a path (the entities that it leads to), and
+`instances` its chains of entities. Benchmarks differ in which entities a path may visit again, so each takes a
+convention:
 
-- ``no_topic``: no hop leads back to the topic entity. MetaQA's answers are made so (its 3-hop
-  questions ask for "other" films): 95.4, 100 and 100% of the answer sets come out exactly.
-- ``no_revisit``: no entity is visited twice, which leaves 87% at three hops.
-- ``walk``: anything goes, as a plain join of the triples (62% and 53% at two and three hops).
+- ``no_topic``: no hop leads back to the topic entity. MetaQA's answers are made so (its 3-hop questions ask for
+  "other" films): this gives 95.4, 100 and 100% of its answer sets (at one, two, three hops) exactly.
+- ``no_revisit``: no entity is visited twice; gives 87% at three hops.
+- ``walk``: any entity may be visited again, as in a plain join of triples; gives 62% and 53% at two and three hops.
 """
 
 import zlib
@@ -25,15 +26,15 @@ from safe_stepwise.store.files import open_unpacked
 from safe_stepwise.store.progress import note
 
 NamedTriple = tuple[str, str, str]
-"""Head, relation, tail: their names."""
+"""The names of head, relation and tail."""
 
 
 def read_triples(file: Path) -> Iterator[NamedTriple]:
-    """The triples of a file in order, streamed; empty lines are none, blanks around names stay.
+    """Yield the triples of a file, perhaps gzipped, in order; skips empty lines and keeps blanks around names.
 
-    A line is ``head|relation|tail``, or the same with tabs: the first says which of the two parts the names, so that
-    the other may stand in them. The file may be gzipped. Raises ``UserError``, with the line, for what is no triple or
-    no UTF-8, and for a file that can't be read to its end or has no triples.
+    A line is ``head|relation|tail``, or has tabs instead: the first line decides for the file, so that names may
+    contain the other separator. Raises ``UserError``, with the line's number, for a line that is no triple or not
+    UTF-8, and for a file that can't be read to its end or has no triples.
     """
     mark = ""
     try:
@@ -59,7 +60,7 @@ def read_triples(file: Path) -> Iterator[NamedTriple]:
 
 
 BACKWARDS = "~"
-"""Stands before the name of a relation that is followed from tail to head."""
+"""The prefix of a relation that is followed from tail to head."""
 
 
 class GraphStore(Protocol):
@@ -67,13 +68,13 @@ class GraphStore(Protocol):
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """All of them in both directions, sorted."""
+        """All relations in both directions (``by`` and ``~by``), sorted."""
 
     def node(self, name: str) -> int | None:
-        """The number of the entity with exactly this name; None if the graph has none."""
+        """Return the number of the entity with exactly this name; None if the graph has none."""
 
     def names(self, nodes: Iterable[int]) -> list[str]:
-        """The names of entities, in their order."""
+        """Return the names of entities, in the order of ``nodes``."""
 
     def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
         """Return the nodes one step away from any of the entities, by relation.
@@ -89,7 +90,7 @@ class GraphStore(Protocol):
 
 
 def inverse(relation: str) -> str:
-    """A relation in the other direction.
+    """Return a relation in the other direction.
 
     >>> inverse("directed_by"), inverse("~directed_by")
     ('~directed_by', 'directed_by')
@@ -98,16 +99,14 @@ def inverse(relation: str) -> str:
 
 
 def check_relation(relation: str) -> str:
-    """A relation of a graph, forwards; raises ``ValueError`` if its name can't be told from one
-    that is followed backwards.
-    """
+    """Return a relation's name unchanged; raise ``ValueError`` if it looks like a relation backwards."""
     if relation.startswith(BACKWARDS):
         raise ValueError(f"the relation {relation!r} begins with {BACKWARDS!r}, which is ours")
     return relation
 
 
 class MemoryGraph:
-    """A graph in dictionaries: the fastest, for some millions of triples.
+    """A graph in dictionaries: the fastest store, for up to some millions of triples.
 
     >>> graph = MemoryGraph([("Dune Rain", "directed_by", "Ana"), ("Oru", "directed_by", "Ana")])
     >>> sorted(graph.names(graph.follow([graph.node("Ana")], "~directed_by")))
@@ -115,7 +114,7 @@ class MemoryGraph:
     """
 
     def __init__(self, triples: Iterable[NamedTriple]) -> None:
-        """Raises ``ValueError`` for a relation's name that `check_relation` refuses."""
+        """Store the triples; raises ``ValueError`` for a relation that `check_relation` refuses."""
         self._nodes: dict[str, int] = {}
         self._edges: list[dict[str, set[int]]] = []
         names: dict[str, tuple[str, str]] = {}
@@ -174,14 +173,14 @@ Convention = Literal["no_topic", "no_revisit", "walk"]
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 NO_TOPIC: Convention = "no_topic"
 HOPS = 3
-"""How far a search goes, if not said: MetaQA's longest questions."""
+"""Default maximum length of a path in relations, as MetaQA's longest questions need."""
 
 Reached = Mapping[RelationPath, frozenset[int]]
-"""What each executable path leads to."""
+"""The ends of each path that has any."""
 
 
 def execute(graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC) -> frozenset[str]:
-    """The names of what a path leads to; empty for a topic or a relation that is not there.
+    """Return the names of the entities that a path leads to; none if the graph lacks the topic or a relation.
 
     >>> from safe_stepwise.graphs.store import MemoryGraph
     >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana")])
@@ -204,9 +203,9 @@ def execute(graph: GraphStore, topic: str, path: RelationPath, convention: Conve
 def instances(
     graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC, limit: int | None = None
 ) -> list[tuple[str, ...]]:
-    """The chains of entities along a path, sorted by their names; the first ``limit`` of them.
+    """List the chains of entities along a path, sorted by name; the first ``limit`` of them (None: all).
 
-    Those that are met in `MAX_VISITED` steps, that is: of a path with more the rest is left out, which is said.
+    The search ends after `MAX_VISITED` visits and prints a note about the chains that it leaves out.
     """
     start = graph.node(topic)
     if start is None:
@@ -227,7 +226,10 @@ def _chains(
     convention: Convention,
     budget: Iterator[int],
 ) -> Iterator[tuple[str, ...]]:
-    """The chains that go on from one, by name, so that nobody has to wait for all of them."""
+    """Yield the chains that continue a chain (``nodes``, ``names``) along a path, sorted by name, one by one.
+
+    Each visit takes an item from ``budget``; the search ends when none is left.
+    """
     if not path:
         yield names
         return
@@ -240,18 +242,17 @@ def _chains(
 
 
 MAX_PATHS = 200_000
-"""Paths from a topic entity: MetaQA's films have at most some thousands of three relations."""
+"""Maximum number of paths that a search finds: MetaQA's films have some thousands of three relations at most."""
 MAX_REACHED = 5_000_000
-"""Entities that a search looks at, each as often as a relation leads to it from another set of them."""
+"""Maximum number of entities that a search visits; an entity counts each time that a relation leads to it."""
 MAX_VISITED = 5_000_000
-"""Entities that are visited for the chains of a path, dead ends included."""
+"""Maximum number of visits while listing the chains of a path, dead ends included."""
 
 
 def search(graph: GraphStore, topic: int, hops: int = HOPS) -> Reached:
-    """All paths of 1 to ``hops`` relations that lead somewhere by ``no_topic``, and where to.
+    """Find all paths of 1 to ``hops`` relations from a topic that have ends by ``no_topic``, with their ends.
 
-    Breadth first, a frontier of all entities that a path reaches at a time. A hop with which there would be more than
-    `MAX_PATHS`, or more than `MAX_REACHED` entities to look at, is left out as a whole, which is said.
+    Searches breadth first. A hop that would exceed `MAX_PATHS` or `MAX_REACHED` is left out as a whole, with a note.
     """
     reached: dict[RelationPath, frozenset[int]] = {}
     last: Reached = {(): frozenset((topic,))}
@@ -277,13 +278,13 @@ def search(graph: GraphStore, topic: int, hops: int = HOPS) -> Reached:
 
 @cache
 def _tell_cut(hop: int, topic: str) -> None:
-    """Say that a search ended early, once a topic and hop."""
+    """Print a note that a search ended early, once per topic and hop."""
     excess = f"more than {MAX_PATHS:,} paths, or {MAX_REACHED:,} entities on the way"
     note(f"from {topic!r} paths of up to {hop} relations are searched: {hop + 1} would be {excess}")
 
 
 def paths_from(graph: GraphStore, topic: str, hops: int = HOPS) -> list[RelationPath]:
-    """The paths of `search` from a topic by its name, shortest first, then by name."""
+    """List the paths that `search` finds from a topic's name, shortest first, then by name."""
     start = graph.node(topic)
     paths = () if start is None else search(graph, start, hops)
     return sorted(paths, key=lambda path: (len(path), path))

@@ -1,26 +1,25 @@
-"""Deliberation on Priors: relation paths are chosen, carried out, verified and thought over.
+"""Answer a question over a knowledge graph by Deliberation on Priors: choose a relation path, follow it, verify it.
 
-Ma et al., arXiv 2505.15210, sections 3.2 and 3.3. What the loop has to know of the graph it asks a
-`Knowledge` that its caller hands in.
+Ma et al., arXiv 2505.15210, sections 3.2 and 3.3. The caller hands in the pool (the relation paths that a proposer
+suggests) and the graph (`Knowledge`); a model in the role ``generator`` answers the calls.
 
 ===========  ====================================================================================
-state        what is done there
+state        what happens
 ===========  ====================================================================================
-pool         paths that lead nowhere leave the pool, nobody being asked
-constraints  a call, once: what the question asks of its answers beside the path
-select       a call: the path to follow, unless but one is left
-instantiate  the graph carries the path out, and decides the constraints that it can
-verify       a call: the answers, whether they suffice, and why not; then select again
+pool         paths without an instance in the graph leave the pool; no call
+constraints  one call per question: the conditions on its answers beside the path
+select       a call: the path to follow; no call if only one path is left
+instantiate  the graph follows the path and decides the constraints that it can; no call
+verify       a call: the answers, whether they suffice, and why not; if not, back to ``select``
 ===========  ====================================================================================
 
-So k wrong paths and the right one cost 1 + 2(k + 1) calls as long as a path is left beside, and the
-last of a pool one call less. Ours, where the paper is silent:
+So k wrong paths and then the right one cost 1 + 2(k + 1) calls, and one call less if the right one is the last of the
+pool. Where the paper is silent, we decided:
 
-- A path that is the last is verified once, and what it leads to answers, sufficient or not. Where
-  none of the paths left can do (``"path": 0``) what was answered last stands.
-- A reply that can't be read is asked for anew, being shown (``revisions``). Without constraints
-  then the loop goes on with none, without a choice with the first of the pool, in the order of who
-  proposed it; without a verdict it ends, ``unreadable``.
+- The last path is verified once, and its answers count whether they suffice or not. If the model wants none of the
+  paths that are left (``"path": 0``), the answers of the verdict before count.
+- If a reply is unreadable, the model sees it and is asked again (``revisions`` times). Then the loop goes on without
+  constraints, or with the pool's first path in the proposer's order; without a verdict it ends (``unreadable``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,55 +46,55 @@ from safe_stepwise.records import (
 
 NAME = "deliberation"
 POOL, INSTANTIATE, END = "pool", "instantiate", "end"
-"""Those of its states that ask nobody, and what comes after the last."""
+"""The two states without a call, and the name for what follows the last state."""
 MAX_ENDS = 200
-"""MetaQA's longest answer has 160 names of 3,000 questions, and a reply's 2,048 tokens hold about as many as these."""
+"""In 3,000 MetaQA questions the longest answer has 160 names; a reply of 2,048 tokens holds about 200."""
 NO_PATHS, NO_ANSWER = "no_paths", "no_answer"
-"""Stop reasons beside ``answered``, ``unreadable`` and ``failed``: no candidate leads anywhere; no
+"""Stop reasons beside ``answered``, ``unreadable`` and ``failed``: no candidate has an instance in the graph; no
 path that was followed gave an answer."""
 
 
 class Knowledge(Protocol):
-    """The graph interface that the loop needs."""
+    """The interface of the graph that the loop asks; its ends are the entities that a path leads to."""
 
     def executable(self, topic: str) -> Sequence[RelationPath]:
-        """All paths that lead somewhere from a topic, shortest first, then by name."""
+        """List all paths that have an instance from a topic entity, shortest first, then by name."""
 
     def ranked(self, candidate: Candidate) -> Sequence[str]:
-        """Rank what a path leads to by the number of its instantiations, then by name."""
+        """Rank the ends of a path: those with most instances first, then by name."""
 
     def chains(self, candidate: Candidate, limit: int) -> Sequence[tuple[str, ...]]:
-        """Its instantiations entity by entity, the first ``limit`` of them by name."""
+        """List the first ``limit`` instances of a path by name, each as its entities from topic to end."""
 
     def relations(self, pool: Sequence[Candidate]) -> Sequence[str]:
-        """The relations of some paths, and those that lead on from what they lead to; sorted."""
+        """List the relations of the paths and those that leave their ends, sorted."""
 
     def decided(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> Mapping[str, bool]:
-        """Tell for each end of a path whether it meets a constraint; ends that the graph can't decide are left out.
+        """Map each end of a path to whether it meets a constraint, without the ends that the graph can't decide.
 
-        ``pool`` are all candidates, those of other topics among them.
+        ``pool`` has all candidates of the question, from all its topics.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Deliberating:
-    """Options of the loop; the first three are ablated in the paper's Table 3."""
+    """Options of the loop; Table 3 of the paper ablates the first three."""
 
     introspection: bool = True
-    """Whether answers are verified: by constraints, and by another path where one does not do.
-    Without it the path that was chosen first answers, by two calls."""
+    """Whether answers are verified by constraints, and another path is tried if one does not suffice.
+    Without it the path that was chosen first answers, after two calls."""
     predefined: bool = True
-    """Whether constraints are those of five kinds, extracted by a call of their own, and decided
-    by the graph where it can; else the model finds conditions of its own as it verifies."""
+    """Whether constraints have the paper's five kinds, extracted by a call of their own, and decided
+    by the graph if it can; otherwise the model looks for conditions itself while it verifies."""
     feedback: bool = True
-    """Whether the next choice is told what was wrong with the paths before."""
+    """Whether the next choice sees what was wrong with the earlier paths."""
     most_chains: int = 50
-    """Instances of a path that are shown; the model is told that there are more."""
+    """Maximum number of a path's instances that the model sees; the prompt says if there are more."""
     most_ends: int = MAX_ENDS
-    """Entities that a path leads to that are shown, and so can be answers; the model is told how
-    many there are, and what is not shown is counted, as ``cut``."""
+    """Maximum number of a path's ends that the model sees, and so may answer with; the prompt says how
+    many there are, and the trajectory counts the rest as ``cut``."""
     revisions: int = 1
-    """How often a reply that can't be read is asked for anew."""
+    """How often the model is asked again after an unreadable reply."""
 
     def __post_init__(self) -> None:
         if min(self.most_chains, self.most_ends) < 1 or self.revisions < 0:
@@ -109,10 +108,10 @@ async def deliberate(
     clients: Mapping[str, Replier],
     options: Deliberating,
 ) -> Trajectory:
-    """Everything that was done to answer one question, ``clients`` having one for ``generator``.
+    """Answer one question and return its trajectory; ``clients`` needs the role ``generator``.
 
-    ``pool`` holds the candidates of all topics, the likeliest first. A request that fails for good
-    ends the question with the stop reason ``failed``.
+    ``pool`` has the candidates of all topics, the likeliest first. If a request fails for good, the stop reason is
+    ``failed``.
     """
     reached = {candidate: tuple(knowledge.ranked(candidate)) for candidate in pool}
     run, failure = _Run(question, knowledge, clients[GENERATOR], options, reached), ""
@@ -125,10 +124,7 @@ async def deliberate(
 
 
 def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
-    """The answers of a trajectory, the best first; none of one that failed.
-
-    They are those of the last verdict that held any, and entities of the graph, each of them.
-    """
+    """Return a trajectory's answers, the best first: the entities of the last verdict with any; none if it failed."""
     if trajectory.stop_reason == FAILED:
         return ()
     verdicts = [attempt.read for attempt in trajectory.attempts if attempt.state == states.VERIFY]
@@ -138,20 +134,23 @@ def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """A reply as it was read."""
+    """A completion and what was read in it; ``replies`` holds the completion by its role."""
 
     reading: Reading
     replies: Mapping[str, Completion]
 
     @property
     def is_unread(self) -> bool:
-        """Whether nothing could be read in it."""
+        """Whether nothing in the reply could be read."""
         return self.reading.form == "unreadable"
 
 
 @dataclass
 class _Run:
-    """One question on its way: what is left of the pool, and what was done so far."""
+    """The state of one question: the candidates left, the paths tried, the attempts so far.
+
+    ``reached`` maps each candidate to its ends, ranked; ``pool`` has the candidates that were not tried yet.
+    """
 
     question: KGQuestion
     knowledge: Knowledge
@@ -165,7 +164,7 @@ class _Run:
     has_answer: bool = False
 
     async def to_the_end(self) -> str:
-        """Why it stopped."""
+        """Run all states and return the stop reason."""
         extracts = self.options.introspection and self.options.predefined
         self.pool = [candidate for candidate in self.reached if self.reached[candidate]]
         astray = [states.plain_path(candidate) for candidate in self.reached if not self.reached[candidate]]
@@ -186,9 +185,11 @@ class _Run:
 
     @property
     def _next_choice(self) -> str:
+        """The state that comes next: a choice needs two paths."""
         return states.SELECT if len(self.pool) > 1 else INSTANTIATE
 
     async def _constrain(self) -> None:
+        """Ask for the question's constraints and keep them."""
         relations = self.knowledge.relations(self.pool)
         build = partial(states.ask_constraints, self.question, relations, self._scene())
         read = partial(states.read_constraints, question=self.question)
@@ -197,7 +198,7 @@ class _Run:
         self._keep(states.CONSTRAINTS, self._next_choice, {}, reply)
 
     async def _choose(self) -> Candidate | None:
-        """The path to follow next; None where the model takes none of them."""
+        """Ask for the path to follow next; None if the model wants none of them."""
         if len(self.pool) == 1:
             return self.pool[0]
         tried = self.tried if self.options.feedback else []
@@ -211,7 +212,7 @@ class _Run:
         return chosen
 
     def _instantiate(self, chosen: Candidate) -> states.Instantiated:
-        """The path carried out, and what the graph decides of where it leads to."""
+        """Follow a path in the graph, and let the graph decide the constraints for its ends."""
         limit, candidates = self.options.most_chains, [*self.reached]
         chains = self.knowledge.chains(chosen, limit + 1)
         verdicts = [self.knowledge.decided(constraint, chosen, candidates) for constraint in self.constraints]
@@ -221,7 +222,7 @@ class _Run:
         return followed
 
     async def _ask_verdict(self, followed: states.Instantiated) -> _Reply:
-        """Ask for a verdict on what a path leads to."""
+        """Ask for a verdict on the ends of a path."""
         scene = self._scene(self.pool.index(followed.candidate) + 1)
         is_induced = self.options.introspection and not self.options.predefined
         build = partial(states.ask_verdict, self.question, followed, self.constraints, scene)
@@ -231,7 +232,7 @@ class _Run:
         return await self._query(states.VERIFY, partial(build, induced=is_induced), read)
 
     def _take_verdict(self, followed: states.Instantiated, reply: _Reply) -> bool:
-        """Whether the loop is over by it; the path leaves the pool in any case."""
+        """Record a verdict and return whether the loop ends; the path leaves the pool in any case."""
         checked = states.check_answers(reply.reading.value.get("answer", ()), followed)
         why_not = _explain_rejection(reply, checked, followed)
         self.pool.remove(followed.candidate)
@@ -244,17 +245,18 @@ class _Run:
         return not goes_on
 
     def _scene(self, chosen: int = 0) -> PoolScene:
-        """Build the scene for a simulating player; ``chosen`` (from 1) is a path of the pool."""
+        """Build the scene for a symbolic player; ``chosen`` is the number of a path in the pool, from 1 (0: none)."""
         reached = tuple([(candidate, self.reached[candidate]) for candidate in self.pool])
         return PoolScene(self.question, reached, len(self.tried), chosen)
 
     @property
     def _quoted(self) -> list[str]:
+        """The texts that every request quotes: the question, its topics, the relations."""
         relations = {relation for candidate in self.reached for relation in candidate.path}
         return [self.question.question, *self.question.topics, *sorted(relations)]
 
     async def _query(self, state: str, build: Callable[..., Request], read: Callable[[str], Reading]) -> _Reply:
-        """A reply, after as many revisions as it takes or as there may be."""
+        """Send a request until its reply can be read, or until no revision is left; return the last reply."""
         refused = ""
         for revisions_left in range(self.options.revisions, -1, -1):
             completion = await self.client.complete(replace(build(refused=refused), in_full=True))
@@ -268,14 +270,14 @@ class _Run:
         return reply
 
     def _keep(self, state: str, after: str, read: Mapping[str, Any], reply: _Reply | None = None) -> None:
-        """An attempt, with what was read in a reply; its number is that of the path, from 1."""
+        """Record an attempt at a state with the fields that it read; its number is the path's, from 1."""
         reading, replies = (reply.reading, reply.replies) if reply else (Reading("strict"), {})
         attempt = attempt_of(len(self.tried) + 1, state, after, reading, replies)
         self.attempts.append(replace(attempt, read={**reading.plain, **read} if reply else read))
 
 
 def _explain_rejection(reply: _Reply, checked: states.CheckedAnswers, followed: states.Instantiated) -> str:
-    """Why a path does not do, as the next choice is told; empty where it does."""
+    """Explain for the next choice why a path does not suffice; empty if it does."""
     if reply.is_unread:
         return "It could not be verified."
     verdict = reply.reading.value

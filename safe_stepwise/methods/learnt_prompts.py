@@ -1,7 +1,7 @@
-"""Adopt the prompts that a model was trained with: the prompt set, and the error category left out, if any.
+"""Adopt the prompts that a model was trained with: the prompt set, and the error category that its prompt lacks.
 
-A category may be left out of the prompt, too (SAFE v2, Table 4). An adapter, or a model that was tuned as a whole,
-says so in its training record. Of a model behind a server, or one that we did not train, nothing is known.
+A verifier may be trained without one error category, in its rows and in its prompt (SAFE v2, Table 4). The training
+record beside an adapter or a fully tuned model says so. Other models, and models behind a server, have no record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -51,10 +51,10 @@ def adopt_learnt_prompts(options: Any, engines: Iterable[Engine]) -> Any:
 
 
 def dropped_category(engines: Iterable[Engine], requested: Category | None = None) -> Category | None:
-    """Return the category that the prompt of these verifiers has to lack, or None.
+    """Return the error category that the prompt of these verifiers has to lack, or None.
 
-    It is the one their adapters were trained without; ``requested`` counts if no engine has a record. Raises
-    ``UserError`` if an engine contradicts another or the request.
+    Their training records say which; ``requested`` counts if no engine has a record. Raises ``UserError`` if an engine
+    contradicts another or the request.
     """
     by_engine = {engine.name: learnt for engine in engines for learnt in _learnt(engine)}
     if not by_engine:
@@ -84,6 +84,7 @@ def check_examples(dropped: Category | None, allowance: Allowance, role: str) ->
 
 
 def _lists(dropped: Category | None) -> str:
+    """Say for an error message which errors a prompt lists."""
     return f"without {dropped} errors" if dropped else "of all errors"
 
 

@@ -1,6 +1,8 @@
-"""What is asked about relation paths, and how replies are read: constraints, choice, verdict.
+"""Build the three requests of Deliberation on Priors (`methods.deliberation`) and read their replies.
 
-Deliberation on Priors, section 3.3 and appendices B.2.2 to B.2.4.
+The requests ask for a question's constraints, for the path to follow, and for a verdict: which ends of the path (the
+entities that it leads to) are answers, and whether they suffice. An answer counts only if it is an end of the path and
+the graph shows no constraint that it fails. Section 3.3 and appendices B.2.2 to B.2.4 of arXiv 2505.15210.
 """
 
 import json
@@ -18,7 +20,7 @@ from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Cons
 
 @dataclass(frozen=True, slots=True)
 class TriedPath:
-    """A path that was followed, and why it did not do."""
+    """A path that was followed, and the reason why it did not suffice."""
 
     candidate: Candidate
     reason: str
@@ -26,10 +28,10 @@ class TriedPath:
 
 @dataclass(frozen=True, slots=True)
 class Instantiated:
-    """A path as it is shown: its first chains, and where it leads to, ``max_shown`` entities at most.
+    """A path that the graph followed: its first chains of entities, whether there are more, and its ends, ranked.
 
-    The graph disposes: an answer is an entity that the path leads to, letter by letter, or but for its case where that
-    leaves no doubt. ``verdicts``: for each constraint what the graph decided, by the entities it decided on.
+    The model sees ``max_shown`` of the ends at most. ``verdicts`` has a mapping for each constraint: from the ends
+    that the graph could decide to whether they meet it.
     """
 
     candidate: Candidate
@@ -40,32 +42,32 @@ class Instantiated:
     verdicts: tuple[Mapping[str, bool], ...] = ()
 
     def standing(self, name: str, is_met: bool) -> list[int]:
-        """The numbers of constraints, from 1, that an entity meets, or those that it fails."""
+        """List the numbers (from 1) of the constraints that an entity meets, or fails if ``is_met`` is False."""
         numbered = enumerate(self.verdicts, 1)
         return [number for number, verdict in numbered if verdict.get(name) is is_met]
 
     def failing(self, name: str) -> bool:
-        """Whether the graph says that a constraint is not met."""
+        """Whether the graph shows that an entity fails a constraint."""
         return any(verdict.get(name) is False for verdict in self.verdicts)
 
     @property
     def all_fail(self) -> bool:
-        """Whether the graph says so of all that the path leads to."""
+        """Whether the graph shows that every end of the path fails a constraint."""
         return all(map(self.failing, self.ends))
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The entities that are shown: what fails goes last."""
+        """The ends that the model sees; those that fail a constraint come last."""
         return tuple(sorted(self.ends, key=self.failing)[: self.max_shown])
 
     @property
     def entities(self) -> list[dict[str, Any]]:
-        """The shown entities, each with the constraints that it meets and fails."""
+        """The ends that the model sees, each with the numbers of the constraints that it meets and fails."""
         return [{"name": n, "meets": self.standing(n, True), "fails": self.standing(n, False)} for n in self.first]
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The path as a JSON value; ``cut``: how many entities are not shown."""
+        """The path as a JSON value; ``cut`` is the number of ends that the model does not see."""
         return {
             **plain_path(self.candidate),
             "instances": [list(chain) for chain in self.chains],
@@ -77,16 +79,16 @@ class Instantiated:
 
 
 def plain_path(candidate: Candidate) -> dict[str, Any]:
-    """A candidate as a JSON value."""
+    """Return a candidate as a JSON value."""
     return {"topic": candidate.topic, "path": list(candidate.path)}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswers:
-    """The answers that a reply names, sorted by what the graph says of them.
+    """The names that a reply gives as answers, sorted by what the graph says about them.
 
-    ``answers`` count; ``respelled`` are those meant by another case; ``unreached`` the path does
-    not lead to; ``failing`` are said by the graph to fail a constraint.
+    ``answers`` count. ``respelled`` maps a name to the entity that it means but for upper and lower case.
+    ``unreached`` are no ends of the path; ``failing`` fail a constraint.
     """
 
     answers: tuple[str, ...]
@@ -103,9 +105,10 @@ class CheckedAnswers:
 
 
 def check_answers(names: Sequence[str], followed: Instantiated) -> CheckedAnswers:
-    """Hold the answers that a reply names to what the path leads to and what the graph decided.
+    """Compare the names that a reply gives as answers with the ends of the path and the graph's verdicts.
 
-    Where the graph says that all it leads to fails, it rules out no answer: the path is at fault.
+    A name in other upper or lower case counts if it can mean only one end. If all ends fail a constraint, the path is
+    at fault, and no answer is ruled out.
 
     >>> path = Instantiated(Candidate("It", ("by",)), (), False, ("Ana", "Edo"), 2)
     >>> check_answers(["ana", "Pell"], path)
@@ -132,18 +135,18 @@ def check_answers(names: Sequence[str], followed: Instantiated) -> CheckedAnswer
 
 
 CONSTRAINTS, SELECT, VERIFY = "constraints", "select", "verify"
-"""The states that ask; a prompt of that name each."""
+"""The states with a call; each has the prompt file of its name."""
 PROMPTS = tuple(f"deliberation/{name}" for name in (CONSTRAINTS, SELECT, VERIFY))
 MAX_CONSTRAINTS = 20
 MAX_RELATIONS = 100
-"""A graph with more of them near a question's paths is not told of."""
+"""If the graph has more relations near a question's paths, the request for constraints lists none of them."""
 MAX_ANSWERS = 5_000
 _NONE = {"", "none", "no path", "null"}
 _NUMBERED = re.compile(r"(?:path)?\s*#?([0-9]{1,6})", re.IGNORECASE)
 
 
 def ask_constraints(question: KGQuestion, relations: Sequence[str], scene: PoolScene, refused: str = "") -> Request:
-    """The request for a question's constraints."""
+    """Build the request for a question's constraints; ``refused`` is an unreadable reply to show again."""
     listed = relations if len(relations) <= MAX_RELATIONS else ()
     data = {"topics": question.topics, "relations": listed, "refused": refused}
     return _request(CONSTRAINTS, scene, question=question.question, **data)
@@ -152,7 +155,7 @@ def ask_constraints(question: KGQuestion, relations: Sequence[str], scene: PoolS
 def ask_choice(
     question: KGQuestion, pool: Sequence[Candidate], tried: Sequence[TriedPath], scene: PoolScene, refused: str = ""
 ) -> Request:
-    """The request for the number of the path to follow, 0 for none of them."""
+    """Build the request for the number of the path to follow, 0 for none; ``tried`` tells of the earlier paths."""
     tried_paths = [{**plain_path(path.candidate), "reason": path.reason} for path in tried]
     pool_paths = [plain_path(path) for path in pool]
     data = {"tried": tried_paths, "pool": pool_paths, "refused": refused}
@@ -169,8 +172,9 @@ def ask_verdict(
     *,
     induced: bool = False,
 ) -> Request:
-    """The request for the answers and whether they suffice; ``induced``: by conditions that the
-    model itself finds in the question.
+    """Build the request for the answers and whether they suffice.
+
+    ``induced``: the model has to find the conditions in the question itself.
     """
     pairs = zip(constraints, followed.verdicts, strict=True)
     request = _request(
@@ -195,6 +199,7 @@ def _request(name: str, scene: PoolScene, **data: Any) -> Request:
 
 
 def _restrict_schema(request: Request, **fields: Any) -> Request:
+    """Return the request with the schemas of some reply fields replaced."""
     assert request.schema is not None
     schema = json.loads(request.schema.text)
     schema["properties"] |= fields
@@ -202,7 +207,7 @@ def _restrict_schema(request: Request, **fields: Any) -> Request:
 
 
 def read_constraints(text: str, question: KGQuestion) -> Reading:
-    """The constraints that a reply lists; of one that is salvaged those that are some.
+    """Read the list of constraints in a reply; in a salvaged reply, malformed items are left out.
 
     >>> asked = KGQuestion("q", "metaqa", "test", "who wrote [It]", ("It",), frozenset(("Ana",)))
     >>> said = '{"constraints": [{"kind": "type", "text": "It is a person."}, {"kind": "mood"}]}'
@@ -213,7 +218,7 @@ def read_constraints(text: str, question: KGQuestion) -> Reading:
 
 
 def constraints_in(value: Mapping[str, Any]) -> tuple[Constraint, ...]:
-    """The constraints of a reading's value."""
+    """Return the constraints in the value of a reading (`read_constraints`)."""
     return tuple([Constraint(**fields) for fields in value.get("constraints", ())])
 
 
@@ -232,7 +237,7 @@ def _constraint(value: Any, salvaging: bool) -> dict[str, Any]:
 
 
 def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> Reading:
-    """The number of the path that a reply chooses, from 1; 0 for none.
+    """Read the number of the path that a reply chooses, from 1; 0 for none.
 
     >>> read_choice('{"reason": "It asks who.", "path": 1}', [Candidate("It", ("by",))], ()).value
     {'path': 1, 'reason': 'It asks who.'}
@@ -253,7 +258,7 @@ def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> 
 
 
 def read_verdict(text: str, quoted: Sequence[str]) -> Reading:
-    """The ``answer``, whether it is ``sufficient``, and the ``reason`` that a reply gives.
+    """Read a verdict: the names in ``answer``, whether they are ``sufficient``, and the ``reason``.
 
     >>> read_verdict('{"answer": ["Ana"], "sufficient": true, "reason": "By It."}', ()).value
     {'answer': ['Ana'], 'sufficient': True, 'reason': 'By It.'}
@@ -274,7 +279,7 @@ def _names(value: Any, salvaging: bool) -> list[str]:
 
 
 def _name_in(value: Any, salvaging: bool) -> tuple[str, ...]:
-    """The one name of a value; none of what is salvaged and is no name."""
+    """Return a value's name as a tuple; when salvaging, an empty one if the value is no name."""
     try:
         return (_name(value, salvaging),)
     except ValueError:
@@ -284,7 +289,7 @@ def _name_in(value: Any, salvaging: bool) -> tuple[str, ...]:
 
 
 def _name(value: Any, salvaging: bool) -> str:
-    """A name as it stands: the graph's may have any blanks and any case."""
+    """Return a name unchanged, since the graph's names may have any blanks and any case."""
     if salvaging and isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or len(value) > MAX_CHARACTERS:

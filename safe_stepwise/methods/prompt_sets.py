@@ -1,7 +1,7 @@
-"""Which prompts the loop's two roles are asked by: those of the paper's length, or compact ones.
+"""Prompt sets: which prompt files the loop's generator and verifier use, those of the paper's length or compact ones.
 
-A set is named in a recipe, told in an adapter's record, and part of a run's options; rows and loop
-are rendered by the same functions (`generator.generator_request`, `verifier.verifier_request`).
+A recipe names a set, an adapter's training record keeps it, and a run's options have it. Training rows and the loop
+render prompts with the same functions (`generator.generator_request`, `verifier.verifier_request`).
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from safe_stepwise.records import LABEL_FIRST, VERDICT_ORDERS, VerdictOrder
 
 PromptsName = Literal["paper", "compact"]
-"""``compact``: at most forty words of instructions, for models that learn the task from rows."""
+"""``compact``: at most forty words of instructions, for models that learn the task in training."""
 PROMPTS: tuple[PromptsName, ...] = get_args(PromptsName)
 
 # Whole names: stored work is void once one of these files changes (`store.code`).
@@ -22,7 +22,7 @@ _EVIDENCE_FIRST = {"paper": "loop/verify_evidence_first", "compact": "compact/ve
 
 @dataclass(frozen=True, slots=True)
 class PromptSet:
-    """The prompts of generator and verifier, and what the verdict they ask for begins with."""
+    """The prompts of generator and verifier, and whether a verdict begins with its label or its evidence."""
 
     name: PromptsName = "paper"
     verdict_order: VerdictOrder = LABEL_FIRST
@@ -36,7 +36,7 @@ class PromptSet:
 
     @classmethod
     def from_choices(cls, name: PromptsName | None, order: VerdictOrder | None) -> "PromptSet":
-        """Build a set from two choices; a choice of None is the paper's.
+        """Build a set from two choices; None means the paper's.
 
         >>> PromptSet.from_choices("compact", None).verify
         'compact/verify'
@@ -45,32 +45,32 @@ class PromptSet:
 
     @property
     def generate(self) -> str:
-        """The file of the prompt for a step."""
+        """The name of the prompt file for a step."""
         return _GENERATE[self.name]
 
     @property
     def final_answer(self) -> str:
-        """The file of the prompt for the answer once the steps are used up."""
+        """The name of the prompt file for the final answer when no steps are left."""
         return _FINAL_ANSWER[self.name]
 
     @property
     def verify(self) -> str:
-        """The file of the prompt for a verdict; with its instructions if the label comes first."""
+        """The name of the prompt file for a verdict; it has the instructions too if the label comes first."""
         return _VERIFY[self.name]
 
     @property
     def instruct(self) -> str:
-        """The file of the verifier's instructions."""
+        """The name of the prompt file with the verifier's instructions."""
         return self.verify if self.verdict_order == LABEL_FIRST else _EVIDENCE_FIRST[self.name]
 
     @property
     def verifying(self) -> tuple[str, ...]:
-        """All files of the verifier's prompt."""
+        """The names of all prompt files of the verifier."""
         return tuple(dict.fromkeys((self.verify, self.instruct)))
 
     @property
     def plain(self) -> dict[str, str]:
-        """The choices that differ from the paper's, for records; none where it is kept.
+        """The choices that differ from the paper's, by option, for records.
 
         >>> PromptSet().plain, PromptSet("compact").plain
         ({}, {'prompts': 'compact'})
@@ -81,4 +81,4 @@ class PromptSet:
 
 
 PAPER = PromptSet()
-"""SAFE's (v1, Figures 11 to 13) in our words, the label first."""
+"""SAFE's prompts (v1, Figures 11 to 13) in our words, with the label first."""

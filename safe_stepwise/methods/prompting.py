@@ -1,9 +1,9 @@
-"""What all prompting methods share: their options, how a request is made, what an attempt keeps.
+"""Shared parts of the prompting methods (direct, CoT, ReAct, SG-FSM): options, requests, attempts, votes.
 
-A request holds what never changes first (instructions, passages), then the record so far, then what
-is asked now, so that an engine's prefix cache holds what a question's requests have in common. The
-last line of the user's turn says the form of the reply. No schema goes with it: guided decoding
-would write the form for the model, and whether it keeps to it is what SG-FSM's *format* counts.
+A request begins with what never changes (instructions, passages), then the record so far, then the current task, so
+that an engine's prefix cache can reuse what a question's requests share. The last line of the user's turn describes
+the form of the reply. Requests have no schema: guided decoding would write the form for the model, and SG-FSM's
+*format* measures whether the model keeps to it.
 """
 
 from collections import Counter
@@ -26,7 +26,8 @@ SAMPLING: tuple[SamplingName, ...] = get_args(SamplingName)
 class Prompting:
     """Options of every prompting method.
 
-    ``evidence``: also ask for supporting facts and triples (SG-FSM's Setting 2, section 4.3).
+    ``evidence``: also ask for supporting facts and triples (SG-FSM's Setting 2, section 4.3). ``sampling``: greedy, or
+    as in the scripts of SG-FSM's authors (``paper``).
     """
 
     evidence: bool = False
@@ -39,9 +40,9 @@ class Prompting:
 
 @dataclass(frozen=True, slots=True)
 class Samples(Prompting):
-    """``samples``: how many replies are put to the vote.
+    """Options of a method with self-consistency: the most frequent answer of ``samples`` replies counts.
 
-    More than one are drawn, at temperature 0.8 and top_p 0.8: greedy ones would all be alike.
+    Several replies are sampled at temperature 0.8 and top_p 0.8, as greedy ones would all be the same.
     """
 
     samples: int = 1
@@ -56,9 +57,9 @@ class Samples(Prompting):
 class Iterating(Prompting):
     """Options of the machines (SG-FSM, sections 3.2 and 3.5).
 
-    ``iterations``: sub-questions that may be asked for; one more ends in an early withdrawal.
-    ``revisions``: tries at putting right the form of a reply. ``redo``: how often a reply that none
-    of them put right is asked for once more, its end being shown, before the question is given up.
+    ``iterations``: maximum number of sub-questions; one more withdraws the question. ``revisions``: how often the
+    model may correct the form of a reply. ``redo``: how often, when the revisions have failed, the original request is
+    sent again with the last bad reply, before the question is withdrawn.
     """
 
     iterations: int = 6
@@ -72,35 +73,35 @@ class Iterating(Prompting):
 
 
 GENERATOR = "generator"
-"""Who answers; SAFE's loop calls it the same."""
+"""The role of the model that answers, as in SAFE's loop."""
 ANSWERING, END = "answer", "end"
-"""The one state of a method that answers at once, and what comes after it."""
+"""The only state of a method with one request, and the name for what follows the last state."""
 UNREADABLE = "unreadable"
-"""The stop reason of an answer that could not be read."""
+"""The stop reason if a reply could not be read."""
 MAX_REPEATED_CHARACTERS = 4_000
-"""Characters of a reply that could not be read, as it is shown again."""
+"""Length to which an unreadable reply is cut when the model sees it again."""
 FORM = "Reply with JSON alone: "
 
-_DRAWN = Sampling(temperature=0.8, top_p=0.8)
-_PAPER = replace(_DRAWN, repetition_penalty=1.1)
-"""Of the scripts that SG-FSM's authors published; the paper does not say."""
+_STOCHASTIC = Sampling(temperature=0.8, top_p=0.8)
+_PAPER = replace(_STOCHASTIC, repetition_penalty=1.1)
+"""The sampling in the scripts that SG-FSM's authors published; the paper gives none."""
 
 
 def sampled(sampling: Sampling, variant: SamplingName, seed: int | None = None) -> Sampling:
-    """A prompt's sampling in one of the two ways.
+    """Return a prompt's sampling in a variant; the prompt's limit of tokens stays.
 
-    With a ``seed`` a greedy one is drawn, too, but without the penalty, which few engines know.
+    With a ``seed``, ``greedy`` also samples at random, but without the repetition penalty, which few engines support.
     """
     if variant == "greedy" and seed is None:
         return sampling
-    stochastic = _PAPER if variant == "paper" else _DRAWN
+    stochastic = _PAPER if variant == "paper" else _STOCHASTIC
     return replace(stochastic, max_tokens=sampling.max_tokens, seed=seed or 0)
 
 
 def request_of(name: str, options: Prompting, scene: PromptingScene, seed: int | None = None, **data: Any) -> Request:
-    """The request of a prompt file, ``data`` being what its template asks for.
+    """Build the request of the prompt file ``name``; ``data`` are the values of its template.
 
-    With a ``seed`` the reply is drawn, whatever the options' sampling.
+    With a ``seed`` the reply is sampled at random, even if the options say ``greedy``.
     """
     prompt = prompts.load(name)
     return Request(
@@ -112,17 +113,17 @@ def request_of(name: str, options: Prompting, scene: PromptingScene, seed: int |
 
 
 def form_of(request: Request) -> str:
-    """The form of the reply that a request asks for: what stands behind `FORM` in its last line."""
+    """Return the form of reply that a request asks for: the text after `FORM` in its last line."""
     return request.messages[-1].content.rpartition(FORM)[2]
 
 
 def texts_of(passages: Sequence[Passage], *texts: str) -> tuple[str, ...]:
-    """Collect the texts that a request quotes: passages with their titles, and others."""
+    """Collect the texts that a request quotes: passages with their titles, and further ``texts``."""
     return (*(f"{page.title}\n{page.text}" for page in passages), *texts)
 
 
 def answer_fields(passages: Sequence[Passage], evidence: bool, why_field: str = "explain") -> dict[str, FieldReader]:
-    """Return the readers of an answer's fields; ``why_field`` names that of its reason."""
+    """Return the readers of an answer's fields; ``why_field`` names the field with its reason."""
     fields: dict[str, FieldReader] = {"answer": words, why_field: reason}
     if evidence:
         fields |= {"supporting_facts": facts_in(passages), "evidences": triples}
@@ -130,7 +131,10 @@ def answer_fields(passages: Sequence[Passage], evidence: bool, why_field: str = 
 
 
 def attempt_of(number: int, state: str, after: str, reading: Reading, replies: Mapping[str, Completion]) -> Attempt:
-    """A reply as the trajectory keeps it; it is accepted if it could be read strictly."""
+    """Build the attempt that a trajectory keeps of a reply; it is accepted if the reading is strict.
+
+    ``after`` is the next state; ``replies`` are the completions by role.
+    """
     return Attempt(
         number,
         reading.text,
@@ -145,9 +149,9 @@ def attempt_of(number: int, state: str, after: str, reading: Reading, replies: M
 
 
 def vote(answers: Iterable[str]) -> str:
-    """The answer that most agree in, by the form in which answers are compared; "" of none.
+    """Return the most frequent answer, after normalisation, in its first wording; "" if there is none.
 
-    Of several that as many agree in the one that came first, in its first wording.
+    Of several equally frequent answers, the first one counts.
 
     >>> vote(["Oru", "the Vel", "Vel", ""])
     'the Vel'
@@ -158,7 +162,10 @@ def vote(answers: Iterable[str]) -> str:
 
 
 def voted(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, Any]:
-    """Return the fields of the reply that the vote falls on; empty where none can be read."""
+    """Return the fields of the first reply with the most frequent answer; empty if no reply can be read.
+
+    Only strict replies vote; with ``salvaging``, salvaged ones too.
+    """
     forms = ("strict", "salvaged") if salvaging else ("strict",)
     read = [a.read["value"] for a in attempts if a.state == ANSWERING and a.read["form"] in forms]
     chosen = vote(value.get("answer", "") for value in read)
@@ -166,9 +173,9 @@ def voted(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, 
 
 
 def salvaged_answer(trajectory: Trajectory) -> str:
-    """The answer with replies that only salvaging could read; machines move by strict ones alone.
+    """Return a trajectory's answer if salvaged replies count too; a machine's answer never changes.
 
-    SG-FSM's tables count such an answer as wrong, or do not say (section 4.1 has *format* alone).
+    SG-FSM's tables count such an answer as wrong, or do not say (section 4.1 only has *format*).
     """
     answering = [attempt.state == ANSWERING for attempt in trajectory.attempts]
     if answering and all(answering):
@@ -177,17 +184,17 @@ def salvaged_answer(trajectory: Trajectory) -> str:
 
 
 def readability(trajectories: Iterable[Trajectory]) -> dict[str, int]:
-    """How what was asked for could be read: at first try, after revision, salvaged, or never.
+    """Count how replies could be read: strictly at first, strictly after a revision, only salvaged, or never.
 
-    A reply and its revisions count once, as ``first``, ``revised``, ``salvaged`` (never strictly, and at least one of
-    them could be salvaged) or ``never``. Replies that are no prompting method's do not count.
+    A reply and its revisions count once, as ``first``, ``revised``, ``salvaged`` (none strict, at least one salvaged)
+    or ``never``. Replies of other methods and verdicts do not count.
     """
     counts = Counter[str](first=0, revised=0, salvaged=0, never=0)
     for trajectory in trajectories:
         forms: list[str] = []
         for attempt in trajectory.attempts:
             form = str(attempt.read.get("form", "")) if isinstance(attempt.read, dict) else ""
-            if not form or attempt.feedback:  # nobody was asked, or for a verdict
+            if not form or attempt.feedback:  # no reply, or a verdict
                 continue
             revises = bool(attempt.read.get("revises"))
             if forms and not revises:

@@ -1,12 +1,13 @@
-"""How a reply in JSON is read: strictly, or salvaged, or not at all.
+"""Read the fields of a reply in JSON: strictly, or salvaged, or not at all.
 
-Strict is what any program could have read: one object of valid JSON and nothing beside it (a fence aside), with every
-field there and of its type. What else can be read without guessing is salvaged: an object in prose, one with a comma
-that trails, "false" as text, the last line ``Answer: Marn``. Scores tell the two apart (SG-FSM's *format*), and a
-machine moves by strict readings alone.
+A *strict* reply has exactly one valid JSON object (perhaps in a code fence) with every field in its type. A reply is
+*salvaged* if it can still be read without guessing: an object in prose or with a trailing comma, "false" as text, a
+last line ``Answer: Marn``. Scores count the two apart (SG-FSM's *format*), and machines move by strict readings only.
 
-A reading that is only quoted from what the request quoted counts as neither: passages may hold the very object that is
-asked for. Nothing that is read here is obeyed or evaluated.
+An object that the reply only copies from the request counts as neither, since passages may contain such objects.
+
+A *field reader* turns a field's value into what it means: `words`, `flag`, `number_of` and so on. With ``salvaging``
+it also takes values of other types that leave no doubt; it raises ``ValueError`` for any other value.
 """
 
 import re
@@ -21,14 +22,14 @@ from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_r
 
 Form = Literal["strict", "salvaged", "unreadable"]
 MAX_CHARACTERS = 1_000
-"""Characters of an answer or a sub-question; one that goes on longer is none."""
+"""Maximum length of an answer or a sub-question; a longer one is invalid."""
 MAX_REASON_CHARACTERS = 600
-"""Characters of a reason that are kept beside the reply itself."""
+"""Length to which a reason is cut; the trajectory has the whole reply anyway."""
 MAX_ITEMS = 50
-"""Facts or triples of one reply."""
+"""Maximum number of facts or triples in a reply."""
 
 FieldReader = Callable[[Any, bool], Any]
-"""From a value, and whether to salvage, to what it says; ``ValueError`` for what it isn't."""
+"""A function of a field's value and ``salvaging`` (see above)."""
 
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _YES = {"true": True, "yes": True, "false": False, "no": False}
@@ -40,9 +41,9 @@ _LAST_LINE = re.compile(r"[\s*_#>-]{0,9}(?:the )?(?:final )?([a-z]{1,20})[*_ ]{0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The fields read in a reply; ``value`` is empty where none could be, ``problem`` says why not strictly.
+    """The fields that were read in a reply (``value``); ``problem`` says why the reply is not strict.
 
-    ``feedback``: where the reply is a verdict.
+    ``feedback`` is the verdict if the reply is one, else None.
     """
 
     form: Form
@@ -52,15 +53,15 @@ class Reading:
     """The reply."""
     feedback: Feedback | None = None
     revises: str = ""
-    """The state whose reply this one puts right."""
+    """The state whose unreadable reply this one replaces; "" for a first reply."""
 
     @property
     def is_strict(self) -> bool:
-        """Whether any program could have read it."""
+        """Whether the reply has exactly the required form."""
         return self.form == "strict"
 
     def with_reply(self, reply: Completion) -> "Reading":
-        """The reading with what its reply said; one that is not whole says why nothing was read."""
+        """Add the text of the reply; the problem of an incomplete reply is how it ended."""
         return replace(self, text=reply.transcript, problem=reply.flaw or self.problem)
 
     @property
@@ -76,10 +77,10 @@ class Reading:
 
 
 def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (), last: str = "") -> Reading:
-    """Read some fields of a reply, of which the first makes an object the answer.
+    """Read fields of a reply with their readers; only an object with the first field is an answer.
 
-    ``quoted`` are the texts that the request quoted, each of them whole. ``last`` names the field
-    that may stand alone in a reply's last line, where nothing else can be salvaged.
+    ``quoted`` are the texts that the request quotes, each of them whole. ``last`` names the field that a last line
+    (``Answer: Marn``) may give if the reply has no object.
 
     >>> read('{"answer": "Oru", "explain": "Passage 2."}', {"answer": words, "explain": words}).form
     'strict'
@@ -121,7 +122,7 @@ def _without_reasons(value: Mapping[str, Any], fields: Mapping[str, FieldReader]
 
 
 def _is_alone(text: str, answer: Mapping[str, Any]) -> bool:
-    """Whether a reply is that object of valid JSON, a fence aside."""
+    """Whether a reply, without a code fence around it, is exactly this object in valid JSON."""
     try:
         content = parse_json(without_fence(text))
     except ValueError:
@@ -130,6 +131,7 @@ def _is_alone(text: str, answer: Mapping[str, Any]) -> bool:
 
 
 def _values(answer: Mapping[str, Any], fields: Mapping[str, FieldReader], salvaging: bool) -> dict[str, Any]:
+    """Read all fields of an answer; when salvaging, a field other than the first may be missing or unreadable."""
     values: dict[str, Any] = {}
     for number, (name, reads) in enumerate(fields.items()):
         try:
@@ -144,9 +146,9 @@ def _values(answer: Mapping[str, Any], fields: Mapping[str, FieldReader], salvag
 
 
 def _tail(text: str, name: str, fields: Mapping[str, FieldReader], quoted: Sequence[str]) -> dict[str, Any]:
-    """The field that ends a reply whose JSON is malformed, or a last line such as ``Answer: Oru``.
+    """Read one field at the end of a reply: the last one of malformed JSON, or a last line such as ``Answer: Oru``.
 
-    What the reply's own JSON contradicts or a text that was quoted holds is none.
+    Returns an empty dictionary if the reply's JSON has the field a second time, or if a quoted text has this end.
     """
     end = text[-2_000:].rstrip(" \t\r\n`}]")
     line = (end.splitlines() or [""])[-1]
@@ -167,7 +169,7 @@ def _tail(text: str, name: str, fields: Mapping[str, FieldReader], quoted: Seque
 
 
 def words(value: Any, salvaging: bool) -> str:
-    """A text that says something, in one line.
+    """Read a text with at least one letter or digit, as one line of `MAX_CHARACTERS` at most.
 
     >>> words(" Oru\\ntown ", False), words(1932, True), words(True, True)
     ('Oru town', '1932', 'yes')
@@ -191,13 +193,13 @@ def words(value: Any, salvaging: bool) -> str:
 
 
 def maybe_words(value: Any, salvaging: bool) -> str:
-    """A text, or nothing."""
+    """Read a text like `words`, or null or a blank text as ""."""
     is_nothing = value is None or (isinstance(value, str) and not value.strip())
     return "" if is_nothing else words(value, salvaging)
 
 
 def reason(value: Any, salvaging: bool) -> str:
-    """A text of any length, of which the beginning is kept."""
+    """Read a text of any length, cut to `MAX_REASON_CHARACTERS`."""
     if not isinstance(value, str):
         if not salvaging:
             raise ValueError("it is no text")
@@ -207,7 +209,7 @@ def reason(value: Any, salvaging: bool) -> str:
 
 
 def flag(value: Any, salvaging: bool) -> bool:
-    """``true`` or ``false``.
+    """Read ``true`` or ``false``.
 
     >>> flag(False, False), flag(" False", True)
     (False, False)
@@ -220,7 +222,7 @@ def flag(value: Any, salvaging: bool) -> bool:
 
 
 def number_of(passages: Sequence[Passage]) -> FieldReader:
-    """The reader of a passage's number, from 1.
+    """Return the reader of the number (from 1) of one of these passages.
 
     >>> number_of([Passage("Oru", ())])("Passage 1", True)
     1
@@ -229,6 +231,7 @@ def number_of(passages: Sequence[Passage]) -> FieldReader:
 
 
 def _number(value: Any, salvaging: bool, lowest: int, highest: int, noun: str) -> int:
+    """Read a whole number from ``lowest`` to ``highest``; ``noun`` names what it counts in the error."""
     if salvaging and isinstance(value, str):
         match = _NUMBER.fullmatch(value.strip())
         value = int(match[1]) if match else value
@@ -242,7 +245,7 @@ def _number(value: Any, salvaging: bool, lowest: int, highest: int, noun: str) -
 
 
 def facts_in(passages: Sequence[Passage]) -> FieldReader:
-    """The reader of supporting facts: pairs of a passage (from 1) and its sentence (from 0).
+    """Return the reader of supporting facts: pairs of a passage's number (from 1) and a sentence's (from 0).
 
     >>> facts_in([Passage("Oru", ("A town.",))])([[1, 0], ["1", 0], [7, 0]], True)
     [[1, 0]]
@@ -261,7 +264,7 @@ def facts_in(passages: Sequence[Passage]) -> FieldReader:
 
 
 def triple(value: Any, salvaging: bool) -> list[str]:
-    """A subject, a relation, an object."""
+    """Read a triple: subject, relation, object."""
     if salvaging and isinstance(value, dict):
         value = list(value.values())
     if not isinstance(value, list) or len(value) != 3:
@@ -270,7 +273,7 @@ def triple(value: Any, salvaging: bool) -> list[str]:
 
 
 def list_reader(read_item: FieldReader, max_length: int = MAX_ITEMS) -> Callable[[Any, bool], list[Any]]:
-    """The reader of a list, each once; what is salvaged leaves out what is none."""
+    """Return the reader of a list without repeated items; when salvaging, it leaves out unreadable items."""
 
     def read_all(value: Any, salvaging: bool) -> list[Any]:
         if not isinstance(value, list) or len(value) > max_length:
@@ -291,5 +294,5 @@ def list_reader(read_item: FieldReader, max_length: int = MAX_ITEMS) -> Callable
 
 
 sentences: FieldReader = list_reader(lambda value, salvaging: _number(value, salvaging, 0, 9_999, "sentence"))
-"""Sentence numbers, from 0, of a passage that is named beside them."""
+"""The reader of a list of sentence numbers, from 0."""
 triples: FieldReader = list_reader(triple)

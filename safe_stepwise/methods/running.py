@@ -1,8 +1,8 @@
-"""Many questions through a method at once, and what their trajectories came to.
+"""Run a method on many questions at once, and compute statistics of their trajectories.
 
-Each question advances on its own: it waits for its own replies and for no other question (no
-lock-step rounds). Questions are taken in their order, a new one when one ends, so that those under
-way are few enough for an engine's prefix cache to hold their passages.
+Each question waits only for its own replies, never for another question (no lock-step rounds). Questions start in
+order, the next one when one ends, so that an engine's prefix cache can hold the passages of those under way. A *try*
+is an attempt at a step; a *round* has all tries at one step: the first one and its retries.
 """
 
 from collections import Counter
@@ -22,18 +22,18 @@ from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
 
 AT_ONCE = 64
-"""Questions under way at a time, if not said: as many as a GPU of 48 GB keeps warm for two roles of
-an 8B model. Per question and role the cache holds 1,700 tokens; with too little room for them
-prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --caches``)."""
-_PASSED = Feedback(CORRECT, "", "")  # what nobody judged counts as
+"""Default number of questions under way: the prefix cache of a 48 GB GPU holds as many for two roles of an 8B model
+(1,700 tokens per question and role). If it can't hold them, prompts are computed five times as often
+(``tests/benchmarks/bench_prefix.py --caches``)."""
+_PASSED = Feedback(CORRECT, "", "")  # the verdict on an attempt that nobody judged
 
 
 def answering(
     method: Method, players: Mapping[str, Client], options: Any
 ) -> Callable[[Question], Awaitable[Trajectory]]:
-    """Return a function from a question to its trajectory; it counts tokens for players that count none.
+    """Return a function that answers a question and returns its trajectory; it counts the tokens of simulated players.
 
-    Raises ``UserError`` where players contradict the options.
+    ``players`` are clients by role. Raises ``UserError`` if the players contradict the options.
     """
     options = resolve_options(method, options, players)
     simulated = any(client.engine.simulated for client in players.values())
@@ -54,18 +54,16 @@ async def run_questions(
     on_done: Callable[[int, Trajectory], None] | None = None,
     at_once: int = AT_ONCE,
 ) -> list[Trajectory]:
-    """One trajectory a question, in the order of the questions.
+    """Answer questions, at most ``at_once`` at a time, and return their trajectories in the order of the questions.
 
-    ``answer`` is a method's, with its clients and options. ``on_done`` hears of each trajectory as it ends, with the
-    index of its question. At most ``at_once`` questions are under way.
-
-    A question whose engine fails for good has a trajectory with stop reason ``failed``; anything else that goes wrong
-    (``UserError`` above all) or a cancellation ends all questions and is raised.
+    ``answer`` is a function as `answering` returns it. ``on_done`` is called with the index of a question and its
+    trajectory as soon as it ends. If an engine fails for good, the trajectory's stop reason is ``failed``; any other
+    error (above all ``UserError``) and a cancellation end all questions and are raised.
     """
     ended: dict[int, Trajectory] = {}
 
-    async def work(place: tuple[int, Question]) -> None:
-        index, question = place
+    async def work(item: tuple[int, Question]) -> None:
+        index, question = item
         ended[index] = await answer(question)
         if on_done is not None:
             on_done(index, ended[index])
@@ -76,48 +74,48 @@ async def run_questions(
 
 @dataclass(frozen=True, slots=True)
 class LoopStatistics:
-    """The statistics of trajectories; tokens and calls by role."""
+    """Statistics of the trajectories of one method; calls and tokens are by role."""
 
     questions: int
     calls: dict[str, int]
-    """Replies by role, those from a cache included."""
+    """Number of replies, including those from a cache."""
     calls_per_question: float
     steps_per_question: float
-    """Accepted steps."""
+    """Mean number of accepted steps."""
     error_types: dict[str, int]
-    """Tries at a step by the error that the verifier found, most frequent first."""
+    """Number of tries by the error that the verifier saw in them, most frequent first."""
     error_positions: dict[int, int]
-    """Those tries by the number of their step, from 1."""
+    """Number of tries with such an error by the number of their step, from 1."""
     prompt_tokens: dict[str, int]
     cached_tokens: dict[str, int]
     """The part of ``prompt_tokens`` that a prefix cache held, as the engine reported it."""
     computed_tokens: dict[str, int]
-    """The rest of them."""
+    """The part of ``prompt_tokens`` that no cache held."""
     completion_tokens: dict[str, int]
     malformed: int
-    """Replies of the generator that are no step."""
+    """Number of the generator's replies that are not a step."""
     salvaged: int
-    """Replies of the generator whose step had to be taken out of Markdown."""
+    """Number of the generator's replies whose step was read out of Markdown."""
     unread: int
-    """Tries on which the verifier's verdict could not be read."""
+    """Number of tries with an unreadable verdict."""
     unverified: int
-    """Steps that were accepted in the end though no verdict on them could be read."""
+    """Number of steps that were accepted although no verdict on them could be read."""
     exhausted: int
-    """Rounds that used up all retries without a try that passed."""
+    """Number of rounds that used up all retries without a try that passed."""
     stop_reasons: dict[str, int]
     transitions: dict[str, int]
-    """Edges that machines took, ``q4 → q0``, most frequent first."""
+    """How often machines took each edge (``q4 → q0``), most frequent first."""
     thought_tokens: dict[str, int] = field(default_factory=dict)
-    """The part of ``completion_tokens`` that reasoning models spent before they replied, of the roles that did."""
+    """The part of ``completion_tokens`` that reasoning models spent on thoughts; only roles that have some."""
 
 
 def statistics(
     trajectories: Sequence[Trajectory], max_retries: int = DEFAULT.max_retries, roles: Sequence[str] = ()
 ) -> LoopStatistics:
-    """The statistics of trajectories of one method.
+    """Compute the statistics of the trajectories of one method.
 
-    ``max_retries`` is the loop's N (`limits.retries_of`), by which its rounds are told apart.
-    ``roles`` are counted even where nobody played them.
+    ``max_retries`` is the loop's N (`limits.retries_of`), which says where a round ends. ``roles`` get a count even if
+    they have no reply.
     """
     tries = [attempt for trajectory in trajectories for attempt in trajectory.attempts]
     errors = Counter(attempt.feedback.error_type for attempt in tries if attempt.feedback)
@@ -160,7 +158,9 @@ def statistics(
 
 
 def unreadable(attempts: Iterable[Attempt]) -> str:
-    """How the first reply of some attempts begins, why it is none, and the likely cause; empty if anything was read.
+    """Explain why no reply of some attempts could be read: the first reply's beginning, its problem and likely cause.
+
+    Returns "" if any reply could be read, or if there is none.
 
     >>> from safe_stepwise.records import Usage
     >>> said = {"form": "unreadable", "why": "no JSON"}
@@ -178,6 +178,7 @@ def unreadable(attempts: Iterable[Attempt]) -> str:
 
 
 def _was_read(attempt: Attempt) -> bool:
+    """Whether an attempt's reply could be read, by its feedback, its reading, or its state."""
     if attempt.feedback is not None:
         return attempt.feedback.error_type != MALFORMED
     if isinstance(attempt.read, dict) and "form" in attempt.read:
@@ -186,7 +187,7 @@ def _was_read(attempt: Attempt) -> bool:
 
 
 def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
-    """How often each edge was taken, most frequent first; methods without states take none.
+    """Count how often each edge between states was taken, most frequent first; none for methods without states.
 
     >>> one = Attempt(1, "", None, True, state="q4", next_state="q0")
     >>> transitions([Trajectory("q", "sg_fsm1", (), (one, one), "", "withdrawn")])
@@ -202,7 +203,7 @@ def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
 
 
 def rounds(trajectory: Trajectory, max_retries: int = DEFAULT.max_retries) -> Iterator[tuple[Attempt, ...]]:
-    """The tries at steps, those of one round together; a round that broke off is left out."""
+    """Yield the tries of each round; an unfinished last round is left out."""
     tries: list[Attempt] = []
     for attempt in tries_at_steps(trajectory):
         tries.append(attempt)

@@ -1,6 +1,7 @@
-"""What a request shows to a simulating player alone: the annotations that no model may see.
+"""Scenes: what a symbolic player needs to know about a request beside its messages, above all the annotations.
 
-Whoever asks fills it in; engines hand it on unopened.
+A method attaches a scene to each request. Engines with a model ignore it, so that no model sees an annotation. The
+``key`` of a scene is a JSON value with what the messages do not already say; it enters the key of a cached reply.
 """
 
 from dataclasses import asdict, dataclass
@@ -9,15 +10,15 @@ from typing import Any
 from safe_stepwise.records import Candidate, Feedback, KGQuestion, Question, Step, Triple, identity
 
 JUDGE = "judge"
-"""The role of one who judges answers, for those who ask it and those who play it."""
+"""The role of the judge of answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A question with its annotations, and where a method is with it.
+    """A question with its annotations, and how far a method has come with it.
 
-    ``passage`` (from 1) is the one that is meant, ``previous`` the accepted steps, ``step`` the one
-    to judge, ``feedback`` what was said of a step that has to be written anew.
+    ``passage`` is the number (from 1) of the passage that the request is about, ``previous`` the accepted steps,
+    ``step`` the step to judge, ``feedback`` the verdict on a step that has to be rewritten.
     """
 
     question: Question
@@ -28,7 +29,7 @@ class Scene:
 
     @property
     def key(self) -> list[Any]:
-        """The passage and the question's annotations; messages tell the rest.
+        """The passage and the question's annotations.
 
         >>> Scene(Question("q", "musique", "train", "Where is Oru?", "Marn"), 2).key
         [2, ['q', 'Marn', []]]
@@ -40,14 +41,14 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class AnswerScene:
-    """An answer to judge, and those that are accepted."""
+    """An answer to judge, and the accepted answers."""
 
     answer: str
     accepted: tuple[str, ...]
 
     @property
     def key(self) -> list[Any]:
-        """The whole answer, which messages may cut short, and those accepted."""
+        """The whole answer, which messages may cut short, and the accepted answers."""
         return [self.answer, list(self.accepted)]
 
 
@@ -61,15 +62,15 @@ class PathScene:
 
     @property
     def key(self) -> list[Any]:
-        """The gold path; messages tell the rest."""
+        """The gold path."""
         return [[asdict(triple) for triple in self.gold]]
 
 
 @dataclass(frozen=True, slots=True)
 class SubAnswer:
-    """A sub-question that was answered: by which passage (from 1), and what it says.
+    """A sub-question with its answer and the number (from 1) of the passage that gives it.
 
-    With evidence also the sentences (from 0) that say so, and the fact as subject, relation, object.
+    Where a method collects evidence: the numbers of the passage's sentences (from 0), and subject, relation, object.
     """
 
     question: str
@@ -81,12 +82,13 @@ class SubAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PromptingScene:
-    """A question with its annotations, and where a prompting method is with it.
+    """A question with its annotations, and how far a prompting method has come with it.
 
-    ``current`` is the question as last rewritten, ``subquestion`` the one to search for, ``sub_answers`` the earlier
-    ones with their answers, ``answer`` the final answer to check. ``mends`` names the role whose last reply (the last
-    of ``rejected``) has to be rewritten in the right form. ``faults`` are verdicts on rejected sub-answers. ``turns``
-    are a ReAct model's actions, each with its observation.
+    ``evidence``: replies have to give supporting facts and triples too. ``current`` is the question as last rewritten,
+    ``subquestion`` the one to search for, ``sub_answers`` the earlier ones with their answers, ``answer`` the final
+    answer to check. ``mends`` names the role whose last reply (the last of ``rejected``) has to be rewritten in the
+    right form. ``faults`` are verdicts on rejected sub-answers. ``turns`` are a ReAct model's actions, each with its
+    observation.
     """
 
     question: Question
@@ -102,14 +104,15 @@ class PromptingScene:
 
     @property
     def key(self) -> list[Any]:
-        """The question, which few messages tell whole, what was found, and whose reply is meant."""
+        """The whole question, the sub-answers so far, and the role whose reply has to be rewritten."""
         return [identity(self.question), [asdict(sub_answer) for sub_answer in self.sub_answers], self.mends]
 
 
 @dataclass(frozen=True, slots=True)
 class PoolScene:
-    """A question over a graph, the paths that are left of its pool with what each leads to, and
-    how many were tried; ``chosen`` (from 1) is the one that was followed.
+    """A question over a graph with the paths left in its pool, each with its ends, and how many paths were tried.
+
+    ``chosen`` is the number of the path that was followed, from 1 (0: none yet).
     """
 
     question: KGQuestion
@@ -119,5 +122,5 @@ class PoolScene:
 
     @property
     def key(self) -> list[Any]:
-        """All of it: messages show few of the entities, and no annotation."""
+        """The digest of the whole scene: messages show only some of the ends, and no annotation."""
         return [identity(self)]

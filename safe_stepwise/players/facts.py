@@ -1,12 +1,12 @@
-"""The facts of a question's plan as simple questions: what each asks, and what finds made of it.
+"""Turn the facts of a question's plan into simple questions with answers, right and wrong, for the symbolic players.
 
-A fact that builds on an earlier one is asked for in the name that was found for it, so that a wrong
-find leads to a question about something else, whose answer can't be right either.
+A *place* is the index of an item in the plan, from 0. A fact that uses an earlier fact is asked for with the answer
+that a player gave there, so that a wrong answer leads to a question about something else, which can't be right either.
 
-Chains may come to the right answer though a fact that it needs is false in them, or missing. At the rate ``spurious``,
-decided once a question, the generator states one fact of its plan wrongly (another value, another relation) or passes
-over it, and goes on to the right answer as if nothing had been. What is wrong depends on the question alone, so that
-it can be told from what was written (`players.truth`). Told of the fault it mends it, mostly, as its other mistakes.
+A chain of steps may reach the right answer although a fact that the answer needs is false or missing: it has a `Flaw`.
+At the rate ``spurious``, decided once per question, the symbolic generator states one fact with another value or
+relation, or omits it, and still ends with the right answer. The flaw depends only on the question, so that
+`players.truth` can recognise it. If a verifier reports it, the generator usually corrects it.
 """
 
 import re
@@ -27,12 +27,12 @@ from safe_stepwise.records import Question, Step, Triple
 from safe_stepwise.scoring import exact_match
 
 DEAF = 0.2
-"""How often, at most, feedback on what was said is of no use."""
+"""Maximum rate at which a player repeats a mistake despite feedback."""
 BRACKETS = re.compile(r"\s*\([^()]*\)$")
 
 
 def draw_distractor(question: Question, value: str, chance: Random) -> str:
-    """A value of the same sort: another date or number, the subject of another passage."""
+    """Draw a wrong value of the same sort: another date or number, or the title of a distractor passage."""
     date = as_date(value)
     if date and date.year:
         return value.replace(str(abs(date.year)), str(abs(date.year) + chance.choice((3, 7, 11))))
@@ -46,11 +46,11 @@ def draw_distractor(question: Question, value: str, chance: Random) -> str:
 
 
 _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
-_BRIEF = 12  # words of a description that are given as an answer
+_MAX_DESCRIPTION_WORDS = 12  # of an answer that describes an entity
 
 
 class Facts:
-    """Places count the plan's items from 0; the passages of ``claims`` are those with the stand-ins."""
+    """The facts of a question's plan, by place; ``claims`` has all passages, with stand-ins for hidden ones."""
 
     def __init__(self, question: Question, claims: Claims) -> None:
         self.question = question
@@ -68,7 +68,7 @@ class Facts:
         return self.passage(place) > len(self.question.passages)
 
     def question_for(self, place: int, answers: Mapping[int, SubAnswer]) -> str:
-        """Word the simple question for a fact, given earlier answers, right or wrong."""
+        """Word the simple question for the fact at a place, given earlier answers by place, right or wrong."""
         item = self.plan.items[place]
         wrong = {
             self.claims.joint(item, self.plan.items[use]): answers[use].answer
@@ -84,11 +84,12 @@ class Facts:
         return besides(text, [answers[n].answer if n in answers else self.answer(n) for n in alike])
 
     def _plain(self, place: int) -> str:
+        """Word a fact's question without earlier answers."""
         item = self.plan.items[place]
         return phrase_question(item.triples, self.asks_for_head(item))
 
     def asks_for_head(self, item: Item) -> bool:
-        """Whether it is the tail of a fact that earlier ones, or a decomposition, give."""
+        """Whether a fact's question asks for its head, since earlier facts or the decomposition give its tail."""
         first = item.triples[0]
         head, tail = normal_name(first.head), normal_name(first.tail)
         if self.question.decomposition:
@@ -116,7 +117,7 @@ class Facts:
         return matches[0] if matches and first.relation == NAMES else self.claims.value_of(item)
 
     def draw_wrong_answer(self, place: int, chance: Random) -> str:
-        """Draw a wrong answer to a fact's question, which is not the whole question's either."""
+        """Draw a wrong answer to a fact's question; it is not the answer of the whole question either."""
         right = [self.answer(place), *self.question.accepted]
         if self.plan.items[place].triples[0].relation == DESCRIBED:
             pages = [p for p in self.question.passages if not p.is_gold and p.sentences]
@@ -127,7 +128,7 @@ class Facts:
         return chance.choice(wrong) if wrong else f"{right[0]} the Other"
 
     def conclusion(self, answers: Mapping[int, SubAnswer]) -> str:
-        """Return the answer that all sub-answers lead to."""
+        """Return the final answer that follows from the answers to all facts."""
         if all(self.is_right(place, answers) for place in self.places):
             return self.question.answer
         if self.plan.kind == "sequential":
@@ -136,16 +137,16 @@ class Facts:
 
     @property
     def wrong_answer(self) -> str:
-        """The wrong answer that the question leads to; always the same one."""
+        """The question's wrong answer (`pick_wrong_answer`)."""
         return pick_wrong_answer(self.question, self.plan)
 
     def ensure_wrong(self, answer: str) -> str:
-        """An answer that a mistake led to; another one where it is right all the same."""
+        """Return an answer that follows from a mistake, or `wrong_answer` if it happens to be right."""
         is_lucky = exact_match(answer, self.question.accepted) == 1
         return self.wrong_answer if is_lucky else answer
 
     def index_by_place(self, sub_answers: Sequence[SubAnswer]) -> dict[int, SubAnswer]:
-        """Map places of the plan to the sub-answers for them; the later counts where two answer one."""
+        """Map places of the plan to their sub-answers; the later one counts if there are two."""
         answers: dict[int, SubAnswer] = {}
         for sub_answer in sub_answers:
             place = self.place_of(sub_answer.question, answers)
@@ -154,29 +155,29 @@ class Facts:
         return answers
 
     def place_of(self, question: str, answers: Mapping[int, SubAnswer]) -> int | None:
-        """The fact that a question asks for, if it is one of the plan's own questions."""
+        """Find the place of the fact that a question asks for, given earlier answers; None if it asks for no fact."""
         wording = normalize_quotes(question)
         ready = sorted(self.places, key=lambda place: place in answers)
         return next((n for n in ready if normalize_quotes(self.question_for(n, answers)) == wording), None)
 
     def is_right(self, place: int, answers: Mapping[int, SubAnswer]) -> bool:
-        """Whether a fact was found as it is."""
+        """Whether the answer to a fact's question is right; False if there is none."""
         sub_answer = answers.get(place)
         return sub_answer is not None and exact_match(sub_answer.answer, [self.answer(place)]) == 1
 
     def is_misled(self, place: int, answers: Mapping[int, SubAnswer]) -> bool:
-        """Whether a question builds on a wrong answer, or its evidence is not there."""
+        """Whether a fact's question uses a wrong answer, or no passage at hand states the fact."""
         uses = [use for use in self.plan.items[place].uses if use in answers]
         return self.is_hidden(place) or any(not self.is_right(use, answers) for use in uses)
 
     def passage(self, place: int) -> int:
-        """The passage (from 1) that states a fact; it may be a stand-in."""
+        """Return the number (from 1) of the passage that states a fact; it may be a stand-in."""
         number = self.plan.items[place].passage
         assert number is not None
         return number
 
     def sentences(self, place: int) -> list[int]:
-        """The sentences (from 0) of its passage that a fact rests on, as annotated."""
+        """List the numbers (from 0) of the sentences that state a fact in its passage, as annotated if possible."""
         page = self.plan.items[place].page(self.claims.passages)
         annotated = [f.sentence for f in self.question.supporting_facts if f.title == page.title]
         numbers = sorted({n for n in annotated if n < len(page.sentences)})
@@ -185,7 +186,7 @@ class Facts:
 
     @property
     def annotated_sentences(self) -> list[list[int]]:
-        """The supporting sentences that are annotated: passage (from 1) and sentence (from 0)."""
+        """The annotated supporting facts as pairs of passage (from 1) and sentence (from 0)."""
         pages = [(n, p) for n, p in enumerate(self.question.passages, 1) if p.is_gold]
         return [
             [number, fact.sentence]
@@ -195,7 +196,7 @@ class Facts:
         ]
 
     def other_passage(self, about: str, place: int, chance: Random) -> int:
-        """A passage that does not state a fact: the one of that title, else one by chance."""
+        """Return the number of a passage that does not state a fact: the one titled ``about``, else a random one."""
         pages = list(enumerate(self.question.passages, 1))
         candidates = [n for n, page in pages if n != self.passage(place) and not page.is_gold]
         candidates = candidates or [n for n, _ in pages if n != self.passage(place)] or [1]
@@ -204,7 +205,7 @@ class Facts:
 
 
 def pick_wrong_answer(question: Question, plan: Plan) -> str:
-    """The wrong answer that a question leads to; always the same one."""
+    """Return the wrong answer of a question, always the same: yes for no, a compared entity, or a distractor."""
     answer = question.answer
     if answer.lower() in ("yes", "no"):
         return "no" if answer.lower() == "yes" else "yes"
@@ -217,12 +218,13 @@ def pick_wrong_answer(question: Question, plan: Plan) -> str:
 
 
 def _described(sentence: str) -> str:
+    """Return how a sentence describes an entity: the words after the verb, cut to `_MAX_DESCRIPTION_WORDS`."""
     words = _VERB.split(sentence, maxsplit=1)[-1].split()
-    return " ".join(words[:_BRIEF]).rstrip(".,;")
+    return " ".join(words[:_MAX_DESCRIPTION_WORDS]).rstrip(".,;")
 
 
 def normalize_quotes(text: str) -> str:
-    """A question as a step quotes it."""
+    """Return a question with straight quotes and single blanks, as a step quotes it."""
     return " ".join(text.replace("“", '"').replace("”", '"').split())
 
 
@@ -232,9 +234,9 @@ _OTHERS: Mapping[str, Sequence[str]] = load("relations")["alike"]
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """The flaw of a chain, at a place of its plan; ``text`` is the flawed step's, if it has one.
+    """The flaw of a chain: the fact at ``place`` has a wrong value, a wrong relation, or is missing.
 
-    A value and a relation are stated wrongly; what is missing is passed over.
+    ``text`` is the text of the flawed step; "" if the fact is missing.
     """
 
     place: int
@@ -243,9 +245,9 @@ class Flaw:
 
 
 def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
-    """Draw the flaw of a question's chain; None where all that it needs is hidden.
+    """Draw the flaw of a question's chain, always the same; None if all its facts are hidden.
 
-    ``ideal`` are the steps that carry out its plan.
+    ``ideal`` are the correct steps of its plan.
     """
     chance = Random(f"spurious {facts.question.id}")
     places = [place for place in facts.places if not facts.is_hidden(place)]
@@ -256,6 +258,7 @@ def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
 
 
 def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> Iterator[Flaw]:
+    """Yield the flaws that are possible at a place."""
     yield Flaw(place, "missing")
     item, right = facts.plan.items[place], ideal[place].text
     value = facts.claims.value_of(item)

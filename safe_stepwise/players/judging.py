@@ -1,17 +1,15 @@
-"""The symbolic teacher, the symbolic judges, and the symbolic player of Deliberation on Priors.
+"""The symbolic teacher, the two symbolic judges, and the symbolic player of Deliberation on Priors.
 
-The teacher says what benchmark verification asks, from the annotated hops: 2Wiki's evidence triples and MuSiQue's
-decomposition; a question without either (HotpotQA) is more than it can answer, which it says. An error drops what it
-should have said.
+The teacher answers the requests of benchmark verification from the annotated hops (2Wiki's evidence triples, MuSiQue's
+decomposition). It fails for a question without them (HotpotQA). At its error rate it omits items of a reply.
 
-The judge goes by exact match with the accepted answers; an error is the other verdict. So is it with the judge of
-relation paths: one is valid if it has the gold path's triples, no more and no fewer, in an order that follows.
+The judge of answers compares with the accepted answers by exact match. The judge of relation paths calls a path valid
+if it has exactly the gold path's triples, in a possible order. Both reverse a verdict at their error rate.
 
-The player goes by the gold path, or by the answers. A path is right if it is a gold one from its topic; where none of
-those left is, if what it leads to has the best F1 with the answers (above 0) of those left. ``planted=K`` has it
-follow K wrong paths of the pool first, in their order there, and say of each that it does not suffice: so the caller
-plants them in the pool, and the right answer comes after 1 + 2(K + 1) calls while a path is left beside. An error
-drops the constraints, follows a wrong path, or turns a verdict round.
+The player of Deliberation on Priors chooses the right path of the pool: a gold path, or if none is left the path whose
+ends have the best F1 with the answers (above 0). With ``planted=K`` it first follows K wrong paths of the pool, in
+order, and says of each that it does not suffice; the right answer then takes 1 + 2(K + 1) calls if another path is
+left. At its error rate it omits the constraints, follows a wrong path, or reverses a verdict.
 """
 
 import json
@@ -32,10 +30,11 @@ from safe_stepwise.records import Triple
 from safe_stepwise.scoring import exact_match, set_f1
 
 MAX_ANSWERS = 1_000
-"""Answers that it names: a path may lead to more of them than fit into a reply."""
+"""Maximum number of answers that the player names, as a path may have more ends than fit into a reply."""
 
 
 def _right(scene: PoolScene) -> list[int]:
+    """List the indices of the right paths in the pool, from 0."""
     gold = [n for n, (c, _) in enumerate(scene.pool) if c in scene.question.gold_paths]
     answers = scene.question.answers
     f1_scores = [set_f1(len(answers & {*ends}), len(ends), len(answers)) for _, ends in scene.pool]
@@ -43,7 +42,7 @@ def _right(scene: PoolScene) -> list[int]:
 
 
 def _constrain(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
-    """Reply with a constraint: the answers are what the right path's last relation leads to."""
+    """Reply with one constraint: the right path's last relation leads to the answers."""
     right = _right(scene)
     if not right or chance.random() < rates.error_rate:
         return {"constraints": []}
@@ -77,6 +76,8 @@ _Play = Callable[[PoolScene, Rates, Random], dict[str, Any]]
 
 
 def _role(play: _Play) -> Role:
+    """Make a role of a play: it gets the scene, and its reply is written as JSON."""
+
     def reply(request: Request, rates: Rates, chance: Random) -> str:
         if not isinstance(request.scene, PoolScene):
             raise EngineError("the symbolic player has no pool of paths to go by")
@@ -92,6 +93,7 @@ OVER_PATHS: Mapping[str, Role] = {
 
 
 def _find_stated_triples(scene: Scene, hops: Sequence[AnnotatedHop]) -> list[Any]:
+    """List the annotated triples that the scene's passage states, with the sentence."""
     assert scene.passage is not None
     page = (scene.passage, scene.question.passages[scene.passage - 1])
     findings = ((hop, look_up(hop, [page])) for hop in hops)
@@ -118,7 +120,7 @@ _TAUGHT: Mapping[str, tuple[_AnnotationReader, str, Mapping[str, str]]] = {
         {"verdict": "none", "explanation": "The annotated triples, in their order."},
     ),
 }
-"""What is known in a role, its name in the reply, and what else the reply says."""
+"""By role: a reader of its items from the annotations, the reply's field for them, and the reply's constant fields."""
 
 
 def _teach(request: Request, rates: Rates, chance: Random) -> str:

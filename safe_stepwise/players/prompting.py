@@ -1,16 +1,16 @@
-"""The symbolic players of prompting methods: they go by the facts of a question's plan, in order.
+"""Symbolic players for the prompting methods: they reply with the facts of a question's plan, in order.
 
-Direct, CoT, SP-CoT and ReAct are asked for the same: an answer, perhaps with what it rests on. Who does not see all
-that the answer needs gets it wrong: a row without its gold passages, or a ReAct model out of turns.
+Direct, CoT, SP-CoT and ReAct players give an answer, perhaps with supporting facts and triples. The answer is wrong if
+the player did not see every fact: a gold passage is missing, or ReAct has no turns left.
 
-Of SG-FSM's roles the Decomposer asks for the first fact that is not found; it calls simple what is one fact. The
-Searcher finds it, and something else once what it is asked for is a mistake. The Terminator goes on until all facts
-are found. The Summarizer sees the passages that were cited alone: it puts a wrong answer right where they state every
-fact, and a right one wrong where they do not (SG-FSM, section 4.6). Who revises says the same in the right form.
+SG-FSM's roles: the Decomposer asks for the first fact without a sub-answer, and calls a question with one fact simple.
+The Searcher answers the sub-question; an answer to a wrong sub-question is wrong too. The Terminator continues until
+all facts have sub-answers. The Summarizer sees only the cited passages: if they state every fact, its answer is right,
+otherwise wrong (SG-FSM, section 4.6). The role ``revise`` repeats a reply in the right form.
 
-The mistakes, each with its rate: ``value`` (right passage, wrong answer), ``paragraph`` (both wrong) and ``lucky``
-(right answer, wrong passage) of an answer or a search; ``decompose``, ``stop``, ``summary``; ``format`` of every
-reply. Told of a fault, a Searcher makes them at most at the rate `DEAF`.
+Each mistake has a rate: for an answer or a search ``value`` (right passage, wrong answer), ``paragraph`` (both wrong)
+and ``lucky`` (right answer, wrong passage); for the roles ``decompose``, ``stop`` and ``summary``; for every reply
+``format``. After feedback, a Decomposer and a Searcher make mistakes at most at the rate `DEAF`.
 """
 
 import json
@@ -38,7 +38,7 @@ def scene_of(request: Request) -> PromptingScene:
 
 
 def mistake(rates: Rates, chance: Random, has_feedback: bool = False) -> str:
-    """``value``, ``paragraph``, ``lucky``, or none of them ("")."""
+    """Draw the mistake of an answer: ``value``, ``paragraph``, ``lucky``, or "" for none."""
     draw = chance.random()
     for name in ("value", "paragraph", "lucky"):
         rate = min(rates.rate_of(name), DEAF) if has_feedback else rates.rate_of(name)
@@ -49,7 +49,7 @@ def mistake(rates: Rates, chance: Random, has_feedback: bool = False) -> str:
 
 
 def grounds(facts: Facts, is_right: bool) -> dict[str, Any]:
-    """Supporting facts and triples as they are annotated, or beside the point."""
+    """Return reply fields with the supporting facts and triples, as annotated, or wrong ones."""
     if not is_right:
         number = facts.other_passage("", facts.places[0], Random(facts.question.id))
         title = facts.question.passages[number - 1].title or "it"
@@ -63,6 +63,7 @@ def grounds(facts: Facts, is_right: bool) -> dict[str, Any]:
 
 
 def _conclude_fields(facts: Facts, evidence: bool, mistake_kind: str) -> dict[str, Any]:
+    """Return the reply fields of a final answer with a mistake, or with none ("")."""
     answer = facts.wrong_answer if mistake_kind in ("value", "paragraph") else ""
     evidence_fields = grounds(facts, mistake_kind not in ("paragraph", "lucky")) if evidence else {}
     return {**evidence_fields, "answer": answer or facts.question.answer}
@@ -77,9 +78,9 @@ def _answer(request: Request, facts: Facts, rates: Rates, chance: Random) -> str
 
 
 def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
-    """Searches for each passage of the plan by its title, and finishes when all were brought.
+    """Write a ReAct turn: search the next passage of the plan by its title, or finish if there is none.
 
-    One that does not come is given up at the second try.
+    A passage that two searches did not retrieve is given up.
     """
     scene = scene_of(request)
     retrieved = {int(match[1]) for _, observed in scene.turns if (match := _OBSERVED.match(observed))}
@@ -102,7 +103,7 @@ def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
 
 
 MAX_QUESTION_CHARACTERS = 900
-"""Characters of a question that finds were put into; a longer one stays as it was."""
+"""Maximum length of a rewritten question; if it would be longer, the original question is kept."""
 AnswersByPlace = Mapping[int, SubAnswer]
 ReplyFields = dict[str, Any]
 
@@ -120,7 +121,7 @@ def _decompose(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random
 
 
 def _draw_wrong_question(facts: Facts, answers: AnswersByPlace, lacking: list[int], chance: Random) -> ReplyFields:
-    """Draw a wrong sub-question: none at all, a later fact's, an answered one, or one outside the plan."""
+    """Draw a wrong sub-question: one outside the plan, an answered one, a later fact's, or none ("simple")."""
     number = facts.other_passage("", facts.places[0], chance)
     title = facts.question.passages[number - 1].title
     questions = [phrase_question([Triple(title, DESCRIBED, title)])]
@@ -161,7 +162,7 @@ def _search(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -
 
 
 def _beside_the_point(scene: PromptingScene, facts: Facts, place: int, chance: Random) -> ReplyFields:
-    """The answer to a question that is none of the plan's: what it is about, as a passage says."""
+    """Answer a sub-question outside the plan: with the beginning of the passage that it is about."""
     pages = scene.question.passages
     about = [n for n, page in enumerate(pages, 1) if page.title and page.title in scene.subquestion]
     number = about[0] if about else facts.other_passage("", place, chance)
@@ -180,12 +181,13 @@ def _terminate(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random
     if rates.stop in (NEVER, AT_ONCE):
         goes_on = rates.stop == NEVER
     if goes_on:
-        return {"question": _rewritten(scene, facts, answers), "continue": True, "answer": None}
+        return {"question": _rewrite(scene, facts, answers), "continue": True, "answer": None}
     answer = facts.ensure_wrong(scene.sub_answers[-1].answer) if lacking else facts.conclusion(answers)
     return {"question": scene.current, "continue": False, "answer": answer}
 
 
-def _rewritten(scene: PromptingScene, facts: Facts, answers: AnswersByPlace) -> str:
+def _rewrite(scene: PromptingScene, facts: Facts, answers: AnswersByPlace) -> str:
+    """Rewrite the question with the sub-answers so far: the last fact's own question, or the whole one with them."""
     lacking = [place for place in facts.places if place not in answers]
     if len(lacking) == 1 and facts.plan.kind == "sequential":
         return facts.question_for(lacking[0], answers)
@@ -234,5 +236,5 @@ ROLES: Mapping[str, Play] = {
 
 
 def by_facts(play: Play, facts_of: Callable[[Question], Facts]) -> Role:
-    """The role of who goes by the facts of what was asked."""
+    """Make a role of a play: it gets the facts of the request's question."""
     return lambda request, rates, chance: play(request, facts_of(scene_of(request).question), rates, chance)

@@ -1,14 +1,15 @@
-"""The symbolic generator and verifier: they write steps, and judge them, by a question's plan.
+"""The symbolic generator writes the steps of a question's plan; the symbolic verifier judges steps by the plan.
 
-The plan comes from the annotated hops and the passages that state them (HotpotQA: from supporting facts). The
-generator follows the plan from step to step and makes simple mistakes at its error rate: another value, a hop skipped,
-a step repeated, another answer. It does not notice: what rests on a mistake comes out wrong, unless the question is
-one of those whose answer comes out right all the same (`players.facts`). Told of a fault it mends the first thing
-that is missing, mostly. The verifier says what the checker says, ``Correct`` where that abstains, or at its error rate
-another label.
+The plan comes from the annotated hops and the passages that state them (HotpotQA: from the supporting facts). Its
+items are the facts and inferences; a *place* is an item's index, from 0, and the final answer's place follows them.
 
-Where gold passages are gone, the generator says what it does not find; the verifier, if it may, says Missing Evidence,
-with a query (`players.evidence`).
+The generator makes simple mistakes at its error rate: another value, a skipped hop, a repeated step, another answer.
+What follows from a mistake is wrong too, except in a chain with a flaw (``spurious``, `players.facts`). After feedback
+it usually writes the first step that is missing. The verifier gives the checker's label, ``Correct`` if the checker
+abstains, and another label at its error rate.
+
+If gold passages are hidden, the generator says that it does not find the fact, and the verifier says Missing Evidence
+with a query, if its schema has that label (`players.evidence`).
 """
 
 import re
@@ -37,17 +38,17 @@ from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, check_order
 
 WORDINGS = 4
+"""Number of seeds for the wordings of a plan's steps."""
 _STEP = re.compile(r"\bStep (\d+)\b")
 _FIND = re.compile(r"According to Passage (\d+), the answer to “([^“”]*)” is (.*)\.")
+"""A step with a sub-answer, as `sg_fsm_safe` shows it to the verifier."""
 
 
-def restated(facts: Facts, ideal: Sequence[Step], steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Steps as the checker knows them: a find that answers a plan's own question says its fact.
+def restate(facts: Facts, ideal: Sequence[Step], steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Rewrite steps with sub-answers to the plan's questions as statements of its facts, which the checker can judge.
 
-    ``ideal`` are the steps that carry out the plan.
-
-    A find holds a question and an answer, too little for the checker where it goes by what a
-    passage's sentence says. A question in words, which the checker knows, and all others stay.
+    ``ideal`` are the correct steps of the plan. All other steps stay, and so do answers to hops in free words, which
+    the checker can judge as they are.
     """
     answers, restated_steps = dict[int, SubAnswer](), list[Step]()
     numbers: dict[int, int] = {}
@@ -67,9 +68,9 @@ def restated(facts: Facts, ideal: Sequence[Step], steps: Sequence[Step]) -> tupl
 
 
 def is_sound(facts: Facts, steps: Sequence[Step]) -> bool:
-    """Whether the last of some steps is the right find of a fact that was due, in its passage.
+    """Whether the last step is the right sub-answer for a fact that is due, with the right passage.
 
-    The checker may take two facts of like names for one.
+    This overrules the checker, which may take two facts with similar names for one.
     """
     *earlier, last_answer = [sub_answer for step in steps if (sub_answer := _find_in(step))] or [SubAnswer("", 0, "")]
     answers = facts.index_by_place(earlier)
@@ -87,6 +88,7 @@ def _find_in(step: Step) -> SubAnswer | None:
 
 
 def _claim(facts: Facts, text: str, place: int, answers: Mapping[int, SubAnswer]) -> str:
+    """State the fact at a place with the sub-answer; ``text`` is the ideal step's."""
     item, sub_answer = facts.plan.items[place], answers[place]
     is_right = not facts.is_misled(place, answers) and facts.is_right(place, answers)
     value = facts.answer(place)
@@ -103,9 +105,9 @@ def _claim(facts: Facts, text: str, place: int, answers: Mapping[int, SubAnswer]
 
 @lru_cache(maxsize=2048)
 def checker_of(question: Question) -> Checker:
-    """The checker of a question's annotated path; raises EngineError if it has none.
+    """Return the checker for a question's annotated path; raises ``EngineError`` if it has none.
 
-    Passages that the row lacks have stand-ins there (`players.evidence`).
+    Gold passages that the row lacks are replaced by stand-ins (`players.evidence`).
     """
     completed, path = with_stand_ins(question)
     try:
@@ -115,8 +117,9 @@ def checker_of(question: Question) -> Checker:
 
 
 def strict_checker_of(question: Question) -> Checker:
-    """The same without stand-ins, for whoever is told what a step is worth: a passage that is not
-    there proves nothing. Raises EngineError, too, where the passages lack a fact.
+    """Return the checker for users' steps, without stand-ins, as a passage that the user lacks proves nothing.
+
+    Raises ``EngineError`` if the question has no annotated path, or if its passages do not state all facts.
     """
     checker = checker_of(question)
     if len(checker.passages) > len(question.passages):
@@ -126,13 +129,13 @@ def strict_checker_of(question: Question) -> Checker:
 
 @lru_cache(maxsize=4096)
 def ideal(question: Question, seed: int) -> tuple[Step, ...]:
-    """The steps that carry out a question's plan, in the wordings of a seed."""
+    """Write the correct steps of a question's plan, in the wordings of a seed."""
     return write_trajectory(checker_of(question), seed)
 
 
 @lru_cache(maxsize=2048)
 def facts_of(question: Question) -> Facts:
-    """A question's plan as simple questions; raises as `checker_of` does."""
+    """Return the facts of a question's plan; raises ``EngineError`` if it has none."""
     return Facts(question, checker_of(question).claims)
 
 
@@ -142,7 +145,7 @@ def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
         raise EngineError("the symbolic verifier has no step to judge")
     checker = checker_of(scene.question)
     steps = (*scene.previous, scene.step)
-    *previous, step = restated(facts_of(scene.question), ideal(scene.question, 0), steps)
+    *previous, step = restate(facts_of(scene.question), ideal(scene.question, 0), steps)
     scene = replace(scene, previous=tuple(previous), step=step)
     may_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
     guidance = checker.guidance(checker.established(scene.previous), scene.previous, step.text)
@@ -163,7 +166,7 @@ def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
 
 
 def _check_within_view(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feedback | None:
-    """The checker's verdict as one gives it who does not see what is hidden."""
+    """Return the checker's verdict; if the next fact is hidden and the step lacks it, ask for evidence if possible."""
     verdict = checker.check(scene.previous, step)
     place = checker.next_item(checker.established(scene.previous))
     item = checker.plan.items[place] if place is not None else None
@@ -188,7 +191,7 @@ def _generate(request: Request, rates: Rates, chance: Random) -> Step:
 
 
 class _Writer:
-    """Writes the step after ``previous``. Places count the plan's items; the answer comes last."""
+    """Writes the step after ``previous``. ``done`` maps places to the numbers of the steps that established them."""
 
     def __init__(self, question: Question, previous: Sequence[Step], chance: Random) -> None:
         self.question, self.previous, self.chance = question, previous, chance
@@ -201,7 +204,7 @@ class _Writer:
 
     @property
     def believed(self) -> int:
-        """The place that a writer who takes every accepted step for right is at."""
+        """The next place if every accepted step is right."""
         step_count = len({step.text for step in self.previous})
         return min(max(step_count, max(self.done, default=-1) + 1), len(self.items))
 
@@ -212,7 +215,7 @@ class _Writer:
 
     @property
     def is_misled(self) -> bool:
-        """Whether something that the conclusion needs is lacking, or a wrong one was drawn."""
+        """Whether the conclusion lacks a fact, or an accepted step already draws a wrong one."""
         if any(place < len(self.items) - 1 for place in self.lacking):
             return True
         sound = self.done.values()
@@ -221,13 +224,16 @@ class _Writer:
         return any(f" {wrong} " in f" {normal_name(step.text)} " for step in doubtful)
 
     def step(self, place: int) -> Step:
-        """The plan's step at a place, as far as the accepted steps allow for it."""
+        """Write the plan's step at a place, or a wrong conclusion if the accepted steps mislead."""
         if place >= len(self.items) - 1 and self.is_misled:
             return self.otherwise(place)
         return self._plain(place)
 
     def spurious(self, place: int, error_rate: float, is_mending: bool) -> Step:
-        """The step of a chain that ends in the right answer, whatever it lacks (`Flaw`)."""
+        """Write the step at a place of a chain with a flaw, which still ends in the right answer.
+
+        ``is_mending``: the flaw is corrected instead.
+        """
         flaw = flaw_of(facts_of(self.question), ideal(self.question, 0))
         if flaw and flaw.place not in self.done and not is_mending:
             if flaw.kind == "missing":
@@ -241,12 +247,13 @@ class _Writer:
         return self._plain(place)
 
     def _plain(self, place: int) -> Step:
+        """Write the plan's step at a place, or say that its fact is not there."""
         if self._is_hidden(place):
             return self._step(denial(self.items[place], self.checker.passages), place)
         return self._step(_STEP.sub(self._renumbered, self.ideal[place].text), place)
 
     def wrong(self, place: int) -> Step:
-        """A mistake in the place of the plan's step."""
+        """Write a mistake instead of the plan's step: another value, a later fact, or an earlier step again."""
         if self._is_hidden(place):
             return self.step(place)
         later = (n for n in self.checker.plan.facts if n > place and place in self.items[n].uses)
@@ -260,7 +267,7 @@ class _Writer:
         return self.otherwise(place) if form == "otherwise" or skipped is None else self._plain(skipped)
 
     def otherwise(self, place: int) -> Step:
-        """Another value, another result, another answer."""
+        """Write the step at a place with another value, result or answer."""
         wrong_answer = pick_wrong_answer(self.question, self.checker.plan)
         if place == len(self.items):
             return self._step(f"{ANSWER_MARKER} {wrong_answer}", place)
@@ -281,6 +288,7 @@ class _Writer:
         return self._step(text, place)
 
     def _misread(self, item: Item, place: int, seed: str) -> str:
+        """State the fact at a place with a wrong value."""
         value = self.checker.claims.value_of(item)
         distractor = draw_distractor(self.question, value, self.chance)
         if item.sentence is not None:
@@ -292,6 +300,7 @@ class _Writer:
         return place < len(self.items) and is_hidden(self.items[place], self.question)
 
     def _renumbered(self, reference: re.Match[str]) -> str:
+        """Replace a reference to the plan's step by the accepted step that established its item."""
         place = int(reference[1]) - 1
         return f"Step {self.done.get(place, place + 1)}"
 

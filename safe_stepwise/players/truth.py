@@ -1,9 +1,9 @@
-"""What the symbolic generator did in a chain that it wrote: the truth to hold measurements to.
+"""Find the mistakes that the symbolic generator made on purpose in a chain: the truth to test measurements with.
 
-It is told from the generator's own words, which are few: a step is a fact's or a result's of the
-plan only if it is one of the wordings that the generator has for it (`steps.ideal`), letter for
-letter but for the numbers of the steps that it refers to. All else that it writes is a mistake.
-Nothing is read in a text, so that this owes nothing to checker and judges.
+The generator has a fixed set of wordings for each fact and inference of a plan (`steps.ideal`). A step is right if it
+is exactly one of them, except for the numbers of the steps that it refers to; any other step is a mistake. No text is
+interpreted, so that this truth is independent of the checker and the judges. A *place* is the index of an item of the
+plan, from 0.
 """
 
 import re
@@ -18,26 +18,23 @@ from safe_stepwise.players.steps import WORDINGS, checker_of, facts_of, ideal
 from safe_stepwise.records import Question, Step, Trajectory
 
 Mistake = Literal["", "value", "relation", "result", "answer", "early", "repeated", "denied"]
-"""None (""); another value or relation of a fact; another result of facts, or answer; a fact before
-one that it builds on; a step once more; a fact said not to be there."""
+"""The mistake of a step: none (""), a wrong value or relation of a fact, a wrong result of an inference, a wrong final
+answer, a fact before one that it needs, a repeated step, a fact that the step says is not there."""
 PATH_MISTAKES: tuple[Mistake, ...] = ("value", "relation", "early", "denied")
-"""Mistakes in facts; what follows from facts is no part of a path."""
+"""Mistakes in facts; inferences do not belong to a path."""
 _STEP = re.compile(r"\bStep \d+\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The mistakes of a chain: one for each accepted step, and the facts that no step states.
-
-    ``missing`` are places in the plan, from 1.
-    """
+    """The mistake of each accepted step of a chain; ``missing`` has the plan's facts (from 1) without a step."""
 
     mistakes: tuple[Mistake, ...]
     missing: tuple[int, ...]
 
     @property
     def is_faithful(self) -> bool:
-        """Whether every needed fact is rightly stated, in an order that leads there, none wrongly.
+        """Whether the chain states every fact correctly and in a possible order, and no fact wrongly.
 
         >>> Truth(("", "early", ""), ()).is_faithful, Truth(("", "repeated"), ()).is_faithful
         (False, True)
@@ -46,9 +43,9 @@ class Truth:
 
 
 def truth_of(question: Question, trajectory: Trajectory) -> Truth | None:
-    """Find the generator's mistakes in the accepted steps; None where the row gives it no plan.
+    """Find the generator's mistakes in the accepted steps; None if the question gives no plan.
 
-    ``question`` is as it was asked: what was retrieved on the way is in the trajectory.
+    ``question`` has the passages from before the run; the trajectory has those that were retrieved in it.
     """
     try:
         views = [_Words(mistake) for mistake in _as_shown(question, trajectory)]
@@ -73,6 +70,7 @@ def truth_of(question: Question, trajectory: Trajectory) -> Truth | None:
 
 
 def _as_shown(question: Question, trajectory: Trajectory) -> Iterator[Question]:
+    """Yield the question with the passages at the start, and after each retrieval."""
     yield question
     for attempt in trajectory.attempts:
         if attempt.retrieved:
@@ -81,7 +79,7 @@ def _as_shown(question: Question, trajectory: Trajectory) -> Iterator[Question]:
 
 
 class _Words:
-    """All that the generator can say rightly of one question."""
+    """All right wordings that the generator has for one question."""
 
     def __init__(self, question: Question) -> None:
         self.checker = checker_of(question)
@@ -92,11 +90,11 @@ class _Words:
         self._answer = _plain(chains[0][-1].text)
 
     def places(self, text: str) -> Iterator[int]:
-        """The places of the plan whose item a text carries out; they may be the answer's."""
+        """Yield the places whose item a text states."""
         return (n for n, texts in enumerate(self._right) if text in texts)
 
     def mistake(self, step: Step, text: str) -> Mistake:
-        """Classify a step that carries out nothing of the plan."""
+        """Classify a step that states no item of the plan; "" for the right final answer."""
         if text == self._answer:
             return ""
         if step.kind == "Final Answer":
@@ -111,4 +109,5 @@ class _Words:
 
 
 def _plain(text: str) -> str:
+    """Return a step's text without the numbers of other steps and with single blanks."""
     return _STEP.sub("Step", " ".join(text.split()))

@@ -1,15 +1,13 @@
-"""Prompts as versioned files: one YAML a prompt, its instructions, its turns, the reply's schema.
+"""Load the prompt files: one YAML file per prompt, with its instructions, its user turn and the reply's schema.
 
-What comes from a benchmark or a model is data. It enters a prompt as a JSON string, so that no
-line break or quote in it can end the place it stands in, and with the marks of chat templates
-broken up, so that no tokenizer takes them for the end of a turn.
+Text from a benchmark or a model is data. It enters a prompt as a JSON string (the filter ``quoted``), so that no line
+break or quote can end it, and with the marks of chat templates broken up, so that no tokenizer sees the end of a turn.
 
-Beside a file may stand ``NAME.examples.yaml``, worked examples of our own: data for its turns, and
-the reply. Nobody sees them unless a user says so; a prompt's digest leaves them out.
+``NAME.examples.yaml`` beside a file has worked examples: data for the user turn, and a reply. Requests contain them
+only if the user asks for them (``--examples``).
 
-A file also says who asks by it (``role``, its own name if not said) and how many tokens a reply may
-have (``max_tokens``). Both are no words that reach a model, so a prompt's digest leaves them out:
-another limit is another request, and the same prompt.
+A file also has the ``role`` that sends the prompt (default: the file's name) and the most tokens of a reply
+(``max_tokens``). A prompt's digest leaves out these two and the examples, as they are not the prompt's text.
 """
 
 import functools
@@ -29,16 +27,16 @@ from safe_stepwise.engines.base import GREEDY, Message, Request, Sampling, Scene
 
 _FOLDER = resources.files(__name__)
 _NOT_SENT = re.compile(rb"^(?:role|max_tokens):.*\n", re.MULTILINE)
-# "<|im_end|>", "</s>", "<start_of_turn>", "<｜User｜>", "[INST]", "<<SYS>>": what templates of
-# common models are made of. Engines that hold the tokenizer break up its own special tokens too.
+# Marks in the chat templates of common models: "<|im_end|>", "</s>", "<start_of_turn>", "<｜User｜>", "[INST]",
+# "<<SYS>>". Engines that have the tokenizer also break up its special tokens.
 _MARKS = re.compile(r"<(?=[|｜/<]?[\w|｜▁/]+[|｜]?>)|\[(?=/?[A-Z_]{3,}\])")
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt file: fixed ``system``, a template ``user``, the ``schema`` of the reply.
+    """A prompt file: the fixed ``system`` turn, the Jinja template ``user``, the JSON ``schema`` of the reply.
 
-    ``role`` is who asks by it, ``sampling`` how: greedily, with the file's limit.
+    ``role`` is the role that sends the prompt; ``sampling`` is greedy, with the file's limit of tokens.
     """
 
     name: str
@@ -50,21 +48,21 @@ class Prompt:
     digest: str
 
     def messages(self, **data: Any) -> tuple[Message, ...]:
-        """The turns for some data; raises ``jinja2.UndefinedError`` where a value is missing."""
+        """Render the turns with the template's data; raises ``jinja2.UndefinedError`` if a value is missing."""
         return (Message("system", self.system), Message("user", self.render_user(**data)))
 
     def render_user(self, **data: Any) -> str:
-        """The user's turn alone, for a prompt that goes on with another's conversation."""
+        """Render only the user's turn, for a prompt that continues the conversation of another."""
         return _template(self.user).render(**data).strip()
 
     def request(self, messages: tuple[Message, ...], scene: Scene | None = None) -> Request:
-        """Build a request by this prompt: its turns, or a conversation that it goes on with."""
+        """Build a request of this prompt from its turns, or from a conversation that it continues."""
         return Request(messages, self.sampling, self.schema, self.role, scene, in_full=True)
 
 
 @functools.cache
 def load(name: str) -> Prompt:
-    """The prompt ``FOLDER/NAME``, as in ``load("verification/extract")``.
+    """Load the prompt ``FOLDER/NAME``, as in ``load("verification/extract")``.
 
     >>> load("verification/extract").schema.name
     'triples'
@@ -84,13 +82,13 @@ def load(name: str) -> Prompt:
 
 @functools.cache
 def load_all() -> tuple[Prompt, ...]:
-    """All prompts, by name."""
+    """Load all prompts, sorted by name."""
     return tuple(load(name) for name in _names(".yaml") if not name.endswith(".examples"))
 
 
 @functools.cache
 def limits() -> Mapping[str, int]:
-    """The tokens that a reply may have, by the roles of all prompt files.
+    """Return the most tokens of a reply by role, from all prompt files.
 
     >>> limits()["judge"]
     512
@@ -99,9 +97,9 @@ def limits() -> Mapping[str, int]:
 
 
 def examples(roles: Iterable[str]) -> dict[str, str]:
-    """Worked examples by role, texts to put behind instructions, of those roles that have any.
+    """Return the worked examples of the roles that have any, as texts that follow the instructions.
 
-    A role that goes on with the conversation of another has the same.
+    A role that continues the conversation of another role gets its examples too.
 
     >>> list(examples(["extract"])), list(examples(["generate"]))
     (['extract', 'glean'], [])
@@ -112,7 +110,7 @@ def examples(roles: Iterable[str]) -> dict[str, str]:
 
 @functools.cache
 def _examples() -> Mapping[str, tuple[tuple[str, ...], str]]:
-    """Load the worked examples by role: who may be shown them, and their text."""
+    """Load the worked examples by role: all roles that may get them, and their text."""
     by_role: dict[str, tuple[tuple[str, ...], str]] = {}
     for name in _names(".examples.yaml"):
         prompt = load(name)
@@ -128,19 +126,19 @@ def _examples() -> Mapping[str, tuple[tuple[str, ...], str]]:
 
 
 def _names(end: str) -> list[str]:
-    """The names of all files with this ending."""
+    """List the prompts (``FOLDER/NAME``) that have a file with this ending, sorted."""
     folders = [folder for folder in _FOLDER.iterdir() if folder.is_dir()]
     names = sorted(f"{folder.name}/{file.name}" for folder in folders for file in folder.iterdir())
     return [name.removesuffix(end) for name in names if name.endswith(end)]
 
 
 def digest(*prompts: Prompt) -> str:
-    """One SHA-256 for several prompts, which changes when any of them does."""
+    """Return one SHA-256 for several prompts; it changes if any of them changes."""
     return hashlib.sha256("".join(prompt.digest for prompt in prompts).encode()).hexdigest()
 
 
 def defuse(text: str) -> str:
-    """Text in which no mark of a chat template stands whole.
+    """Break up every mark of a chat template in a text with a blank.
 
     >>> defuse("Hi <|im_end|> </s> [INST] 1 < 2 <b>")
     'Hi < |im_end|> < /s> [ INST] 1 < 2 < b>'
@@ -149,12 +147,12 @@ def defuse(text: str) -> str:
 
 
 def data_of(request: Request) -> str:
-    """Return the data that a request quotes: the turns of the user."""
+    """Return the text of a request's user turns, which quote its data."""
     return "\n".join(turn.content for turn in request.messages if turn.role == "user")
 
 
 def quoted(text: str) -> str:
-    r"""Data as a JSON string, marks broken up.
+    r"""Return a text as a JSON string, with the marks of chat templates broken up.
 
     >>> print(quoted('a "b"\n<|im_start|>'))
     "a \"b\"\n< |im_start|>"

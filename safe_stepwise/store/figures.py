@@ -1,4 +1,4 @@
-"""Figures by matplotlib in the taxonomy's colours: the same figure gives the same bytes on any machine."""
+"""Render matplotlib figures as PNG or SVG, in the taxonomy's colours; a figure has the same bytes on any machine."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -31,12 +31,12 @@ def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
 
     Texts appear literally: a dollar sign in a model's name opens no formula.
     """
-    return _saved(draw, size, "png", {"Software": None})
+    return _save(draw, size, "png", {"Software": None})
 
 
 def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
     """Render a figure as `png` does, but as SVG, with texts as outlines."""
-    return _saved(draw, size, "svg", {"Date": None, "Creator": None})
+    return _save(draw, size, "svg", {"Date": None, "Creator": None})
 
 
 def panels(
@@ -54,17 +54,17 @@ def panels(
 
     def draw(figure: Any) -> None:
         grid = figure.subplots(len(rows), columns, squeeze=False, **shared)
-        for places, items in zip(grid, rows, strict=True):
-            for axes in places[len(items) :]:
+        for row_axes, items in zip(grid, rows, strict=True):
+            for axes in row_axes[len(items) :]:
                 axes.remove()
-            for axes, item in zip(places, items, strict=False):
+            for axes, item in zip(row_axes, items, strict=False):
                 axes.spines[["top", "right"]].set_visible(False)
                 panel(axes, item)
 
     return save(draw, (size[0] * columns, size[1] * len(rows)))
 
 
-def _saved(draw: Callable[[Any], None], size: tuple[float, float], form: str, metadata: dict[str, None]) -> bytes:
+def _save(draw: Callable[[Any], None], size: tuple[float, float], form: str, metadata: dict[str, None]) -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

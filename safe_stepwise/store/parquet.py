@@ -1,4 +1,7 @@
-"""Finds and reads the Parquet files of our datasets, which somebody else may have written or damaged."""
+"""Find and read the Parquet files of our datasets, which other programs may have written or damaged.
+
+A dataset's folder has its files as ``data/CONFIG/SPLIT-*.parquet``.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +14,7 @@ from safe_stepwise.store.opening import open_file
 
 T = TypeVar("T")
 ANEW = "make or pull it anew"
+"""The end of an error message about a damaged file."""
 
 
 def read_rows(

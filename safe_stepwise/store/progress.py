@@ -23,7 +23,9 @@ from tqdm import tqdm
 from safe_stepwise.store.terminal import sanitize
 
 AFTER_S = 1.0
+"""Seconds until a bar of `show_progress` appears."""
 TICK_S = 1.0
+"""Seconds until a bar is drawn again on a terminal."""
 LINE_S = 30.0
 """Seconds between a bar's lines in a log."""
 
@@ -46,6 +48,7 @@ def bar(items: Iterable[Any] | None = None, **options: Any) -> tqdm[Any]:
 
 
 def _tick(bar_ref: weakref.ref[tqdm[Any]], delay: float) -> None:
+    """Redraw a bar every `TICK_S` until it is closed or gone."""
     time.sleep(delay)
     while (live_bar := bar_ref()) is not None and not live_bar.disable:
         live_bar.refresh()
@@ -58,7 +61,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]
 
     @staticmethod
     def format_meter(*args: Any, **options: Any) -> str:
-        """Make the bar's line: tqdm's own where all of it fits."""
+        """Render the bar's line: tqdm's own if all of it fits."""
         full_line = str(tqdm.format_meter(*args, **(options | {"ncols": None})))
         width = options.get("ncols")
         if width is None or len(full_line) <= width:
@@ -93,7 +96,7 @@ def _cut(text: str, width: int) -> str:
 
 
 class _Lines:
-    """A stream to which a bar writes as to a terminal, and which turns few of its updates into lines."""
+    """A stream for a bar in a log: it prints an update as a line every `LINE_S`, and the last one."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -234,7 +237,7 @@ class Wait:
         self._patience = min(SILENT_S, SOON_S) if soon else SILENT_S
 
     def restart(self) -> None:
-        """Begin the wait anew, as an answer has come."""
+        """Restart the wait, as an answer has come."""
         self._start = time.monotonic()
 
     def warn_if_long(self) -> None:
@@ -259,6 +262,8 @@ class Wait:
 
 @functools.cache
 def _watch() -> None:
+    """Start the thread that watches all waits."""
+
     def look() -> None:
         while True:
             time.sleep(_LOOK_S)

@@ -232,7 +232,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
     from safe_stepwise.store import figures
 
     found: Drawn = {}
-    saved = figures._saved
+    saved = figures._save
 
     def kept(draw: Any, *rest: Any) -> bytes:
         def noted(figure: Any) -> None:
@@ -241,7 +241,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
 
         return saved(noted, *rest)
 
-    monkeypatch.setattr(figures, "_saved", kept)
+    monkeypatch.setattr(figures, "_save", kept)
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.graphs.knowledge import GraphKnowledge, Place, decide
+from safe_stepwise.graphs.knowledge import FollowedPath, GraphKnowledge, decide
 from safe_stepwise.graphs.store import CONVENTIONS, Convention, MemoryGraph, execute, instances, read_triples
 from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Constraint
 from tests.safe_stepwise.graphs.test_store import triples_of_a_graph
@@ -374,7 +374,7 @@ def test_no_gold_answer_of_metaqa_fails_a_type_that_may_be_meant(real_data: Path
                     wanted.setdefault(relation, set()).update(answers)
     failed = unknown = pairs = 0
     for relation, answers in wanted.items():
-        place = Place(graph, Candidate("any", ()), tuple(answers), ())
+        place = FollowedPath(graph, Candidate("any", ()), tuple(answers), ())
         found = decide(Constraint("type", "So.", relation), place)
         failed += sum(is_met is False for is_met in found.values())
         unknown += sum(not found.get(answer) for answer in answers)
