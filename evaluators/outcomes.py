@@ -201,8 +201,7 @@ def read_results(folder: Path) -> dict[str, Any]:
 
 def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:
     """Return the statistics of one setting's trajectories; ``roles`` are counted even if no one played them."""
-    retries = retries_of(outcomes[0].options)
-    return statistics([outcome.trajectory for outcome in outcomes], retries, roles)
+    return statistics([outcome.trajectory for outcome in outcomes], retries_of(outcomes[0].options), roles)
 
 
 @contextmanager

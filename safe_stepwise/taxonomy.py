@@ -115,8 +115,7 @@ def spelling(text: str) -> str:
     'offtopic'
     """
     # "!" is safe behind a label ("Correct!"), never before it ("!Correct").
-    plain = text.lstrip(_SURROUNDING).rstrip(_SURROUNDING + "!")
-    return _JOINERS.sub("", plain).casefold()
+    return _JOINERS.sub("", text.lstrip(_SURROUNDING).rstrip(_SURROUNDING + "!")).casefold()
 
 
 # The second spelling of Correct is the one in the paper's evaluation prompt.

@@ -44,8 +44,7 @@ def main(options: Options) -> None:
     dataset = build_paths_set(kb, questions, options.output)
     recipes = {"SFT": train_adapter("sft", dataset, options.output, options.rows)}
     if options.kto:
-        start = recipes["SFT"].output
-        recipes["KTO"] = train_adapter("kto", dataset, options.output, options.rows, start)
+        recipes["KTO"] = train_adapter("kto", dataset, options.output, options.rows, recipes["SFT"].output)
     adapters = [f"{name}=transformers:{recipe.base_model}+{recipe.output}" for name, recipe in recipes.items()]
     print(evaluate_paths(kb, questions, dataset, (*BASELINES, *adapters), options.per_hop, options.output / "quality"))
     if options.kb is None:

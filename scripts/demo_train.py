@@ -63,8 +63,7 @@ def main(options: Options) -> None:
         output=options.output / "quality",
     )
     print(evaluate(evaluation))
-    quality = read_json(evaluation.output / verifier.QUALITY)
-    print("\n" + "\n".join(render_margins(quality)))
+    print("\n" + "\n".join(render_margins(read_json(evaluation.output / verifier.QUALITY))))
 
 
 if __name__ == "__main__":

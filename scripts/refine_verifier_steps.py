@@ -43,8 +43,7 @@ class Options(ModelOptions, Refinement):
 
 def refine_verifier_steps(options: Options) -> str:
     """Mine hard cases and return a summary; raise ``UserError`` for a mistake of the user."""
-    limits = Limits(options.max_steps, options.max_retries)
-    plan = replace(options, limits=limits, at_once=options.in_flight)
+    plan = replace(options, limits=Limits(options.max_steps, options.max_retries), at_once=options.in_flight)
     with options.replies() as replies:
         clients = (options.player(name, replies) for name in ("generator", "verifier", "teacher"))
         return summary(plan, refine(plan, *clients))

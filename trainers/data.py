@@ -90,8 +90,7 @@ def read_data(recipe: Recipe, weights: Weights, kind: RowKind | None = None) -> 
     held_out = [example for example in held_out if example.id not in long]
     if not train:
         raise UserError(f"{recipe.dataset}: every row has more than {limit} tokens")
-    sha256 = fingerprint(rows)
-    return Data(source, joined, sha256, train, held_out, longest, limit, sorted(long))
+    return Data(source, joined, fingerprint(rows), train, held_out, longest, limit, sorted(long))
 
 
 def train_rows(recipe: Recipe, kind: RowKind | None = None) -> tuple[DatasetSource, list[Row], list[Joined]]:

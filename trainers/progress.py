@@ -66,8 +66,7 @@ class Progress(TrainerCallback):  # type: ignore[misc]
         PartialState().wait_for_everyone()
         if state.is_world_process_zero:
             folder = self.checkpoints / f"checkpoint-{state.global_step}"
-            mark = {"step": state.global_step, "seconds": round(self.seconds, 3)}
-            mark_complete(folder, mark)
+            mark_complete(folder, {"step": state.global_step, "seconds": round(self.seconds, 3)})
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Close the bar."""

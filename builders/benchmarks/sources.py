@@ -170,8 +170,7 @@ def _hub_source(source: str) -> HubSource | None:
 def _rows(source: str, split: str) -> Iterator[RawRow]:
     hub = _hub_source(source)
     if hub is not None:
-        rows = stream(hub, split)
-        return (RawRow(f"{source}[{index}]", plain(row)) for index, row in enumerate(rows))
+        return (RawRow(f"{source}[{index}]", plain(row)) for index, row in enumerate(stream(hub, split)))
     return _file_rows(Path(source))
 
 

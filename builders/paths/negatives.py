@@ -73,8 +73,7 @@ def _perturb(kind: str, path: RelationPath, topic: str, explored: Mapping[str, E
         for position, relation in enumerate(path):
             yield (*path[:position], inverse(relation), *path[position + 1 :])
     elif kind == WRONG_RELATION:
-        shortest = {c.path for c in topic_paths.candidates if c.shortest}
-        for near in topic_paths.executable - shortest:
+        for near in topic_paths.executable - {c.path for c in topic_paths.candidates if c.shortest}:
             changed = [(new, old) for new, old in zip(near, path, strict=False) if new != old]
             # The change is in one relation, and not only in its direction.
             if len(near) == len(path) and len(changed) == 1 and changed[0][0] != inverse(changed[0][1]):

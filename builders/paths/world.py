@@ -186,8 +186,7 @@ def sort_of(name: str) -> Sort:
     >>> sort_of("May 4, 1921"), sort_of("Duke of Vel"), sort_of("French pianist"), sort_of("French")
     ('number', 'name', 'words', 'words')
     """
-    words = name.split()
-    if any(w[:1].islower() and w.strip(",.;") not in _SMALL for w in words):
+    if any(w[:1].islower() and w.strip(",.;") not in _SMALL for w in name.split()):
         return "words"
     if any(c.isdigit() for c in name):
         return "number"

@@ -149,8 +149,7 @@ def _is_whole(sentence: str, start: int, end: int) -> bool:
 
 def _has_remnant(page: Passage, value: str, new_value: str) -> bool:
     """Whether a part of a replaced value, such as a surname, remains in the passage."""
-    text = read(Passage("", page.sentences))
-    if first_mention(text, value) is not None:
+    if first_mention(read(Passage("", page.sentences)), value) is not None:
         return True
     if as_date(value):
         return False

@@ -165,7 +165,6 @@ class EarlierBuild:
         ``moved`` are keys of questions that moved from test to train; those in this build's test split are counted.
         ``sha256`` is the digest of its record.
         """
-        lost = Counter(row.row_class for row in matches.lost)
         return {
             "name": self.name,
             "revision": self.revision,
@@ -173,7 +172,7 @@ class EarlierBuild:
             "teacher": self.record.teacher,
             "rows": len(self.all_rows),
             "matched": {key: matches.matched.get(key, 0) for key in ("id", "position", "type")},
-            "lost": dict(sorted(lost.items())),
+            "lost": dict(sorted(Counter(row.row_class for row in matches.lost).items())),
             "moved": len(self.test_keys.intersection(moved)),
         }
 

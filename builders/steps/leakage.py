@@ -50,8 +50,7 @@ def near(document: Document, reference: Document) -> bool:
     """Whether two documents share their passages or are near-duplicates."""
     if document.passages == reference.passages:
         return True
-    shared = len(document.grams & reference.grams)
-    return shared >= CONTAINMENT * min(len(document.grams), len(reference.grams))
+    return len(document.grams & reference.grams) >= CONTAINMENT * min(len(document.grams), len(reference.grams))
 
 
 class DocumentIndex:

@@ -304,8 +304,7 @@ def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher
     indices = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
     if not indices:
         return []
-    choice = choice_for(str(seed), question.id, "missing evidence")
-    index = indices[choice % len(indices)]
+    index = indices[choice_for(str(seed), question.id, "missing evidence") % len(indices)]
     item = plan.items[index]
     assert item.passage is not None
     reduced, previous = _drop_passage(question, ideal[:index], item.passage)
@@ -313,8 +312,7 @@ def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher
     first: list[StepRow] = []
     for step in _denials(checker, item, index, seed, is_cited=instead is not None):
         (denial,) = _drop_passage(question, [step], instead)[1]
-        feedback = _lacking(checker, item, denial.text)
-        row = StepRow(reduced, previous, denial, feedback, INJECTED, teacher)
+        row = StepRow(reduced, previous, denial, _lacking(checker, item, denial.text), INJECTED, teacher)
         if twin := _twin(checker, ideal[:index], step, instead, row):
             return [row, twin]
         first = first or [row]

@@ -163,8 +163,7 @@ class Injector:
 
     def _redundancy(self, position: int) -> Iterator[_Draft]:
         """Yield facts that an earlier step states already."""
-        earlier = [n for n in self.plan.facts if n < position - 1]
-        for index in self._shuffle(earlier, position, "earlier"):
+        for index in self._shuffle([n for n in self.plan.facts if n < position - 1], position, "earlier"):
             item = self.plan.items[index]
             draft = self._state_fact(item, position)
             wording = "repeated" if item.sentence is None else "quoted"
@@ -433,8 +432,7 @@ class Injector:
 
     def _shuffle(self, options: Sequence[Any], position: int, purpose: str) -> list[Any]:
         """Shuffle options, in another order for each position and purpose."""
-        numbers = range(len(options))
-        ranked = sorted(numbers, key=lambda n: self._choice(position, f"{purpose} {n}"))
+        ranked = sorted(range(len(options)), key=lambda n: self._choice(position, f"{purpose} {n}"))
         return [options[n] for n in ranked]
 
 

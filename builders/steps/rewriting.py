@@ -148,8 +148,7 @@ def rewriting_request(row: StepRow) -> Request:
         diagnosis=feedback.diagnosis,
         guidance=feedback.guidance,
     )
-    scene = Scene(row.question, previous=row.previous, step=row.step)
-    return REWRITE.request(messages, scene)
+    return REWRITE.request(messages, Scene(row.question, previous=row.previous, step=row.step))
 
 
 def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, teacher: str) -> StepRow:

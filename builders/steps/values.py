@@ -44,8 +44,7 @@ def values_in(text: str) -> tuple[str, ...]:
     >>> values_in("According to Passage 2, Ors Velt's film of 3 May 1901 won 1,200 Crowns.")
     ('Ors Velt', '3', 'May', '1901', '1,200', 'Crowns')
     """
-    plain = _CITATION.sub("it", text[:_MAX_CHARS])
-    return tuple(dict.fromkeys(_runs(plain)))
+    return tuple(dict.fromkeys(_runs(_CITATION.sub("it", text[:_MAX_CHARS]))))
 
 
 def numbers_in(text: str) -> frozenset[str]:

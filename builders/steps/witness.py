@@ -111,8 +111,7 @@ class _StepView:
     @property
     def numbers(self) -> set[int]:
         """Numbers of the passages that the step cites and that exist."""
-        cited = map(int, _CITED.findall(self.unquoted))
-        return {n for n in cited if 0 < n <= len(self.question.passages)}
+        return {n for n in map(int, _CITED.findall(self.unquoted)) if 0 < n <= len(self.question.passages)}
 
     @property
     def cited(self) -> list[Passage]:
@@ -222,8 +221,7 @@ def _alters(view: _StepView, triple: Triple) -> bool:
 
 def _same_words(view: _StepView, triple: Triple, page: Passage) -> bool:
     """Whether the step names the relation, or has a word of a sentence that gives the value."""
-    name_words = _words(f"{triple.head} {triple.tail} {page.title}")
-    claim_words = _words(view.text.text) - name_words
+    claim_words = _words(view.text.text) - _words(f"{triple.head} {triple.tail} {page.title}")
     sentences = [sentence for sentence in page.sentences if _stated_in(sentence, page, triple.tail)]
     return any(claim_words & _words(words) for words in (*sentences, triple.relation))
 

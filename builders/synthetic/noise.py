@@ -46,8 +46,7 @@ def _shortcut(draft: Draft, link: Link) -> bool:
     """Whether an article before the gap has the answer, as a firm's has the country of its town."""
     if "comparison" in draft.kind or draft.kind == "intersection":
         return False
-    before = draft.links[: draft.links.index(link) + 1]
-    texts = (" ".join(draft.article(hop.head).sentences) for hop in before)
+    texts = (" ".join(draft.article(hop.head).sentences) for hop in draft.links[: draft.links.index(link) + 1])
     return any(_names_any(text, draft.links[-1].tail) for text in texts)
 
 
@@ -59,8 +58,7 @@ def _still_decided(draft: Draft, link: Link) -> bool:
         return False
     years = [k.head.start_year for k in draft.links if k.tail is gap_end.head]
     if link is gap_end:
-        text = " ".join(draft.article(gap_end.head).sentences)
-        years += map(int, re.findall(r"\b(?:1\d|20)\d\d\b", text))
+        years += map(int, re.findall(r"\b(?:1\d|20)\d\d\b", " ".join(draft.article(gap_end.head).sentences)))
     if not years:
         return False
     rival_year = order_of(rival.tail)[0]
@@ -166,8 +164,7 @@ def _entity_confusion(draft: Draft) -> bool:
     if not isinstance(true, Entity) or (mode == "dates" and not is_dated):
         return False
     following = _follow(draft, n)
-    path = [draft.links[k].relation for k in following]
-    continued = walk(namesake, path)
+    continued = walk(namesake, [draft.links[k].relation for k in following])
     if continued is None or continued[-1].tail == draft.links[following[-1]].tail:
         return False
     for k, new in zip(following, continued, strict=True):

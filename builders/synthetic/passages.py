@@ -30,8 +30,7 @@ def to_question(
     evidence: list[Triple] = []
     for link in draft.links:
         source = draft.article(link.source or link.head)
-        sentence = source.states.get((link.head.key, link.relation), 0)
-        facts[SupportingFact(source.title, sentence)] = None
+        facts[SupportingFact(source.title, source.states.get((link.head.key, link.relation), 0))] = None
         head = link.head
         titled = draft.style == "2wiki" and draft.rng.random() < 0.4 and head.kind != "town"
         evidence.append(Triple(head.title if titled else head.name, link.relation, link.annotated))

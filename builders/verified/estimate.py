@@ -75,8 +75,7 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
                 gleaning = llm.gleaning_request(question, number, ())
                 work["glean"].add(gleaning, allowance, REPLY_TOKENS["glean"], extra)
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(question.gold))
-        resolution = llm.resolution_request(question, names, _FACTS)
-        work["resolve"].add(resolution, allowance, REPLY_TOKENS["resolve"])
+        work["resolve"].add(llm.resolution_request(question, names, _FACTS), allowance, REPLY_TOKENS["resolve"])
         path = llm.path_request(question, KnowledgeGraph())
         work["path"].add(path, allowance, REPLY_TOKENS["path"], graph_tokens)
         for role in ("resolve", "path"):

@@ -107,8 +107,7 @@ def with_passages(question: Question, seed: int, limit: int = PASSAGES) -> tuple
 
 def draw(seed: int, id_: str, purpose: str) -> int:
     """Return a random number (64 bits) that depends only on the seed, a question's id and the purpose."""
-    digest = hashlib.sha256(f"{seed}\0{id_}\0{purpose}".encode()).digest()
-    return int.from_bytes(digest[:8], "big")
+    return int.from_bytes(hashlib.sha256(f"{seed}\0{id_}\0{purpose}".encode()).digest()[:8], "big")
 
 
 class EvaluationSample:

@@ -206,8 +206,7 @@ class Tally:
         return ListUse(questions.name, questions.sha256, entries, entries - texts, texts - lacking, lacking)
 
     def _keep_examples(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
-        ids = table.column("id").to_pylist()
-        for row, (id_, type_) in enumerate(zip(ids, types, strict=True)):
+        for row, (id_, type_) in enumerate(zip(table.column("id").to_pylist(), types, strict=True)):
             if type_ in SOUND:
                 continue
             digest = hashlib.sha256(id_.encode()).digest()

@@ -137,8 +137,7 @@ def _validate_chain(question: Question, graph: KnowledgeGraph, path: tuple[Tripl
 def _contained(path: tuple[Triple, ...]) -> Iterator[Triple]:
     """Yield links that names imply: "Lake Oru (Kelvia)" belongs to the hop that ends in Kelvia."""
     for hop, earlier in product(path, path):
-        inside = has_words(words_of(hop.head), normal_name(earlier.tail))
-        if inside and hop.head != earlier.tail:
+        if has_words(words_of(hop.head), normal_name(earlier.tail)) and hop.head != earlier.tail:
             yield Triple(earlier.tail, "stands in the name of", hop.head)
 
 
@@ -164,8 +163,7 @@ def _ambiguity(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ..
 
 def _parallel_values(hop: Triple, path: tuple[Triple, ...], graph: KnowledgeGraph) -> Iterator[str]:
     """Yield values of a hop's relation that its sentence states too and the path leaves out."""
-    edges = graph.find(hop.head, hop.relation, hop.tail)
-    places = {(triple.passage, triple.sentence) for triple in edges}
+    places = {(triple.passage, triple.sentence) for triple in graph.find(hop.head, hop.relation, hop.tail)}
     tails = [triple.tail for triple in path if triple.relation == hop.relation]
     for candidate in graph.find(hop.head, hop.relation):
         # One value may have several forms ("Kelvia", "Kelvian").

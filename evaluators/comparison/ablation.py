@@ -132,8 +132,7 @@ def write(ablations: Sequence[Ablation], folder: Path, published: Sequence[Publi
 
 def headline_metric(comparison: Comparison) -> Metric:
     """Return the metric that stands for a system: accuracy, or exact match where a system was not judged."""
-    judged = all(row.average["accuracy"] for row in comparison.rows)
-    return "accuracy" if judged else "exact_match"
+    return "accuracy" if all(row.average["accuracy"] for row in comparison.rows) else "exact_match"
 
 
 def average_table(comparison: Comparison) -> Table:
@@ -164,5 +163,4 @@ def _average(comparison: Comparison, row: Row, metric: Metric) -> object:
 def _stacked(ablations: Sequence[Ablation], table: Callable[[Comparison], Table]) -> Table:
     """Stack tables one below the other, each row with the title of its reference."""
     tables = [(ablation.title, *table(ablation.comparison)) for ablation in ablations]
-    header = ["against", *tables[0][1]]
-    return [header, *([title, *row] for title, _, *rows in tables for row in rows)]
+    return [["against", *tables[0][1]], *([title, *row] for title, _, *rows in tables for row in rows)]

@@ -145,14 +145,13 @@ def draw_sample(questions: Sequence[Questions], plan: Plan, rng: np.random.Gener
     systems = [[n] for n in place.values()] + [[place[s] for s in members] for members in plan.totals.values()]
     pair_place = {pair: n for n, pair in enumerate(pairs_in_order)}
     pairs = [[pair_place[pair] for pair in members] for members in plan.places]
-    counts = (~np.isnan(differences)).sum(axis=0).astype(np.float64)
     return Sample(
         means=_aggregated(systems, means[:width]),
         resampled=_aggregated(systems, resampled[:, :width]),
         gains=_aggregated(pairs, means[width:]),
         regained=_aggregated(pairs, resampled[:, width:]),
         flipped=_aggregated(pairs, stats.flipped_means(differences, rng, resamples)),
-        counts=_aggregated(pairs, counts, np.sum),
+        counts=_aggregated(pairs, (~np.isnan(differences)).sum(axis=0).astype(np.float64), np.sum),
         unpaired=_aggregated(pairs, one_only.reshape(len(ids), -1).sum(axis=0), np.sum),
         wins=_aggregated(pairs, (differences > 0).sum(axis=0), np.sum),
         losses=_aggregated(pairs, (differences < 0).sum(axis=0), np.sum),
@@ -237,8 +236,7 @@ def _samples(
     samples: dict[str | None, Sample] = {}
     for name in sorted({name for by_benchmark in by_system.values() for name in by_benchmark}):
         questions = [by_system[system].get(name, {}) for system in plan.systems]
-        rng = np.random.default_rng([seed, *name.encode()])
-        samples[name] = draw_sample(questions, plan, rng, resamples)
+        samples[name] = draw_sample(questions, plan, np.random.default_rng([seed, *name.encode()]), resamples)
     return {**samples, None: mean_sample([*samples.values()])}
 
 

@@ -230,8 +230,7 @@ def _cost(system: System, attempts_by_question: Sequence[Sequence[Attempt]]) -> 
 
 
 def _tokens(attempt: Attempt) -> int:
-    usages = attempt.usage.values()
-    return sum(usage.prompt - usage.cached + usage.completion for usage in usages)
+    return sum(usage.prompt - usage.cached + usage.completion for usage in attempt.usage.values())
 
 
 def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[tuple[Cost, Cost]]:

@@ -109,7 +109,6 @@ def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]
     names, totals = comparison.names, {row.system for row in comparison.totals}
     left_out = [row.system for row in comparison.rows if row.system.answered_by(EVERY) not in totals]
     by_place = [len(METRICS)] * (len(comparison.benchmarks) + 1)
-    differences = score_tables.difference_table(comparison)
     return fill(
         TEMPLATES,
         "comparison.md.jinja",
@@ -122,7 +121,7 @@ def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]
         published_lines=published_lines(published, comparison.benchmarks),
         shortfalls=_shortfalls(comparison),
         intervals=_split(comparison, score_tables.interval_table(comparison), 2, by_place),
-        differences=_split(comparison, differences, 5, [4] * len(METRICS)),
+        differences=_split(comparison, score_tables.difference_table(comparison), 5, [4] * len(METRICS)),
     )
 
 

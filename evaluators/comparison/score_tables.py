@@ -30,8 +30,7 @@ def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()
     beside = published_lines(published, comparison.benchmarks)
     for answering, rows in groupby(comparison.rows, lambda row: row.system.answering):
         table += [line for row in rows for line in _score_lines(comparison, row)]
-        published_rows = beside.pop(model_key(answering), [])
-        table += [(answering, name, *cells) for _, name, cells in published_rows]
+        table += [(answering, name, *cells) for _, name, cells in beside.pop(model_key(answering), [])]
     table += [line for row in comparison.totals for line in _score_lines(comparison, row)]
     return table + [(answerer, name, *cells) for lines in beside.values() for answerer, name, cells in lines]
 
@@ -76,8 +75,7 @@ def difference_table(comparison: Comparison) -> Table:
 
 def score_csv(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
     """Return `score_table` as CSV rows: values in percent, then intervals, then counts."""
-    places = [*comparison.benchmarks, AVERAGE]
-    columns = [f"{place}_{metric}" for place in places for metric in METRICS]
+    columns = [f"{place}_{metric}" for place in [*comparison.benchmarks, AVERAGE] for metric in METRICS]
     bounds = [f"{column}_{bound}" for column in columns for bound in ("low", "high")]
     count_names = ("questions", "scored", "unscored", "failed")
     counts = [f"{name}_{count}" for name in comparison.benchmarks for count in count_names]
@@ -110,8 +108,7 @@ def difference_csv(comparison: Comparison) -> Table:
         (*columns, *(f"than_{columns[n]}" for n in varying_columns), "benchmark", "metric", "pairs",
          "unpaired", "delta", "low", "high", "test", "p", "p_holm")
     ]  # fmt: skip
-    rows = (*comparison.rows, *comparison.totals)
-    cells = {row.system: comparison.identify(row) for row in rows}
+    cells = {row.system: comparison.identify(row) for row in (*comparison.rows, *comparison.totals)}
     for d in comparison.differences:
         row_cells = [*cells[d.first][:-1], "true" if d.simulated else "false"]
         opponent = [cells[d.second][n] for n in varying_columns]
@@ -137,8 +134,7 @@ def _baseline_name(baseline: System, system: System) -> str:
     """Name a system's baseline: by its name among the two, or by its title and differing options."""
     if baseline.method == system.method:
         return name_systems([baseline, system])[baseline]
-    words = baseline.describe(name_options([baseline, system]))
-    return ", ".join(filter(None, (baseline.title, words)))
+    return ", ".join(filter(None, (baseline.title, baseline.describe(name_options([baseline, system])))))
 
 
 def _score_header(comparison: Comparison) -> list[str]:

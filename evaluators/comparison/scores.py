@@ -106,8 +106,7 @@ class Comparison:
         """The name of each system, without its answerer; simulated systems are marked."""
         labels = name_systems([row.system for row in self.rows])
         labels |= name_systems([row.system for row in self.totals])
-        rows = (*self.rows, *self.totals)
-        return {row.system: marked(labels[row.system], row.simulated) for row in rows}
+        return {row.system: marked(labels[row.system], row.simulated) for row in (*self.rows, *self.totals)}
 
     @property
     def answering(self) -> str:

@@ -137,8 +137,7 @@ def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 
 def flip_test(observed: float, flipped: Matrix) -> float:
     """Return the two-sided p-value of a mean difference against its sign flips (never 0: it counts itself)."""
-    as_large = int((np.abs(flipped) >= abs(observed) - _TIE).sum())
-    return (1 + as_large) / (1 + len(flipped))
+    return (1 + int((np.abs(flipped) >= abs(observed) - _TIE).sum())) / (1 + len(flipped))
 
 
 def mcnemar(wins: int, losses: int) -> float:
@@ -165,8 +164,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     adjusted, largest = [0.0] * len(p_values), 0.0
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    for rank, index in enumerate(order):
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         largest = max(largest, min(1.0, p_values[index] * (len(p_values) - rank)))
         adjusted[index] = largest
     return adjusted

@@ -59,11 +59,10 @@ class System:
         (('generator', 'g'), ('verifier', 'v'))
         """
         roles = sort_by(players, METHODS[method].roles if method in METHODS else ())
-        names = sort_by(options, _defaults(method))
         return cls(
             str(method),
             tuple((str(role), str(players[role])) for role in roles),
-            tuple((str(name), _hashable(options[name])) for name in names),
+            tuple((str(name), _hashable(options[name])) for name in sort_by(options, _defaults(method))),
             tuple((str(name), _hashable(conditions[name])) for name in sorted(conditions)),
         )
 
@@ -275,8 +274,7 @@ def count_differences(system: System, peer: System) -> int:
 def _rank(system: System) -> tuple[Any, ...]:
     order = list(METHODS)
     place = order.index(system.method) if system.method in METHODS else len(order)
-    conditions = _sortable(system.conditions)
-    return place, system.method, _sortable(system.options), system.players, conditions
+    return place, system.method, _sortable(system.options), system.players, _sortable(system.conditions)
 
 
 def _sortable(options: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float, str], ...]:
@@ -288,8 +286,7 @@ def _sortable(options: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float, str
 def _defaults(method: str) -> dict[str, Any]:
     if method not in METHODS:
         return {}
-    defaults = option_values(options_type(METHODS[method])())
-    return {name: _hashable(value) for name, value in defaults.items()}
+    return {name: _hashable(value) for name, value in option_values(options_type(METHODS[method])()).items()}
 
 
 def sort_by(names: Iterable[str], order: Iterable[str]) -> list[str]:

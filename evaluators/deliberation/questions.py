@@ -57,8 +57,7 @@ class PathsSet:
     @property
     def description(self) -> dict[str, Any]:
         """The set's name, kind of split and digests, for the record."""
-        files = parquet_files(self.folder, CONFIGS[self.unit])
-        digests = {file.name: sha256_of(file) for file in files}
+        digests = {file.name: sha256_of(file) for file in parquet_files(self.folder, CONFIGS[self.unit])}
         return {"name": self.folder.name, "splits": self.unit, "sha256": digests}
 
     def examples(self, labels: Labels) -> list[Example]:
@@ -68,8 +67,7 @@ class PathsSet:
         for row in self.rows[TRAIN]:
             if row[column]:
                 example = by_question.get(row["question"])
-                paths = (*(example.paths if example else ()), tuple(row["path"]))
-                unique = tuple(dict.fromkeys(paths))
+                unique = tuple(dict.fromkeys((*(example.paths if example else ()), tuple(row["path"]))))
                 by_question[row["question"]] = Example(row["question"], row["template"], row["hops"], unique)
         return [*by_question.values()]
 

@@ -111,8 +111,7 @@ def normalize(text: str) -> str:
     >>> normalize("The  Man's a Fool!")
     'mans fool'
     """
-    bare = text.lower().translate(_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", bare).split())
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def _by_frequency(names: Sequence[str]) -> list[str]:

@@ -315,8 +315,7 @@ def compare_pairs(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> l
             for candidate, baseline in system_pairs
             if (test := _test_pair(by_system[candidate], by_system[baseline], flag, benchmark))
         ]
-        adjusted = holm([row["p"] for row in family])
-        for row, p in zip(family, adjusted, strict=True):
+        for row, p in zip(family, holm([row["p"] for row in family]), strict=True):
             rows.append({**row, "p": round_p(row["p"]), "p_holm": round_p(p)})
     return rows
 

@@ -147,8 +147,7 @@ def split_sentences(text: str) -> Iterator[str]:
     ['Oru lies on the Vel.', 'It is a town.']
     """
     for line in text[:LONGEST].splitlines():
-        content = _MARK.sub("", _BULLET.sub("", line.replace("**", "")))
-        for piece in sentencex.segment("en", content):
+        for piece in sentencex.segment("en", _MARK.sub("", _BULLET.sub("", line.replace("**", "")))):
             sentence = _MARK.sub("", " ".join(piece.split()))
             if re.search(r"\w", sentence) and not _CONCLUDES.match(sentence):
                 yield sentence

@@ -72,11 +72,10 @@ def describe_probe(probe: Path, split: str) -> dict[str, Any]:
     """Describe a split of a probe: version, digests, whether it is simulated."""
     record = probe / PROBE_RECORD
     statistics = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
-    sources = statistics.get("verified", [])
     return {
         "name": PATH_PROBE,
         "version": statistics.get("version"),
-        "simulated": any(build.get("simulated") for build in sources),
+        "simulated": any(build.get("simulated") for build in statistics.get("verified", [])),
         "split": split,
         "sha256": {file.name: sha256_of(file) for file in parquet_files(probe, PROBED, split)},
     }
@@ -87,8 +86,7 @@ def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCa
 
     Raises ``UserError`` for a split without rows, or rows of another form.
     """
-    files = parquet_files(probe, PROBED, split)
-    cases = [case for file in files for case in read_rows(file, _case, COLUMNS)]
+    cases = [case for file in parquet_files(probe, PROBED, split) for case in read_rows(file, _case, COLUMNS)]
     if not cases:
         splits = sorted({file.name.split("-")[0] for file in parquet_files(probe, PROBED)})
         raise UserError(f"{probe}: its split {split!r} has no rows; choose --split from {', '.join(splits) or 'none'}")

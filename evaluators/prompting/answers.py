@@ -88,8 +88,7 @@ def is_hop_by_hop(trajectory: Trajectory) -> bool:
 def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
     if any(attempt.state == ANSWERING for attempt in attempts):
         return voted(attempts)
-    replies = [_strict(attempt) for attempt in attempts]
-    return next((reply for reply in reversed(replies) if FACTS in reply), {})
+    return next((reply for reply in reversed([_strict(attempt) for attempt in attempts]) if FACTS in reply), {})
 
 
 def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:

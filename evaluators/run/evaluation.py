@@ -70,8 +70,7 @@ class Setting:
     def allowance(self) -> Allowance:
         """The allowance of the method's roles beside their prompts."""
         roles = {prompts.load(name).role for name in self.method.prompts}
-        clients = self.players.values()
-        return next((client.allowance.restrict(roles) for client in clients), AS_PROMPTED)
+        return next((client.allowance.restrict(roles) for client in self.players.values()), AS_PROMPTED)
 
     @property
     def option_record(self) -> dict[str, Any]:
@@ -132,8 +131,7 @@ class Evaluation:
         """The judge's settings that differ from our defaults, for the record."""
         if self.judge is None:
             return {}
-        examples = self.judge.client.allowance.plain.get("examples")
-        values = (not self.judge.sees_question, examples)
+        values = (not self.judge.sees_question, self.judge.client.allowance.plain.get("examples"))
         return {name: value for name, value in zip(JUDGED, values, strict=True) if value}
 
     @property

@@ -76,8 +76,7 @@ def page() -> Any:
         with gradio.Tab("Scores"):
             _scores(gradio)
         with gradio.Tab("The metric"):
-            readme = (HERE / "README.md").read_text(encoding="utf-8")
-            gradio.Markdown(readme.split("---", 2)[-1])
+            gradio.Markdown((HERE / "README.md").read_text(encoding="utf-8").split("---", 2)[-1])
     return blocks.queue(max_size=WAITING, default_concurrency_limit=AT_ONCE)
 
 
@@ -98,8 +97,7 @@ def _loop(gradio: Any) -> None:
     ]
     gradio.Examples([list(row) for row in rows], fields, example_labels=[row[0] for row in rows], cache_examples=False)
     button = gradio.Button("Answer, step by step", variant="primary")
-    result = gradio.HTML(label="steps")
-    button.click(answered, fields, result, api_name="answered")
+    button.click(answered, fields, gradio.HTML(label="steps"), api_name="answered")
 
 
 def _traces(gradio: Any) -> None:

@@ -88,8 +88,7 @@ class StepCase:
     @property
     def prefixes(self) -> list[Prefix]:
         """The identities of the requests for a verdict on each step."""
-        ends = range(1, len(self.steps) + 1)
-        return [self.prefix._replace(steps=self.steps[:end]) for end in ends]
+        return [self.prefix._replace(steps=self.steps[:end]) for end in range(1, len(self.steps) + 1)]
 
     @property
     def prefix(self) -> Prefix:

@@ -121,8 +121,7 @@ def _dataset(request: Mapping[str, Any]) -> str:
     rows, name, commit = 0, request["repo"], request["commit"]
     configs = get_dataset_config_names(name, revision=commit)
     for config in configs:
-        splits = load_dataset(name, config, revision=commit)
-        rows += sum(split.num_rows for split in splits.values())
+        rows += sum(split.num_rows for split in load_dataset(name, config, revision=commit).values())
     return f"{len(configs)} configurations, {rows:,} rows"
 
 

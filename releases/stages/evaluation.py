@@ -195,8 +195,7 @@ def interpolate(values: dict[int, float], point: int) -> float:
 def _request_key(setting: EvaluationSetting, adapter: str) -> object:
     """Return what identifies a setting's requests: settings of other evaluations with the same key are cached."""
     options = options_type(METHODS[setting.method])(**dict(setting.options))
-    players = (setting.generator, setting.verifier or "")
-    specs = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in players)
+    specs = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in (setting.generator, setting.verifier or ""))
     return setting.method, specs, canonical_json(option_values(options)), setting.conditions, setting.examples
 
 

@@ -79,8 +79,7 @@ def copy_traces(output: Path) -> None:
         _write(folder / TRAJECTORIES, chosen)
         names = ("benchmark", "id", "question")
         keys = {(line["benchmark"], line["trajectory"]["question_id"]) for line in chosen}
-        rows = _lines(output / REPORT, QUESTIONS)
-        questions = [row for row in rows if (row["benchmark"], row["id"]) in keys]
+        questions = [row for row in _lines(output / REPORT, QUESTIONS) if (row["benchmark"], row["id"]) in keys]
         _write(folder / QUESTIONS, ({name: row[name] for name in names} for row in questions))
 
 

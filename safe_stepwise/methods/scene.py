@@ -35,8 +35,7 @@ class Scene:
         [2, ['q', 'Marn', []]]
         """
         q = self.question
-        annotations = [*map(asdict, q.evidence), *map(asdict, q.decomposition)]
-        return [self.passage, [q.id, q.answer, annotations]]
+        return [self.passage, [q.id, q.answer, [*map(asdict, q.evidence), *map(asdict, q.decomposition)]]]
 
 
 @dataclass(frozen=True, slots=True)

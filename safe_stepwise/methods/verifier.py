@@ -100,5 +100,4 @@ def prompt_digest(
 
 @functools.cache
 def _schema(incomplete_evidence: bool, dropped: Category | None, prompt_set: PromptSet) -> Schema:
-    order = prompt_set.verdict_order
-    return Schema.from_dict("feedback", feedback_schema(incomplete_evidence, dropped, order))
+    return Schema.from_dict("feedback", feedback_schema(incomplete_evidence, dropped, prompt_set.verdict_order))

@@ -307,8 +307,7 @@ def _advance(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
 
 
 def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:
-    simulated = any(client.engine.simulated for client in clients.values())
-    return {"simulated": True} if simulated else {}
+    return {"simulated": True} if any(client.engine.simulated for client in clients.values()) else {}
 
 
 def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:

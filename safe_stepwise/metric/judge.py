@@ -246,8 +246,7 @@ def judge_request(case: JudgeCase) -> Request:
         prediction=prediction,
         left_out=len(case.prediction.strip()) - len(prediction),
     )
-    scene = AnswerScene(case.prediction.strip(), tuple(case.references))
-    return PROMPT.request(messages, scene)
+    return PROMPT.request(messages, AnswerScene(case.prediction.strip(), tuple(case.references)))
 
 
 def verdict_of(replies: Sequence[Reply]) -> Verdict:

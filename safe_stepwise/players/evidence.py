@@ -92,8 +92,7 @@ def _first_sentences(question: Question) -> Iterator[Triple]:
         annotated = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
         for sentence in [n for n in annotated if 0 <= n < len(page.sentences)][:1]:
             words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
-            tail = " ".join(words[:12]).rstrip(".,;")
-            yield Triple(page.title, DESCRIBED, tail, number, sentence)
+            yield Triple(page.title, DESCRIBED, " ".join(words[:12]).rstrip(".,;"), number, sentence)
 
 
 def is_hidden(item: Item, question: Question) -> bool:

@@ -219,8 +219,7 @@ def pick_wrong_answer(question: Question, plan: Plan) -> str:
 
 def _described(sentence: str) -> str:
     """Return how a sentence describes an entity: the words after the verb, cut to `_MAX_DESCRIPTION_WORDS`."""
-    words = _VERB.split(sentence, maxsplit=1)[-1].split()
-    return " ".join(words[:_MAX_DESCRIPTION_WORDS]).rstrip(".,;")
+    return " ".join(_VERB.split(sentence, maxsplit=1)[-1].split()[:_MAX_DESCRIPTION_WORDS]).rstrip(".,;")
 
 
 def normalize_quotes(text: str) -> str:

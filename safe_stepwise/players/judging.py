@@ -68,8 +68,7 @@ def _verify(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
     answers = [end for end in ends if end in scene.question.answers] if is_right else []
     suffices = is_right != (chance.random() < rates.error_rate)
     reason = "These are the answers." if suffices else "It leads to something else than is asked."
-    answers_shown = (answers or list(ends))[:MAX_ANSWERS]
-    return {"answer": answers_shown, "sufficient": suffices, "reason": reason}
+    return {"answer": (answers or list(ends))[:MAX_ANSWERS], "sufficient": suffices, "reason": reason}
 
 
 _Play = Callable[[PoolScene, Rates, Random], dict[str, Any]]

@@ -122,8 +122,7 @@ def _decompose(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random
 
 def _draw_wrong_question(facts: Facts, answers: AnswersByPlace, lacking: list[int], chance: Random) -> ReplyFields:
     """Draw a wrong sub-question: one outside the plan, an answered one, a later fact's, or none ("simple")."""
-    number = facts.other_passage("", facts.places[0], chance)
-    title = facts.question.passages[number - 1].title
+    title = facts.question.passages[facts.other_passage("", facts.places[0], chance) - 1].title
     questions = [phrase_question([Triple(title, DESCRIBED, title)])]
     questions += [facts.question_for(place, answers) for place in (*answers, *lacking[1:])]
     if len(lacking) > 1:

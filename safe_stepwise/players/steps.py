@@ -199,8 +199,7 @@ class _Writer:
         self.items = self.checker.plan.items
         self.ideal = ideal(question, chance.randrange(WORDINGS))
         self.done = self.checker.established(previous)
-        established = self.checker.established(self.ideal[:-1])
-        self.lacking = [n for n in established if n not in self.done]
+        self.lacking = [n for n in self.checker.established(self.ideal[:-1]) if n not in self.done]
 
     @property
     def believed(self) -> int:
@@ -305,8 +304,7 @@ class _Writer:
         return f"Step {self.done.get(place, place + 1)}"
 
     def _step(self, text: str, place: int) -> Step:
-        kind = self.ideal[place].kind
-        return Step(len(self.previous) + 1, " ".join(text.split()), kind)
+        return Step(len(self.previous) + 1, " ".join(text.split()), self.ideal[place].kind)
 
 
 def _scene(request: Request) -> Scene:

@@ -271,8 +271,7 @@ class ChanceEngine(Player):
         >>> ChanceEngine.read("reject=0.25,seed=3").name
         'chance:reject=0.25,seed=3 (simulated)'
         """
-        pairs = [pair.partition("=") for pair in settings.split(",")]
-        values = {name: value for name, _, value in pairs}
+        values = {name: value for name, _, value in [pair.partition("=") for pair in settings.split(",")]}
         try:
             reject, seed = float(values.pop("reject")), int(values.pop("seed", "0"))
         except (KeyError, ValueError):

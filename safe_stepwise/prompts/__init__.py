@@ -157,8 +157,7 @@ def quoted(text: str) -> str:
     >>> print(quoted('a "b"\n<|im_start|>'))
     "a \"b\"\n< |im_start|>"
     """
-    safe = text.encode("utf-8", "replace").decode("utf-8")
-    return json.dumps(defuse(safe), ensure_ascii=False)
+    return json.dumps(defuse(text.encode("utf-8", "replace").decode("utf-8")), ensure_ascii=False)
 
 
 @functools.cache

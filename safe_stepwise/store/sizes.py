@@ -60,8 +60,7 @@ def _sizes(question: Question) -> Iterator[tuple[str, int, int]]:
     for alias in question.accepted:
         yield "an answer", len(alias), MAX_NAME
     for number, triple in enumerate(question.evidence, 1):
-        longest = max(len(triple.head), len(triple.relation), len(triple.tail))
-        yield f"evidence {number}", longest, MAX_NAME
+        yield f"evidence {number}", max(len(triple.head), len(triple.relation), len(triple.tail)), MAX_NAME
     for number, hop in enumerate(question.decomposition, 1):
         yield f"hop {number}", max(len(hop.question), len(hop.answer)), MAX_NAME
     sizes = [sum(map(len, page.sentences)) for page in question.passages]

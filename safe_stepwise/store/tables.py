@@ -279,5 +279,4 @@ def line(value: object) -> str:
     >>> line("a\n---\n\x1bb")
     'a --- b'
     """
-    text = " ".join(str(value).split())
-    return "".join(c for c in text if c.isprintable())
+    return "".join(c for c in " ".join(str(value).split()) if c.isprintable())

@@ -74,8 +74,7 @@ class _Guarded:
         start = self._moves.match(text) if self._moves else None
         move = start.group() if start else ""
         coding = self._stream.encoding or "utf-8"
-        lines = redact_keys(text[len(move) :], self._secrets).split("\n")
-        visible = "\n".join(map(_escape_controls, lines))
+        visible = "\n".join(map(_escape_controls, redact_keys(text[len(move) :], self._secrets).split("\n")))
         self._stream.write(move + visible.encode(coding, "backslashreplace").decode(coding))
         return len(text)
 

@@ -205,8 +205,7 @@ def make_cases(
 
 def _cases_alone(source: CalibrationSource, pool: Pool, seed: int) -> Iterator[ChainCase | Impossible]:
     hops = [hop for path in source.grounds.paths[:_MOST_PATHS] for hop in split_hops(path)]
-    facts = dict.fromkeys(hop[0] for hop in hops if len(hop) == 1)
-    for fact in facts:
+    for fact in dict.fromkeys(hop[0] for hop in hops if len(hop) == 1):
         grounds = replace(
             source.grounds, answers=(fact.tail,), paths=((fact,),), starts=(fact.head,), is_branched=False
         )
@@ -238,10 +237,8 @@ def _cases_in_paths(source: CalibrationSource, pool: Pool, seed: int) -> Iterato
                 continue
             index, claim = error
             sentence = source.phrase([claim], *marks, str(index))
-            steps = (*sentences[:index], sentence, *sentences[index + 1 :])
-            chain = Chain(steps, answer)
-            fact = hops[index][0]
-            yield ChainCase(source, "in its path", kind, source.grounds, chain, fact, claim)
+            chain = Chain((*sentences[:index], sentence, *sentences[index + 1 :]), answer)
+            yield ChainCase(source, "in its path", kind, source.grounds, chain, hops[index][0], claim)
 
 
 def leave_one_out_cases(sources: Sequence[CalibrationSource]) -> tuple[ChainCase, ...]:

@@ -96,8 +96,7 @@ def word_film_fact(facts: Sequence[Triple], choice: int) -> str:
     fact = facts[0]
     if fact.relation not in _FILM_WORDINGS:
         return statements.state(facts, choice)
-    wording = statements.pick(_FILM_WORDINGS[fact.relation], choice)
-    return statements.fill(wording, h=fact.head, t=fact.tail)
+    return statements.fill(statements.pick(_FILM_WORDINGS[fact.relation], choice), h=fact.head, t=fact.tail)
 
 
 def split_hops(path: Path) -> list[list[Triple]]:

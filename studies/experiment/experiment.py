@@ -138,8 +138,7 @@ def _key(system: Record) -> System:
 
 def check(results: Record, place: str) -> None:
     """Raise ``UserError`` for results without a learned verifier, or without a run that has none."""
-    names = {arm.name for arm in list_arms(results)}
-    if missing := {PLAIN, LEARNED} - names:
+    if missing := {PLAIN, LEARNED} - {arm.name for arm in list_arms(results)}:
         raise UserError(
             f"{place}: has no {' and no '.join(sorted(missing))}; evaluate no_verification and safe with one generator"
         )
@@ -233,8 +232,7 @@ def require_same_models(fresh: Experiment, experiment: Experiment, place: str) -
     """Raise ``UserError`` if ``fresh`` was made with models of other revisions than ``experiment``."""
     for role in (GENERATOR, VERIFIER):
         names = [references(e.main, e.main)[1].run["players"][role] for e in (fresh, experiment)]
-        revisions = {name.rpartition("@")[2] for name in names}
-        if len(revisions) > 1:
+        if len({name.rpartition("@")[2] for name in names}) > 1:
             raise UserError(
                 f"{place}: its {role} is {names[0]}, where {names[1]} is asked for; evaluate the same models there"
             )

@@ -126,7 +126,6 @@ def draw_figures(experiment: Experiment) -> dict[str, bytes]:
 
 def render_page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment | None = None) -> str:
     """Render the page as Markdown; ``figures`` are those that lie beside it."""
-    ticks = re.findall("`+", experiment.example)
     return tables.fill(
         Path(__file__).parent / "templates",
         "results.md.jinja",
@@ -136,7 +135,7 @@ def render_page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Exp
         lock_file=LOCK,
         left_out=[name for name in experiment.lock.get("skipped", ()) if name != SPACE],
         options=references(experiment.main, experiment.main)[1].run["options"],
-        fence="`" * max(3, *(1 + len(run) for run in ["", *ticks])),
+        fence="`" * max(3, *(1 + len(run) for run in ["", *re.findall("`+", experiment.example)])),
         claims=list(check_claims(experiment)),
         fresh_claims=list(check_claims(fresh)) if fresh else [],
         main=_section(experiment, experiment.main),

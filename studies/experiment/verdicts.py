@@ -47,8 +47,7 @@ Probe = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[str]]
 
 def read_steps(folder: Path, split: str) -> list[LabelledStep]:
     """Read a split of the dataset `safe-verifier-steps`; raise ``UserError`` for a damaged file, and without rows."""
-    files = parquet_files(folder, STEPS, split)
-    steps = [row for file in files for row in read_rows(file, _step, _COLUMNS)]
+    steps = [row for file in parquet_files(folder, STEPS, split) for row in read_rows(file, _step, _COLUMNS)]
     if not steps:
         raise UserError(f"{folder}: has no rows of {split}; {ANEW}")
     return steps
@@ -125,8 +124,7 @@ def compute_measure(steps: Sequence[LabelledStep], verdicts: Verdicts, measure: 
     A step without a verdict counts as not flagged: its error is missed. `ERROR_F1` is 0 without errors,
     `EVIDENCE_BALANCED` NaN without steps of `EVIDENCE`.
     """
-    counts = _counts(steps, verdicts, measure).sum(axis=0, keepdims=True)
-    return float(measure.value(counts)[0])
+    return float(measure.value(_counts(steps, verdicts, measure).sum(axis=0, keepdims=True))[0])
 
 
 def compute_recall(steps: Sequence[LabelledStep], verdicts: Verdicts, label: str) -> float:

@@ -110,8 +110,7 @@ def _by_question(rows: list[Row], prompt_set: PromptSet) -> dict[tuple[str, ...]
         previous, is_right = tuple(row["previous_steps"]), row["error_type"] == CORRECT
         question.next_steps.update(successions(previous, row["current_step"] if is_right else None))
         if is_right:
-            verdict = _feedback(row, question, prompt_set)
-            question.feedback[(*previous, row["current_step"])] = verdict
+            question.feedback[(*previous, row["current_step"])] = _feedback(row, question, prompt_set)
     return by_question
 
 

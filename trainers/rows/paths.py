@@ -50,8 +50,7 @@ class PathRows(RowKind):
 
     def rows(self, dataset: str, split: str, filters: PathFilters) -> tuple[DatasetSource, list[Row]]:
         source, loaded = self._load(dataset, split)
-        kind = loaded.features.get("kind")
-        to_name = getattr(kind, "int2str", None)  # other features hold text
+        to_name = getattr(loaded.features.get("kind"), "int2str", None)  # other features hold text
         rows: list[Row] = [{**row, "kind": to_name(row["kind"])} if to_name else row for row in loaded]
         needed = {"id", "question_id", "prompt", "completion"} | ({"label", "kind"} if self.labelled else {"rank"})
         for row in rows[:1]:

@@ -88,8 +88,7 @@ class LLMTeachers:
     def engine(self) -> EngineDescription:
         """The engine's description, computed once, as the digest of a folder of weights takes a while."""
         engine = self.opener(self.spec)
-        code = code_digest(*modules_of([engine]))
-        content = {**engine.identity, **self.allowance.plain, "code": code}
+        content = {**engine.identity, **self.allowance.plain, "code": code_digest(*modules_of([engine]))}
         return EngineDescription(f"{engine.name}{self.allowance.effort_suffix}", content, engine.simulated)
 
     @property
@@ -215,8 +214,7 @@ class LLMTeacher:
         aliases: dict[str, str] = {}
         for group in groups:
             members = [name for name in group if name in names]
-            articles = {normal_name(name) for name in members if name in titles}
-            if len(articles) > 1 or len(members) < 2:
+            if len({normal_name(name) for name in members if name in titles}) > 1 or len(members) < 2:
                 self.replies["groups left out"] += 1
                 continue
             first = next((name for name in members if name in titles), members[0])

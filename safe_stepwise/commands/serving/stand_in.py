@@ -67,8 +67,7 @@ class StandIn:
     async def _reply(self, body: dict[str, Any]) -> tuple[dict[str, str], Usage, str]:
         prompt = request_of(body, chat.request_messages(body, self.model))
         if not self._is_script:
-            scene = self._questions.scene(prompt.role, prompt.messages[-1].content)
-            prompt = replace(prompt, scene=scene)
+            prompt = replace(prompt, scene=self._questions.scene(prompt.role, prompt.messages[-1].content))
         try:
             reply = await complete_once(self._engine, prompt, tuple(credentials().values()))
         except EngineError as error:
