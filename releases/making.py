@@ -1,7 +1,8 @@
-"""Make a release part by part, and lock it: ``release.lock.json`` has the digest of every file.
+"""Make a release stage by stage, and lock it: ``release.lock.json`` has the digest of every file.
 
-Each stage goes on where an earlier run stopped. The lock is written last, so a folder that has one is
-complete; then its files are compared with it, and nothing is made.
+A *stage* (`releases.stage`) makes one dataset, model or report; the stages of one name are a *part*, which the options
+``--only`` and ``--skip-training`` make or leave out. A stage continues where an earlier run stopped. The lock is
+written last: a folder that has one is complete, and `make` only compares its files with it. `dry_run` estimates costs.
 """
 
 import json
@@ -163,6 +164,7 @@ def _describe(skipped: Mapping[str, str], kept_parts: Sequence[str]) -> list[str
 
 
 def _lock(release: Release[Any], counts: Mapping[str, Any], skipped: Sequence[str]) -> None:
+    """Write the release's page and its lock; ``skipped`` are the parts that were not made."""
     output = release.output
     record = {
         "manifest": {"name": release.file.name, "sha256": release.sha256},
@@ -186,7 +188,7 @@ def _forget_work(output: Path) -> None:
 
 
 def _stage_folders(output: Path) -> Iterator[Path]:
-    """Yield every folder that a stage may write, in the folders of the release, its blocks and their adapters."""
+    """Yield the folders of `MAKING` in the release, its blocks and their adapters."""
     blocks = sorted((output / names.BLOCKS).glob("*"))
     for home in (output, *blocks, *(inner for block in blocks for inner in block.glob("*"))):
         yield from (home / folder for folder in MAKING)

@@ -1,4 +1,9 @@
-"""Release manifests: the entries of a manifest of verified questions, and their checks."""
+"""Read the manifest of a release of verified questions, and check its entries.
+
+A manifest is a YAML file; each class here is one of its keys (`BuildEntry`: ``builds``, `StepsEntry`:
+``verifier_steps``, `EvaluationEntry`: ``evaluation``). A *block* is a named experiment with its own adapters and
+evaluation. Specs of engines may have a *placeholder*, such as ``{adapter}``, for a model that the release trains.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,8 @@
-"""Manifests of relation paths: the set, the adapter that learns it, and its evaluation.
+"""Read the manifest of a release of relation paths, and check its entries.
 
-A release is of relation paths or of verified questions (`releases.manifest`), never of both, as each has one adapter.
+The keys: ``paths`` (the dataset of paths over a knowledge graph), ``adapter`` (the training of a model that proposes
+paths) and ``deliberation`` (the evaluation of these proposals). A release is of relation paths or of verified
+questions (`releases.manifest`), never of both, as each has one adapter.
 """
 
 from collections.abc import Mapping
@@ -108,9 +110,9 @@ class DeliberationEntry:
     """``deliberation``: the evaluation, with the options of `safe-stepwise evaluate_deliberation`."""
 
     paths: tuple[str, ...]
-    """The proposers, as the command's ``--paths`` names them; the first one heads the report."""
+    """The proposers of paths, as the command's ``--paths`` names them; the first one heads the report."""
     questions: tuple[SourceEntry, ...] = ()
-    """Their sources; those of the set, if empty."""
+    """The sources of the questions; if empty, the sources of ``paths``."""
     split: str = "test"
     held_out: bool = True
     """Whether only questions of the adapter's test split are asked."""
@@ -181,17 +183,18 @@ def read_paths(values: Mapping[str, Any], folder: Path) -> PathsManifest:
     return manifest
 
 
-def split_name(contender: str) -> tuple[str, str]:
-    """Split a contender into its name, if it has one, and its spec.
+def split_name(proposer: str) -> tuple[str, str]:
+    """Split a proposer of the manifest into its name ("" if it has none) and its engine's spec.
 
     >>> split_name("KTO=vllm:m+{adapter}"), split_name("symbolic:error_rate=0.3")
     (('KTO', 'vllm:m+{adapter}'), ('', 'symbolic:error_rate=0.3'))
     """
-    head, _, spec = contender.partition("=")
-    return (head, spec) if spec and ":" not in head else ("", contender)
+    head, _, spec = proposer.partition("=")
+    return (head, spec) if spec and ":" not in head else ("", proposer)
 
 
 def _check_stage(entry: RecipeEntry, method: str) -> None:
+    """Raise ``UserError`` if a stage's recipe is bad or trains by another method."""
     place = f"adapter.{method}"
     if "splits" in entry.change:
         raise UserError(f"{place}.change: splits are those of all stages; write adapter.splits")

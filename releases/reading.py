@@ -1,4 +1,7 @@
-"""Read manifests strictly: every wrong key or value is an error, in the words of `boundary`."""
+"""Read manifests strictly: a wrong, unknown or missing key is an error that names it (`store.boundary`).
+
+Shared by the two kinds of manifests: checks of numbers, and `RecipeEntry`, the training of a model by a recipe.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -60,7 +63,7 @@ def need_share(share: float | None, place: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecipeEntry:
-    """A training by a recipe: the name of one in `RECIPES`, or a YAML file beside the manifest."""
+    """A training; ``recipe`` is the name of a recipe in `RECIPES`, or a YAML file beside the manifest."""
 
     recipe: Path
     change: Mapping[str, Any] = field(default_factory=dict)
@@ -72,7 +75,7 @@ class RecipeEntry:
         return dict(self.change)
 
     def read(self, kind: type[R], **places: str | list[str]) -> R:
-        """Read the recipe, with its folders in the release as ``places``; raise ``UserError`` for a bad one."""
+        """Read the recipe with its folders, such as ``dataset``, as ``places``; raise ``UserError`` if it is bad."""
         options: dict[str, Any] = {**self.changes, **places}
         return read_recipe(self.file, options, kind)
 

@@ -1,7 +1,8 @@
-"""List and pack the reports of a release that are published: tables, figures, pages, and packed traces.
+"""List and pack the reports of a release that are published: tables, figures, pages, and traces.
 
-They go into the repo of the verified benchmarks, under their paths in the release: a score stands beside the
-questions that it was measured on. `datasets` does not read them as rows, as the card names the files of each config.
+A report's *lines* are its JSON Lines files (traces), which are published gzipped. Reports go into the repo of the
+verified benchmarks, under their paths in the release, so that scores are beside their questions. `datasets` does not
+read them as rows, as the card names the files of each config.
 """
 
 import zlib
@@ -62,5 +63,6 @@ def _gzipped(file: Path) -> Iterator[bytes]:
 
 
 def _lines(root: Path) -> Iterator[Path]:
+    """Yield the files of lines in all reports, sorted within each folder."""
     for folder in folders(root):
         yield from sorted(path for path in folder.rglob(f"*{LINES}") if path.is_file())

@@ -1,4 +1,7 @@
-"""The settings that a manifest's evaluation runs: each method with its players and options."""
+"""Expand and check a manifest's evaluation: its settings are all combinations of methods, players and options.
+
+A player is an engine's spec for a role (generator, verifier, judge); it may have placeholders, such as ``{adapter}``.
+"""
 
 import re
 from collections.abc import Collection, Iterator

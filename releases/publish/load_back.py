@@ -1,7 +1,7 @@
-"""Load a release back from the Hub at its commits, in a process with empty caches.
+"""Load a pushed release back from the Hub and compare it with what was pushed, before its repos get a tag.
 
-`load_back` starts the process, which runs this file as a module. As its caches are in an empty folder, all that it
-opens comes from the Hub.
+`load_back` starts a process that runs this file as a module (`main`). Its caches are in an empty folder, so that
+everything it opens comes from the Hub, at the pushed commits.
 """
 
 import json
@@ -76,12 +76,14 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
 
 
 def _load_error(cause: str) -> UserError:
+    """Return the error for a release that was pushed but does not load back."""
     return UserError(
         f"pushed, but it does not load back, so it got no tag: {cause}; run the same command again once that is mended"
     )
 
 
 def _environment(home: Path, endpoint: str, token: str) -> dict[str, str]:
+    """Return the process's environment variables: empty caches in ``home``, the Hub's endpoint and token."""
     python_path = os.environ.get("PYTHONPATH")
     caches = ("HF_HUB_CACHE", "HF_DATASETS_CACHE", "HF_MODULES_CACHE", "HF_EVALUATE_CACHE")
     return {
@@ -99,11 +101,12 @@ def main() -> None:
     """Open the artifacts that standard input names, and print a line about each."""
     for request in json.load(sys.stdin):
         compared = _compare(request)
-        opened = {"dataset": _dataset, "space": _space, "model": _adapter}[request["kind"]](request)
-        print(f"{_PREFIX}{request['repo']}@{request['commit'][:7]}: {compared} files, {opened}")
+        summary = {"dataset": _open_dataset, "space": _open_space, "model": _open_adapter}[request["kind"]](request)
+        print(f"{_PREFIX}{request['repo']}@{request['commit'][:7]}: {compared} files, {summary}")
 
 
 def _compare(request: Mapping[str, Any]) -> int:
+    """Download a repo, compare its files with the pushed digests, and return their number."""
     from huggingface_hub import snapshot_download
 
     folder = Path(snapshot_download(request["repo"], repo_type=request["kind"], revision=request["commit"]))
@@ -114,7 +117,8 @@ def _compare(request: Mapping[str, Any]) -> int:
     return len(digests)
 
 
-def _dataset(request: Mapping[str, Any]) -> str:
+def _open_dataset(request: Mapping[str, Any]) -> str:
+    """Load all configurations of a dataset."""
     from datasets import disable_progress_bars, get_dataset_config_names, load_dataset
 
     disable_progress_bars()
@@ -125,7 +129,7 @@ def _dataset(request: Mapping[str, Any]) -> str:
     return f"{len(configs)} configurations, {rows:,} rows"
 
 
-def _space(request: Mapping[str, Any]) -> str:
+def _open_space(request: Mapping[str, Any]) -> str:
     """Load the Space's metric with `evaluate.load`, in a process without our credentials."""
     from huggingface_hub import snapshot_download
 
@@ -145,8 +149,8 @@ def _space(request: Mapping[str, Any]) -> str:
     return f"evaluate.load gives {process.stdout.split()[-1]}"
 
 
-def _adapter(request: Mapping[str, Any]) -> str:
-    """Open the weights alone, as the base model may be larger than this machine's memory."""
+def _open_adapter(request: Mapping[str, Any]) -> str:
+    """Open only the adapter's weights, as the base model may be larger than this machine's memory."""
     from huggingface_hub import HfApi, hf_hub_download
 
     name, commit = request["repo"], request["commit"]

@@ -1,6 +1,7 @@
-"""Publish a release: plan, commit to each repo, load back, tag, add to the collection.
+"""Publish a release on the Hub: plan, commit to each repo, load back, tag, add to the collection.
 
-Each step reads what is on the Hub and does what is missing. So the same command completes a run that was interrupted,
+An *artifact* is what one repo of the Hub holds: a dataset, an adapter, the Space. A `RepoPlan` lists the changes that
+publish it. Each step reads the Hub and does only what is missing, so the same command completes an interrupted run,
 and a run with nothing to do writes nothing. No repo is tagged before all have loaded back.
 """
 
@@ -70,8 +71,7 @@ def plan_repo(hub: Hub, release: FinishedRelease, artifact: Artifact) -> RepoPla
                 f"{change.state}); a tag is never moved: give the release a new version"
             )
         return plan
-    newer = [tag for tag in repo.tags if _newer(tag, release.version)]
-    if newer:
+    if newer := [tag for tag in repo.tags if _is_newer(tag, release.version)]:
         raise UserError(
             f"{artifact.url}: the Hub has {max(newer, key=version_key)} already, which is newer "
             f"than {release.version}; give the release a higher version"
@@ -119,7 +119,7 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
     return f"{head}\n{text_table(rows)}"
 
 
-def _newer(tag: str, version: str) -> bool:
+def _is_newer(tag: str, version: str) -> bool:
     try:
         return version_key(tag) > version_key(version)
     except UserError:  # a tag that is no version
@@ -189,7 +189,7 @@ def create(publisher: Publisher, artifact: Artifact) -> None:
 def commit(publisher: Publisher, release: FinishedRelease, plan: RepoPlan) -> Pushed:
     """Commit all changes on top of the ``main`` that the plan was made for; return artifact and commit.
 
-    Without changes ``main`` is returned: so a commit whose answer got lost is not repeated.
+    Without changes it returns the commit of ``main``, so that a commit whose response got lost is not repeated.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 

@@ -34,8 +34,7 @@ def open_release(options: Options) -> Release[Any]:
     with at_place(f"{options.manifest}", (UserError, ValueError)):
         values = parse_yaml(content)
         read: Any = read_paths if isinstance(values, dict) and PATHS in values else read_manifest
-        manifest = read(values, options.manifest.parent)
-        release = Release[Any](options, manifest, hashlib.sha256(content).hexdigest())
+        release = Release[Any](options, read(values, options.manifest.parent), hashlib.sha256(content).hexdigest())
         for stage in stages_of(release):
             stage.validate()
     return release

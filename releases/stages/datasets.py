@@ -1,4 +1,7 @@
-"""The stages of the verified benchmarks with their noise labels, and of people's audits."""
+"""The stages that build the verified benchmarks with their noise labels, and check people's audits of rows.
+
+A *build* verifies one split of a benchmark. An *audit* has the scores of people's judgements of labels or steps.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,6 +50,7 @@ class DatasetsStage(Stage[Manifest]):
         return [self._build(entry) for entry in self.release.manifest.builds]
 
     def _build(self, entry: BuildEntry) -> Build:
+        """Return the plan of an entry's build."""
         release, manifest = self.release, self.release.manifest
         folder = release.file.parent
         allowance = manifest.allowance.restrict([prompt.role for prompt in PROMPTS])
@@ -119,6 +123,7 @@ class DatasetsStage(Stage[Manifest]):
         return Result(overview(statistics), counts(statistics))
 
     def _expected_rows(self, number: int, entry: BuildEntry) -> int:
+        """Return the rows that the manifest expects in a missing input; raise ``UserError`` if it says none."""
         if entry.expected_rows is None:
             raise UserError(
                 f"{self.release.file}: builds[{number}].input: {entry.input} is not here; bring it, or say "

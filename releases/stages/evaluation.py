@@ -1,4 +1,8 @@
-"""The stages that evaluate methods on the release's evaluation samples: the main evaluation and those of blocks."""
+"""The stages that evaluate methods on the release's evaluation samples: the main evaluation and those of blocks.
+
+An evaluation runs each *setting*, a method with its players and options (`releases.settings`), on every question. A
+verifier that rejects at random may be *matched*: it rejects as often as the first verifier (`measure_rate`).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace

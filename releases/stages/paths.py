@@ -1,4 +1,7 @@
-"""The stages of relation paths: the set of a knowledge graph's questions, and the probe of verified questions."""
+"""The stages that build datasets of paths: relation paths over a knowledge graph, and the path probe.
+
+The *path probe* has valid and corrupted reasoning paths of the release's verified questions, to be told apart.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +29,7 @@ from safe_stepwise.store.tables import text_table
 
 @dataclass(frozen=True)
 class PathsSetStage(Stage[PathsManifest]):
-    """The set of relation paths that a manifest names."""
+    """The dataset of relation paths of a manifest, and the checks of its sources."""
 
     manifest_type, default_name = PathsManifest, PATHS
 

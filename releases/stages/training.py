@@ -195,8 +195,7 @@ class AdapterStage(TrainingStage[Manifest]):
         else:
             details["config"] = read_json(folder / "adapter_config.json")
             weights = find_adapter(Model(str(folder)))
-        text = model_card(record, quality, weights_name=str(weights), **details)
-        self.write_readme(text)
+        self.write_readme(model_card(record, quality, weights_name=str(weights), **details))
 
     def _results(self) -> dict[str, Any]:
         """Read ``results.json`` of evaluations, by report folder: the adapter's, or all for the published adapter."""

@@ -1,8 +1,9 @@
-"""The stages of the verifier sets of a release and its blocks, and of the refinement that mines hard cases.
+"""The stages that build the verifier sets of a release and its blocks, and mine hard cases for them (refinement).
 
-Each round of refinement trains a verifier, mines the steps on which it errs, and adds them to the next round's set:
-SAFE v1's cycle of train, diagnose and augment (section 3.3). The release's adapter is trained after the last round.
-A round's folder has its verifier set, its adapter and the mined rows; complete ones are not made again.
+A *verifier set* has labelled steps, from which a verifier learns. Each round of refinement trains a verifier, mines
+the steps on which it errs, and adds them to the next round's set: SAFE v1's cycle of train, diagnose and augment
+(section 3.3). The release's adapter is trained after the last round. A round's folder has its set, its adapter and
+the mined rows; complete ones are not made again.
 """
 
 from collections.abc import Iterator
@@ -42,12 +43,12 @@ _LOOP = (*GENERATE, *VERIFY)
 _PROMPTS = ("steps/trajectory", "steps/inject", *_LOOP)
 """The prompts of a round's requests."""
 _IDENTITY, _SET, _MINED = "begun.json", "set", "mined"
-"""The file with the digests of what all rounds are made from; a round's folders of its set and its mined rows."""
+"""The file with the digests of all that rounds depend on; a round's folders with its set and its mined rows."""
 
 
 @dataclass(frozen=True)
 class VerifierSetStage(Stage[Manifest]):
-    """The verifier set of the release or of a block; ``name`` is that of the part."""
+    """Builds the verifier set of the release or of a block; ``name`` is the part's name."""
 
     @classmethod
     def from_manifest(cls, release: Release[Any]) -> "Iterator[VerifierSetStage]":
@@ -76,8 +77,7 @@ class VerifierSetStage(Stage[Manifest]):
         entry, manifest = self.entry, self.release.manifest
         allowance = manifest.allowance.restrict([TRAJECTORY.role, INJECT.role])
         teacher = open_teachers(self.release, entry.teacher, allowance)
-        prompts = entry.prompt_set.name
-        maker = resolve_maker(teacher, manifest.seed, unverifiable=entry.unverifiable, prompts=prompts)
+        maker = resolve_maker(teacher, manifest.seed, unverifiable=entry.unverifiable, prompts=entry.prompt_set.name)
         self.release.annotators.append(maker)
         return maker
 
