@@ -28,8 +28,7 @@ def mark_complete(checkpoint: Path, progress: Mapping[str, Any]) -> None:
 
 def last_complete(folder: Path) -> Path | None:
     """Return the complete checkpoint with the most steps, or None."""
-    complete = [path for path in folder.glob("checkpoint-*") if is_complete(path)]
-    return max(complete, key=_step, default=None)
+    return max([path for path in folder.glob("checkpoint-*") if is_complete(path)], key=_step, default=None)
 
 
 def is_complete(checkpoint: Path) -> bool:

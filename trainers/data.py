@@ -196,8 +196,7 @@ def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> Example:
     check(completion[0]["content"])
     turns = [Message(turn["role"], turn["content"]) for turn in (*prompt, *completion)]
     start = chat.encode(turns[:-1])
-    tokens = (*start, *_completion(chat, turns))
-    return Example(str(row["id"]), tokens, len(start), bool(row.get("label", True)))
+    return Example(str(row["id"]), (*start, *_completion(chat, turns)), len(start), bool(row.get("label", True)))
 
 
 def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:

@@ -326,8 +326,7 @@ def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step]
     """
     cited = {int(n) for step in ideal for n in _CITED.findall(step.text)}
     free = [n for n, p in enumerate(question.passages, 1) if not p.is_gold and n not in cited]
-    aligned = [n for n in free if _drop_passage(question, ideal, n)[1] == tuple(previous)]
-    options = aligned or free
+    options = [n for n in free if _drop_passage(question, ideal, n)[1] == tuple(previous)] or free
     return options[choice_for(str(seed), question.id, "twin") % len(options)] if options else None
 
 

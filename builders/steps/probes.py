@@ -56,7 +56,7 @@ MISSED = ProbeKind("missing or missed", _steps, lambda row: row.incomplete, bala
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ProbeResult:
     """The result of a probe over all rows that it labels; shares are from 0 to 1.
 
     ``measure`` says what ``score`` is: accuracy, or balanced accuracy. ``majority`` is the score of giving all rows
@@ -86,7 +86,7 @@ class Probe:
         return f"{self.name} ({self.measure})", self.rows, reached, f"{self.majority or 0:.3f}", f"{self.aim:.2f}"
 
 
-def run_probes(rows: Sequence[StepRow], kinds: Sequence[ProbeKind] = PROBE_KINDS) -> tuple[Probe, ...]:
+def run_probes(rows: Sequence[StepRow], kinds: Sequence[ProbeKind] = PROBE_KINDS) -> tuple[ProbeResult, ...]:
     """Run each kind of probe on the rows of all splits together, and return the results.
 
     Equal rows give equal figures, whatever their order and the number of threads. Raises ``UserError`` if scikit-learn
@@ -96,18 +96,18 @@ def run_probes(rows: Sequence[StepRow], kinds: Sequence[ProbeKind] = PROBE_KINDS
     return tuple(_probe(kind, [row for row in rows if kind.takes(row)]) for kind in kinds)
 
 
-def _probe(kind: ProbeKind, rows: Sequence[StepRow]) -> Probe:
+def _probe(kind: ProbeKind, rows: Sequence[StepRow]) -> ProbeResult:
     gold, groups = [row.feedback.error_type for row in rows], [row.question_key for row in rows]
     counts, measure = Counter(gold), "balanced accuracy" if kind.balanced else "accuracy"
     baseline = round(1 / len(counts) if kind.balanced else max(counts.values()) / len(rows), 4) if rows else None
     if len(counts) < 2 or len(set(groups)) < 2:
-        return Probe(kind.name, measure, kind.aim, len(rows), None, baseline, {})
+        return ProbeResult(kind.name, measure, kind.aim, len(rows), None, baseline, {})
     labelled = cross_predict([kind.sees(row) for row in rows], gold, groups, kind.balanced)
     right = Counter(a for a, b in zip(gold, labelled, strict=True) if a == b)
     recall = {name: right[name] / counts[name] for name in labels(True) if name in counts}
     score = sum(recall.values()) / len(recall) if kind.balanced else right.total() / len(rows)
     recalls = {name: round(share, 4) for name, share in recall.items()}
-    return Probe(kind.name, measure, kind.aim, len(rows), round(score, 4), baseline, recalls)
+    return ProbeResult(kind.name, measure, kind.aim, len(rows), round(score, 4), baseline, recalls)
 
 
 def cross_predict(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool) -> list[str]:
@@ -133,8 +133,7 @@ def classify(texts: Sequence[str], gold: Sequence[str], unseen: Sequence[str], b
     ``balanced`` weighs labels as if they were equally frequent. Raises ``UserError`` if scikit-learn is not installed.
     """
     counts, number = _count_ngrams([*texts, *unseen]), len(texts)
-    labelled = _fit_predict(counts[:number], np.array(gold), counts[number:], balanced)
-    return [str(name) for name in labelled]
+    return [str(name) for name in _fit_predict(counts[:number], np.array(gold), counts[number:], balanced)]
 
 
 def _count_ngrams(texts: Sequence[str]) -> Any:

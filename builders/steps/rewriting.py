@@ -168,8 +168,7 @@ def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, 
     away = replies.gives_away(checker, steps, wording.guidance, is_sound=label == CORRECT)
     if away or replies.names_answer(question, steps, wording.guidance):
         raise replies.StepRefused(replies.GIVES_AWAY)
-    feedback = Feedback(label, wording.diagnosis, wording.guidance)
-    new_row = replace(row, step=step, feedback=feedback, teacher=teacher)
+    new_row = replace(row, step=step, feedback=Feedback(label, wording.diagnosis, wording.guidance), teacher=teacher)
     try:
         check_row(new_row)
     except ValueError as error:

@@ -61,8 +61,7 @@ class VerificationChunk(RowsChunk):
         Raises any error of the teacher, with the question's id as a note.
         """
         questions, rejects = self._questions()
-        verifying = _verify_all([question for _, question, _ in questions], self.teacher)
-        labels, replies = event_loop.wait_for(verifying)
+        labels, replies = event_loop.wait_for(_verify_all([question for _, question, _ in questions], self.teacher))
         rows = [
             {
                 "index": index,
@@ -74,8 +73,7 @@ class VerificationChunk(RowsChunk):
             for (index, question, is_noise), label in zip(questions, labels, strict=True)
         ]
         ids = tuple((index, question.id) for index, question, _ in questions)
-        summary = RowsSummary(ids, tuple(rejects), dict(replies))  # asdict breaks a Counter
-        return summary, pa.RecordBatch.from_pylist(rows, schema=self.schema)
+        return RowsSummary(ids, tuple(rejects), dict(replies)), pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
     def questions(self) -> tuple[list[tuple[int, Question]], list[Reject]]:
         """Return the questions with their index in the chunk, and the rows that can't be read."""

@@ -72,12 +72,10 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
                 work["extract"].add(extraction, allowance, reply)
             for earlier_rounds in range(GLEANING_ROUNDS):
                 extra = reply + earlier_rounds * REPLY_TOKENS["glean"]
-                gleaning = llm.gleaning_request(question, number, ())
-                work["glean"].add(gleaning, allowance, REPLY_TOKENS["glean"], extra)
+                work["glean"].add(llm.gleaning_request(question, number, ()), allowance, REPLY_TOKENS["glean"], extra)
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(question.gold))
         work["resolve"].add(llm.resolution_request(question, names, _FACTS), allowance, REPLY_TOKENS["resolve"])
-        path = llm.path_request(question, KnowledgeGraph())
-        work["path"].add(path, allowance, REPLY_TOKENS["path"], graph_tokens)
+        work["path"].add(llm.path_request(question, KnowledgeGraph()), allowance, REPLY_TOKENS["path"], graph_tokens)
         for role in ("resolve", "path"):
             work[role].naive += 1
     return work

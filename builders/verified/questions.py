@@ -137,8 +137,7 @@ class EvaluationSample:
             rank = -draw(self._seed, id_, "question")
             if len(self._entries) < self._size or rank > self._entries[0][0]:
                 (content,) = table.slice(row, 1).to_pylist()
-                question = question_of(content, benchmark="", split="")
-                sample, _ = with_passages(question, self._seed, self._passages)
+                sample, _ = with_passages(question_of(content, benchmark="", split=""), self._seed, self._passages)
                 heapq.heappush(self._entries, (rank, id_, sample))
                 if len(self._entries) > self._size:
                     heapq.heappop(self._entries)

@@ -70,8 +70,7 @@ def results(
     def describe() -> str:
         pending = "?" if total is None else max(total - standing.finished, 0)
         new, failed = standing.finished - standing.cached, {standing.failed_label: standing.failed}
-        line = counts(new, standing.cached, pending, **failed)
-        return "; ".join(filter(None, [line, work.annotator.progress()]))
+        return "; ".join(filter(None, [counts(new, standing.cached, pending, **failed), work.annotator.progress()]))
 
     with show_progress(work.title, work.unit, total, lambda: standing.finished, describe), closing(shards):
         for job, shard in shards:

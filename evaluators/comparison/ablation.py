@@ -148,8 +148,7 @@ def average_table(comparison: Comparison) -> Table:
     table: Table = [("method", *answering)]
     for (system, simulated), by_answerer in variants.items():
         by_name = {name: _average(comparison, row, metric) for name, row in by_answerer.items()}
-        cells = [by_name.get(answerer, NOTHING) for answerer in answering]
-        table.append([marked(labels[system], simulated), *cells])
+        table.append([marked(labels[system], simulated), *[by_name.get(answerer, NOTHING) for answerer in answering]])
     return table
 
 

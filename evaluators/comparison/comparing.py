@@ -1,4 +1,7 @@
-"""Compare systems by their outcomes: scores, margins, and who beats whom.
+"""Compare systems by their outcomes on the same questions: scores with intervals, and tested differences.
+
+A *system* is a method with its players and options; an *outcome* is its scored answer to one question; an *answerer*
+is the player in the answering role (the generator). `compare` does it all:
 
 - Scores are means over a system's questions, in each benchmark and as the mean of the benchmarks
   (SAFE v1, Table 3); a system that lacks a benchmark has no such mean.
@@ -10,10 +13,10 @@
   and means of several benchmarks by flipping the signs of questions at random. Holm's adjustment
   counts all tests of one measure in one column.
 - A baseline is a system whose answering role is the only one.
-- Where there are several answerers, a system that ran with all of them has a total: the mean over
-  answerers, question by question (SAFE v1, Table 3, *Total Average*), tested by flips of signs.
+- With several answerers, a system that ran with all of them has a *total*: the mean over answerers, question by
+  question (SAFE v1, Table 3, *Total Average*), tested by flips of signs.
 
-Nothing here depends on the order of the outcomes.
+The order of the outcomes changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,11 +34,11 @@ from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.records import FAILED
 
 _DIGITS = 6
-"""Digits of an estimate: more than anybody reads, fewer than the order of a sum can change."""
+"""Digits to which estimates are rounded, so that the order of a sum changes none."""
 Questions = dict[tuple[str, int], Outcome]
-"""Outcomes by question id; questions that share an id are numbered in their order."""
+"""A system's outcomes in one benchmark by question id and a number, which tells questions with the same id apart."""
 Pairing = Callable[[Sequence[System]], Sequence[tuple[System, System]]]
-"""From systems in their order to the pairs to compare, the later system first."""
+"""A function from systems, in order, to the pairs to compare; the later system is the first of a pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,12 @@ class Plan:
 
     @property
     def compared(self) -> list[tuple[System, System]]:
+        """All pairs: of systems, then of totals."""
         return [*self.pairs, *self.total_pairs]
 
     @property
     def places(self) -> list[list[tuple[int, int]]]:
-        """The places of the paired systems, for each pair; for totals, those of all their members."""
+        """The indices in ``systems`` of each pair of `compared`; for totals, a pair of indices for each answerer."""
         places = {system: n for n, system in enumerate(self.systems)}
         members = {system: {system.answering: n} for system, n in places.items()}
         members |= {total: {s.answering: places[s] for s in group} for total, group in self.totals.items()}
@@ -66,24 +70,29 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Measured and resampled columns: three a system or total, and three a pair of them."""
+    """Means and bootstrap means in one benchmark: arrays with three columns (`METRICS`) per system, total or pair.
+
+    Arrays have the shape (columns,); ``resampled``, ``regained`` and ``flipped`` have (resamples, columns).
+    """
 
     means: Matrix
     resampled: Matrix
     gains: Matrix
-    """The pairs' means; all fields below are of pairs, too."""
+    """Mean differences of pairs; the columns of this field and those below are of pairs."""
     regained: Matrix
+    """Bootstrap means of the differences."""
     flipped: Matrix
+    """Means of the differences with signs flipped at random."""
     counts: Matrix
-    """Questions behind each mean."""
+    """Number of questions in each mean."""
     unpaired: Matrix
     wins: Matrix
     losses: Matrix
     exact: Sequence[bool]
-    """Whether a pair is of systems, not totals, in one benchmark."""
+    """Whether McNemar's test applies to a pair: it has systems, not totals, and one benchmark."""
 
     def estimates(self, place: int) -> dict[Metric, Estimate | None]:
-        """Return the estimates of the system or total in that place."""
+        """Return the estimates of a system or total by its index."""
         return {
             metric: _estimate(self.means[3 * place + m], self.resampled[:, 3 * place + m])
             for m, metric in enumerate(METRICS)
@@ -92,7 +101,7 @@ class Sample:
     def differences(
         self, place: int, later: System, earlier: System, benchmark: str | None, simulated: bool
     ) -> Iterable[Difference]:
-        """Yield the differences of the pair in that place, for each measure that both have."""
+        """Yield the tested differences of a pair by its index, for each measure that both systems have."""
         for m, metric in enumerate(METRICS):
             pair = 3 * place + m
             estimate = _estimate(self.gains[pair], self.regained[:, pair])
@@ -108,6 +117,7 @@ class Sample:
 
 
 def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
+    """Return a mean with its bootstrap interval, rounded; None for NaN."""
     value = float(mean)
     if np.isnan(value):
         return None
@@ -116,9 +126,9 @@ def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
 
 
 def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> Plan:
-    """Plan the columns of systems, of totals over all answerers, and of their pairs.
+    """Plan the systems, their totals over all answerers, and the pairs to compare.
 
-    No total mixes answers of models with answers of ``simulated`` players.
+    ``simulated`` has all systems; a total never mixes models and simulated players.
     """
     systems = [*simulated]
     totals = {
@@ -130,7 +140,7 @@ def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> Plan:
 
 
 def draw_sample(questions: Sequence[Questions], plan: Plan, rng: np.random.Generator, resamples: int) -> Sample:
-    """Measure and resample one benchmark; ``questions`` are those of each system."""
+    """Compute the means and resampled means of one benchmark; ``questions`` has the outcomes of each system."""
     ids = sorted(set().union(*questions))
     values = np.array([[_measured(by_key.get(id_)) for by_key in questions] for id_ in ids])
     pairs_in_order = list(dict.fromkeys(pair for members in plan.places for pair in members))
@@ -160,7 +170,7 @@ def draw_sample(questions: Sequence[Questions], plan: Plan, rng: np.random.Gener
 
 
 def _aggregated(groups: Sequence[Sequence[int]], columns: Matrix, reduce: Callable[..., Matrix] = np.mean) -> Matrix:
-    """Combine columns by groups of threes; NaN where one of a group is NaN."""
+    """Combine triples of columns (`METRICS`) by groups of their indices; NaN if one of a group is NaN."""
     threes = columns.reshape(*columns.shape[:-1], -1, 3).astype(np.float64)
     aggregates = [reduce(threes[..., list(group), :], axis=-2) for group in groups]
     shape = (*columns.shape[:-1], 3 * len(groups))
@@ -168,7 +178,7 @@ def _aggregated(groups: Sequence[Sequence[int]], columns: Matrix, reduce: Callab
 
 
 def mean_sample(samples: Sequence[Sample]) -> Sample:
-    """Return the mean of the benchmarks; NaN where one of them lacks a value."""
+    """Return the mean of the benchmarks' samples; NaN where one of them lacks a value."""
 
     def stacked(reduce: Callable[..., Matrix], *names: str) -> dict[str, Matrix]:
         return {name: reduce([getattr(s, name) for s in samples], axis=0) for name in names}
@@ -181,10 +191,10 @@ def mean_sample(samples: Sequence[Sample]) -> Sample:
 
 
 def _measured(outcome: Outcome | None) -> tuple[float, float, float]:
+    """Return an outcome's scores in the order of `METRICS`; NaN if there is none, or no verdict."""
     if outcome is None:
         return np.nan, np.nan, np.nan
-    judged = {"correct": 1.0, "incorrect": 0.0}.get(outcome.verdict or "", np.nan)
-    return outcome.exact_match, outcome.f1, judged
+    return outcome.exact_match, outcome.f1, {"correct": 1.0, "incorrect": 0.0}.get(outcome.verdict or "", np.nan)
 
 
 RESAMPLES = 10_000
@@ -197,10 +207,10 @@ def compare(
     paired: Pairing = pair_systems,
     ordered: Callable[[Iterable[System]], Sequence[System]] = sort_systems,
 ) -> Comparison:
-    """Compare all systems that ``outcomes`` are of.
+    """Compare all systems that have ``outcomes``.
 
-    ``seed`` and ``resamples`` are those of the bootstrap and of the sign flips; ``ordered`` sorts
-    the systems, and ``paired`` chooses the pairs. Raises ``UserError`` if there are no outcomes.
+    ``seed`` and ``resamples`` (their number) are for the bootstrap and the sign flips; ``ordered`` sorts the systems,
+    and ``paired`` chooses the pairs. Raises ``UserError`` if there are no outcomes.
     """
     by_system: dict[System, dict[str, Questions]] = {}
     keyed = numbered(outcomes, lambda o: (system_of(o), o.benchmark, o.question_id))
@@ -241,7 +251,7 @@ def _samples(
 
 
 def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Outcome]]:
-    """Pool the outcomes of several systems, for each benchmark that all of them have."""
+    """Collect the outcomes of several systems by benchmark, for the benchmarks that all of them have."""
     names = [name for name in members[0] if all(name in member for member in members)]
     return {name: [o for member in members for o in member[name]] for name in names}
 
@@ -276,6 +286,7 @@ def _cell(outcomes: Sequence[Outcome], estimates: Estimates) -> Cell:
 
 
 def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+    """Add Holm's p among all differences of one measure and benchmark, and round p values."""
     families = grouped(range(len(differences)), lambda n: (differences[n].benchmark, differences[n].metric))
     p_holm: dict[int, float] = {}
     for family in families.values():

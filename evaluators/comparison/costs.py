@@ -146,8 +146,7 @@ def sweep_csv(comparison: Comparison) -> Table:
         loop = row.loop
         scores = [cell for metric in METRICS for cell in bounds(row.average[metric])]
         computed = sum(loop.computed_tokens.values()) / max(1, loop.questions)
-        cost = [f"{loop.calls_per_question:.2f}", f"{computed:.1f}"]
-        table.append([*comparison.identify(row), *scores, *cost])
+        table.append([*comparison.identify(row), *scores, *[f"{loop.calls_per_question:.2f}", f"{computed:.1f}"]])
     return table
 
 
@@ -225,8 +224,7 @@ class MachineCounts:
 
     def share_of_state(self, edge: tuple[str, str]) -> float:
         """Return the share of an edge in the moves from its state."""
-        total = sum(count for (state, _), count in self.edges.items() if state == edge[0])
-        return self.edges[edge] / max(1, total)
+        return self.edges[edge] / max(1, sum(count for (state, _), count in self.edges.items() if state == edge[0]))
 
 
 def count_moves(comparison: Comparison) -> list[MachineCounts]:

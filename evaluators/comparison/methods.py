@@ -155,8 +155,7 @@ def form_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[Metho
     replies: Column[MethodRow] = Column("replies", lambda row: _number(row.prompting, "format", "replies"))
     strict = [_share(title, "", "strict", m) for title, m in _SCORES]
     scores = [column for pair in zip(strict, _SALVAGED, strict=True) for column in pair]
-    columns = [*comparison.subject, _BENCHMARK, replies, *_FORMS, *scores]
-    return Sheet(columns, [row for row in rows if row.prompting])
+    return Sheet([*comparison.subject, _BENCHMARK, replies, *_FORMS, *scores], [row for row in rows if row.prompting])
 
 
 def support_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
@@ -176,8 +175,7 @@ def failure_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[Me
         return Column(title, lambda row: (row.prompting or {})["failures"][name], counts)
 
     reasons = map(reason, _FAILURE_TITLES, REASONS)
-    columns = [*comparison.subject, _BENCHMARK, _QUESTIONS, *reasons]
-    return Sheet(columns, [row for row in rows if row.prompting])
+    return Sheet([*comparison.subject, _BENCHMARK, _QUESTIONS, *reasons], [row for row in rows if row.prompting])
 
 
 VOTING = "samples"
@@ -224,8 +222,7 @@ def _cost(system: System, attempts_by_question: Sequence[Sequence[Attempt]]) -> 
     answers = [[a for a in attempts if a.state == ANSWERING] for attempts in attempts_by_question]
     first = sum(_tokens(replies[0]) for replies in answers if replies) / size
     further = [_tokens(attempt) for replies in answers for attempt in replies[1:]]
-    completions = [sum(u.completion for u in replies[0].usage.values()) for replies in answers if replies]
-    sizes = further or completions
+    sizes = further or [sum(u.completion for u in replies[0].usage.values()) for replies in answers if replies]
     return Cost(system, total, first, sum(sizes) / len(sizes) if sizes else 0.0)
 
 
@@ -279,5 +276,4 @@ def _voting_key(vote: Cost) -> tuple[object, ...]:
 
 def _setting_key(system: System) -> tuple[object, ...]:
     """Return the answerer, the conditions of its questions, and whether the prompt asked for facts and triples."""
-    conditions = asking_conditions(dict(system.conditions))
-    return system.answering, conditions, bool(dict(system.options).get("evidence"))
+    return system.answering, asking_conditions(dict(system.conditions)), bool(dict(system.options).get("evidence"))

@@ -1,20 +1,20 @@
-"""A run's report: tables and figures in a folder, and the numbers behind them as one object.
+"""Write an evaluation's report into a folder: tables and figures, and all numbers as one object.
 
-| file | holds |
+| file | contents |
 | --- | --- |
 | ``comparison.md``, ``comparison.csv`` | scores in the layout of SAFE v1, Table 3, with margins |
-| ``comparison.png`` | the same drawn |
+| ``comparison.png`` | these scores as a figure |
 | ``tests.csv`` | every paired difference and its tests |
 | ``cost.md``, ``cost.csv`` | calls and tokens by role (Table 8), and how questions ended |
-| ``error_types.*``, ``error_positions.*`` | where a verifier found errors (Figures 3, 4) |
-| ``costs.md``, ``.csv``, ``.png`` | the same by category, pooled over who answers (Figure 3) |
-| ``sweep.csv``, ``sweep.png`` | scores and cost by option, as of several K or N (Figures 2, 10) |
-| ``methods.md``, ``methods.csv`` | method × benchmark: scores, calls, what tokens bring in |
-| the same | form, facts, failures of prompting methods, votes at equal cost (SG-FSM, Tables 2, 3) |
+| ``error_types.*``, ``error_positions.*`` | the errors that a verifier found, by type and by step (Figures 3, 4) |
+| ``failures.md``, ``.csv``, ``.png`` | these errors by category, pooled over generators (Figure 3) |
+| ``sweep.csv``, ``sweep.png`` | scores and cost by the values of an option, such as K or N (Figures 2, 10) |
+| ``methods.md``, ``methods.csv`` | scores, calls and gains per token by method and benchmark |
+| the same | form, supporting facts, failures of prompting methods, votes at equal cost (SG-FSM, Tables 2, 3) |
 | ``machines.svg``, ``transitions.csv`` | the edges that machines took (SG-FSM, Figure 1) |
 
-A sweep's table of scores is one table a benchmark: with its long names it would be too wide.
-On request the papers' own rows stand beside ours, marked as published and never tested.
+A *sweep* runs a method with several values of an option. Its table of scores is split by benchmark, as it is too wide.
+On request, rows of the papers' tables appear beside ours, marked as published and never tested.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,47 +34,47 @@ from safe_stepwise.store.published_tables import PublishedScore
 from safe_stepwise.store.tables import Table, csv_bytes, escaped, fill, split_columns
 
 ABLATED = ("on_exhausted", "feedback")
-"""Options that differ between reports (SAFE v2, finding 1), so that each report names its own."""
+"""Options whose values every report names, even if they are the defaults, as reports are compared by them."""
 TEMPLATES = Path(__file__).parent / "templates"
-_WIDEST = 9
-"""Columns of a sweep's table that a page holds."""
+_MAX_COLUMNS = 9
+"""The most columns of a sweep's table before it is split."""
 FILES = (
     COMPARISON, "comparison.csv", "comparison.png", "tests.csv", "cost.md", "cost.csv",
     "error_types.csv", "error_types.png", "error_positions.csv", "error_positions.png",
     "failures.md", "failures.csv", "failures.png", "sweep.csv", "sweep.png", METHODS_PAGE,
     "methods.csv", "machines.svg", "transitions.csv",
 )  # fmt: skip
-"""All that a report may consist of."""
+"""All files that a report can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run's report."""
+    """The report of an evaluation."""
 
     text: str
     """``comparison.md``."""
     results: dict[str, Any]
-    """All numbers, for ``results.json``; shares are 0-1."""
+    """All numbers, for ``results.json``; shares are from 0 to 1."""
     files: dict[str, bytes]
-    """The report's files by name."""
+    """The contents of the report's files, by name."""
 
 
 def write(
     outcomes: Iterable[Outcome], folder: Path, seed: int = 0, published: Sequence[PublishedScore] = ()
 ) -> Report:
-    """Write the report on ``outcomes`` into ``folder`` and return it; same outcomes, same bytes.
+    """Write the report on ``outcomes`` into ``folder`` and return it; the same outcomes give the same bytes.
 
-    Files of an earlier report that this one has not are removed. ``seed`` is that of the intervals
-    and tests; ``published`` rows stand beside ours. Raises ``UserError`` for outcomes that cannot
-    be compared or a folder that cannot be written.
+    Removes files of an earlier report that this one lacks. ``seed`` is the seed of the intervals and tests;
+    ``published`` are the papers' rows to show. Raises ``UserError`` for outcomes that cannot be compared or a folder
+    that cannot be written.
     """
-    written_report = render_report(outcomes, seed, published)
-    write_files(folder, FILES, written_report.files)
-    return written_report
+    report = render_report(outcomes, seed, published)
+    write_files(folder, FILES, report.files)
+    return report
 
 
 def render_report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()) -> Report:
-    """Make the report on ``outcomes``, without writing it."""
+    """Render the report on ``outcomes``, without writing it."""
     outcomes = list(outcomes)
     comparison = compare(outcomes, seed)
     text = _comparison_text(comparison, published)
@@ -106,6 +106,7 @@ def render_report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequenc
 
 
 def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]) -> str:
+    """Render ``comparison.md``."""
     names, totals = comparison.names, {row.system for row in comparison.totals}
     left_out = [row.system for row in comparison.rows if row.system.answered_by(EVERY) not in totals]
     by_place = [len(METRICS)] * (len(comparison.benchmarks) + 1)
@@ -126,7 +127,7 @@ def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]
 
 
 def _common_text(comparison: Comparison) -> str:
-    """Return the players and options that all systems share, a sentence each, with blanks behind."""
+    """Render the players and options that all systems share: a sentence for each, followed by a blank."""
     systems = [row.system for row in comparison.rows]
     players = values_by_name((f"{s.title}'s {role}", name) for s in systems for role, name in s.players[1:])
     sentences = [escaped(f"{player}: {names[0]}.") for player, names in players.items() if len(names) == 1]
@@ -135,7 +136,7 @@ def _common_text(comparison: Comparison) -> str:
 
 
 def _shortfalls(comparison: Comparison) -> list[str]:
-    """Return what the scores leave out or count against a system, a line each."""
+    """List for each system, in a line, the questions that its scores leave out or count as wrong."""
     names = comparison.names
     lines = []
     for row in comparison.rows:
@@ -158,7 +159,7 @@ def _shortfalls(comparison: Comparison) -> list[str]:
 
 def _split(comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]) -> list[Table]:
     """Split a sweep's wide table into tables of ``widths`` columns; leave any other whole."""
-    is_wide = len(table[0]) > _WIDEST and bool(find_swept_options([row.system for row in comparison.rows]))
+    is_wide = len(table[0]) > _MAX_COLUMNS and bool(find_swept_options([row.system for row in comparison.rows]))
     return split_columns(table, fixed, widths) if is_wide else [table]
 
 
@@ -188,7 +189,7 @@ def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, b
 
 
 def _representatives(rows: Sequence[Row]) -> list[Row]:
-    """Return one row of each method and its players: the one with default options, else the last."""
+    """Return one row for each method and its players: the row with default options, else the last."""
     by_method: dict[object, Row] = {}
     for row in rows:
         key = row.system.method, row.system.players

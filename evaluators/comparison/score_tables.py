@@ -1,8 +1,9 @@
-"""The tables of scores: the paper's main table (SAFE v1, Table 3), its margins and its tests.
+"""Build the tables of scores: the paper's main table (SAFE v1, Table 3) with margins, intervals and tests.
 
-The papers' rows have the form of our tables. They stand beside ours, marked, and are never tested, as they have
-other questions, another judge and other verifiers. A row shows the benchmarks that ours have, and its average only
-beside averages of the same benchmarks.
+A *gain* is a system's score minus its baseline's; a *margin* is half the width of the 95% interval. Rows of the
+papers' tables can be added (*published* rows). They are marked and never tested, as they have other questions, another
+judge and other verifiers. A published row shows only the benchmarks that ours have, and its average only if they are
+all the benchmarks of the paper.
 """
 
 import re
@@ -22,9 +23,9 @@ from safe_stepwise.store.tables import NOTHING, Table, decimal, format_cell, p_v
 
 
 def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
-    """Return EM, F1 and accuracy with margins, and gains; a block for each answerer, then totals.
+    """Return EM, F1 and accuracy of each system with margins, and its gains, by answerer; totals come last.
 
-    Published rows stand under ours of the same generator, or below all.
+    A published row follows our rows of the same generator, or all rows.
     """
     table: Table = [(comparison.answering, "method", *_score_header(comparison))]
     beside = published_lines(published, comparison.benchmarks)
@@ -36,6 +37,7 @@ def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()
 
 
 def _score_lines(comparison: Comparison, row: Row) -> Iterable[list[object]]:
+    """Yield a system's line of scores, and a line with its gains if it has a baseline."""
     system, name = row.system, comparison.names[row.system]
     yield [system.answering, name, *(_with_margin(e) for e in _scores(comparison, row))]
     if comparison.references_of(system):
@@ -54,7 +56,7 @@ def interval_table(comparison: Comparison) -> Table:
 
 
 def difference_table(comparison: Comparison) -> Table:
-    """Return each pair of systems in each benchmark: difference, interval, p, Holm's p."""
+    """Return a line per pair of systems and benchmark: difference, 95% interval, p, Holm's p for each measure."""
     names = comparison.names
     tested = {(d.first, d.second, d.benchmark, d.metric): d for d in comparison.differences}
     places = dict.fromkeys((d.first, d.second, d.benchmark) for d in comparison.differences)
@@ -74,7 +76,7 @@ def difference_table(comparison: Comparison) -> Table:
 
 
 def score_csv(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
-    """Return `score_table` as CSV rows: values in percent, then intervals, then counts."""
+    """Return `score_table` as rows of a CSV file: scores in percent, bounds of intervals, counts of questions."""
     columns = [f"{place}_{metric}" for place in [*comparison.benchmarks, AVERAGE] for metric in METRICS]
     bounds = [f"{column}_{bound}" for column in columns for bound in ("low", "high")]
     count_names = ("questions", "scored", "unscored", "failed")
@@ -98,7 +100,7 @@ def score_csv(comparison: Comparison, published: Sequence[PublishedScore] = ()) 
 
 
 def difference_csv(comparison: Comparison) -> Table:
-    """Return all differences as CSV rows, in percentage points."""
+    """Return all differences between systems as rows of a CSV file, in percentage points."""
     # The columns in which two compared systems can differ.
     options = name_options(row.system for row in comparison.rows)
     varying_options = {"method", *options, *(r for row in comparison.rows for r in [*row.players][1:])}
@@ -118,7 +120,7 @@ def difference_csv(comparison: Comparison) -> Table:
 
 
 def baseline_text(comparison: Comparison, system: System) -> str:
-    """Name the baseline of each measure's gain, with its options where they differ."""
+    """Say over which baseline the gains are (``over CoT``), with its options if they differ from the system's."""
     by_baseline: dict[str, list[str]] = {}
     for metric, baseline in comparison.references_of(system).items():
         if baseline:
@@ -138,17 +140,18 @@ def _baseline_name(baseline: System, system: System) -> str:
 
 
 def _score_header(comparison: Comparison) -> list[str]:
-    places = [*comparison.benchmarks, AVERAGE]
-    return [f"{place} {METRIC_NAMES[metric]}" for place in places for metric in METRICS]
+    return [f"{place} {METRIC_NAMES[metric]}" for place in [*comparison.benchmarks, AVERAGE] for metric in METRICS]
 
 
 def _scores(comparison: Comparison, row: Row) -> list[Estimate | None]:
+    """List the estimates of each measure in each benchmark, then of the average."""
     cells = [row.cells.get(name) for name in comparison.benchmarks]
     places = [*(cell.estimates if cell else {} for cell in cells), row.average]
     return [estimates.get(metric) for estimates in places for metric in METRICS]
 
 
 def _gains(comparison: Comparison, row: Row) -> list[Estimate | None]:
+    """List the gains of each measure in each benchmark, then of the average; None without a baseline."""
     better = {metric: comparison.references_of(row.system).get(metric) for metric in METRICS}
     differences = (
         comparison.difference(row.system, baseline, place, metric) if baseline else None
@@ -171,6 +174,7 @@ def _test_cells(d: Difference) -> list[object]:
 
 
 def _values(estimates: Sequence[Estimate | None]) -> list[str]:
+    """List the values of estimates, then the two bounds of each."""
     triples = [bounds(estimate) for estimate in estimates]
     return [value for value, *_ in triples] + [b for _, *limits in triples for b in limits]
 
@@ -180,11 +184,11 @@ _TITLES = {"ircot": "IRCoT", "trace": "TRACE"}
 _TUNED = re.compile(r"(instruct|it|chat|hf)+$")
 
 Line = tuple[str, str, list[object]]
-"""The answerer, the method, and its cells."""
+"""The answerer, the method, and the cells of a published row."""
 
 
 def choose_tables(tables: Iterable[str]) -> tuple[PublishedScore, ...]:
-    """Return the rows of tables as a command line names them: ``v2`` is SAFE v2's main table.
+    """Return the rows of the papers' tables that a command line names: ``v2`` (SAFE v2's main table), ``v1:12``.
 
     Raises ``UserError`` for an unknown table.
 
@@ -199,7 +203,7 @@ def choose_tables(tables: Iterable[str]) -> tuple[PublishedScore, ...]:
 
 
 def model_key(generator: str) -> str:
-    """Reduce a model's name to what identifies the model, however it is written.
+    """Reduce a model's name to a key that is the same for an engine's spec and for a paper's spelling.
 
     >>> model_key("openai:Qwen/Qwen3-8B") == model_key("Qwen 3 8B")
     True
@@ -211,7 +215,7 @@ def model_key(generator: str) -> str:
 
 
 def published_lines(published: Sequence[PublishedScore], benchmarks: Sequence[str]) -> dict[str, list[Line]]:
-    """Group the rows by their generators' keys (`model_key`), the totals last."""
+    """Group published rows of our ``benchmarks`` by their generator's key (`model_key`), totals last."""
     lines: dict[str, list[Line]] = {}
     for row in sorted(published, key=lambda row: row.generator == published_tables.EVERY):
         answerer = EVERY if row.generator == published_tables.EVERY else row.generator
@@ -222,7 +226,7 @@ def published_lines(published: Sequence[PublishedScore], benchmarks: Sequence[st
 
 
 def _cells(row: PublishedScore, benchmarks: Sequence[str]) -> Iterator[tuple[str, list[object]]]:
-    """Yield a row, and its gains where the paper prints them."""
+    """Yield name and cells of a published row, and of its gains in accuracy."""
     places = [*benchmarks, *([AVERAGE] if set(benchmarks) == set(BENCHMARKS) else [])]
     missing: list[object] = [NOTHING] * (len(METRICS) * (len(benchmarks) + 1 - len(places)))
     title = METHODS[row.method].title if row.method in METHODS else _TITLES[row.method]

@@ -15,7 +15,7 @@ from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import HOPS, NO_TOPIC, Convention
-from safe_stepwise.methods.deliberation import Deliberating
+from safe_stepwise.methods.deliberation import PathOptions
 from safe_stepwise.methods.running import AT_ONCE
 
 Labels = Literal["gold", "weak"]
@@ -60,7 +60,7 @@ class Options(ModelOptions):
     max_hops: Count = HOPS
     convention: Convention = NO_TOPIC
     """The entities that a path must not return to."""
-    loop: Deliberating = field(default_factory=Deliberating)
+    loop: PathOptions = field(default_factory=PathOptions)
     at_once: Count = AT_ONCE
     """Questions that are answered concurrently."""
     seed: int = 0
@@ -78,8 +78,7 @@ class Options(ModelOptions):
     @property
     def engines(self) -> tuple[str, ...]:
         """The specs of all engines, each once, as a proposer may also be the generator."""
-        specs = (*engines_of(self.paths), self.generator)
-        return tuple(dict.fromkeys(spec for spec in specs if spec is not None))
+        return tuple(dict.fromkeys(spec for spec in (*engines_of(self.paths), self.generator) if spec is not None))
 
     @property
     def candidates_per_topic(self) -> int:

@@ -25,7 +25,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import CountingClient
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import deliberation
-from safe_stepwise.methods.deliberation import Deliberating, Knowledge, deliberate
+from safe_stepwise.methods.deliberation import Knowledge, PathOptions, deliberate
 from safe_stepwise.methods.path_proposing import prompt_digest, propose_request, read_path
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Candidate, RelationPath, Trajectory, Usage, identity
 
@@ -225,7 +225,7 @@ def _as_examples(cases: Sequence[PathQuestion]) -> list[Example]:
 
 
 async def answer_case(
-    case: PathQuestion, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: Deliberating
+    case: PathQuestion, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: PathOptions
 ) -> Trajectory:
     """Answer one question, by the loop or, without ``clients``, by the first path that leads somewhere.
 

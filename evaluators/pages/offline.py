@@ -65,8 +65,7 @@ def embedded(data: object) -> str:
     >>> print(embedded(["</script><!--"]))
     ["\u003c/script\u003e\u003c!--"]
     """
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
 
 
 def _hash(text: str) -> str:

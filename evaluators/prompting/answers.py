@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from safe_stepwise.methods.prompting import ANSWERING, salvaged_answer, voted
+from safe_stepwise.methods.prompting import ANSWERING, salvaged_answer, winning_fields
 from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, REVISED_IN, SEARCH, TERMINATE
 from safe_stepwise.methods.sg_fsm_safe import FIND, GUARDED
@@ -87,7 +87,7 @@ def is_hop_by_hop(trajectory: Trajectory) -> bool:
 
 def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
     if any(attempt.state == ANSWERING for attempt in attempts):
-        return voted(attempts)
+        return winning_fields(attempts)
     return next((reply for reply in reversed([_strict(attempt) for attempt in attempts]) if FACTS in reply), {})
 
 

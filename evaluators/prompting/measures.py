@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from evaluators.derivations import Derivation, measure_coverage
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import Support, is_hop_by_hop
-from safe_stepwise.methods.prompting import UNREADABLE, Prompting, readability
+from safe_stepwise.methods.prompting import UNREADABLE, PromptingOptions, readability
 from safe_stepwise.methods.react import UNFINISHED
 from safe_stepwise.methods.sg_fsm import WITHDREW
 from safe_stepwise.metric import evidence
@@ -45,7 +45,7 @@ def measure_trajectory(
     ``options`` are the method's; a method that does not prompt gets {}. ``scoring`` names the benchmark whose scoring
     rule counts. ``derivations`` are R4C's for the question.
     """
-    if not isinstance(options, Prompting):
+    if not isinstance(options, PromptingOptions):
         return {}
     support = Support.from_trajectory(question, trajectory, options.evidence)
     salvaged, accepted = support.salvaged, question.accepted

@@ -108,8 +108,7 @@ def _run_plan(plan: Evaluation, seed: int, published: Sequence[PublishedScore]) 
     questions = [QuestionRecord.from_question(q, plan.conditions).as_question for q in plan.questions]
     pairs = [pair for run in runs for pair in zip(run.outcomes, questions, strict=True)]
     earned, earned_text = faithfulness.measure_evaluation(pairs, plan.output, folder)
-    content = {**results, "comparison": comparison.results, **earned}
-    write_atomically(plan.output / names.RESULTS, json_bytes(content))
+    write_atomically(plan.output / names.RESULTS, json_bytes({**results, "comparison": comparison.results, **earned}))
     return render_summary(plan, results, earned_text)
 
 

@@ -42,7 +42,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.loop import GENERATOR
-from safe_stepwise.methods.running import AT_ONCE, answering
+from safe_stepwise.methods.running import AT_ONCE, make_answerer
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.metric.judge import JUDGED, Judge, JudgeCase, Verdict
 from safe_stepwise.players.truth import truth_of
@@ -83,12 +83,12 @@ class Setting:
         digests = prompts_digest(self.method, self.options), corpus.sha256 if corpus else None, code_of([self])
         return identity([self.method.name, engines, self.option_record, *digests])
 
-    def answering(self, corpus: Corpus | None) -> Callable[[Question], Awaitable[Trajectory]]:
+    def make_answerer(self, corpus: Corpus | None) -> Callable[[Question], Awaitable[Trajectory]]:
         """Return the function from a question to its trajectory; methods that can search use the corpus."""
         options = self.options
         if corpus is not None and "search" in {field.name for field in fields(options)}:
             options = replace(options, search=corpus.search)
-        return answering(self.method, self.players, options)
+        return make_answerer(self.method, self.players, options)
 
 
 def code_of(settings: Iterable[Setting]) -> str:
@@ -177,7 +177,7 @@ def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
         verdicts = await plan.judge.judge_all(cases) if plan.judge else ()
         return SystemRun(setting, _outcomes(plan, setting, trajectories, verdicts), verdicts)
 
-    return Task(setting.identity(plan.corpus), lambda: plan.questions, setting.answering(plan.corpus), finish)
+    return Task(setting.identity(plan.corpus), lambda: plan.questions, setting.make_answerer(plan.corpus), finish)
 
 
 def _outcomes(

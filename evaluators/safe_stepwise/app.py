@@ -1,8 +1,8 @@
-"""The Space's page: the loop over a typed question, traces of the release, scores of answers.
+"""The Space's web page (gradio): run the loop on a typed question, read traces of the release, score answers.
 
-Its owner may set the players as variables of the Space: SAFE_STEPWISE_GENERATOR and SAFE_STEPWISE_VERIFIER, specs such
-as openai:MODEL@https://HOST/v1 (their key is a secret of the Space). Without them simulated players answer, by typed
-facts. No visitor can name an engine.
+The Space's owner may set two variables, SAFE_STEPWISE_GENERATOR and SAFE_STEPWISE_VERIFIER, to specs of engines such
+as openai:MODEL@https://HOST/v1 (with the key as a secret of the Space). Without them symbolic players answer by the
+facts that the visitor types. No visitor can name an engine.
 """
 
 import os
@@ -23,10 +23,10 @@ ABOUT = (
 )
 
 
-def scored(rows: list[list[str]], benchmark: str) -> str:
-    """Score rows (answer, accepted answers between semicolons); returns a text, or a complaint.
+def score_rows(rows: list[list[str]], benchmark: str) -> str:
+    """Score rows (an answer, and accepted answers between semicolons); return the scores or an error as text.
 
-    >>> print(scored(ROWS, "musique"))
+    >>> print(score_rows(ROWS, "musique"))
     exact match 0.500, F1 0.500 over 2 answers
     """
     from safe_stepwise.errors import UserError
@@ -45,8 +45,8 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
     return f"{scores} over {len(filled)} answers"
 
 
-async def answered(question: str, passages: str, facts: str, answer: str) -> AsyncIterator[str]:
-    """Yield the loop's attempts so far as HTML, after each of them; or a complaint."""
+async def answer_question(question: str, passages: str, facts: str, answer: str) -> AsyncIterator[str]:
+    """Run the loop on typed texts; yield all attempts so far as HTML after each attempt, or an error."""
     from safe_stepwise.commands.trying.answering import answer_progress, players, typed_question
     from safe_stepwise.commands.trying.html import render_error, render_progress
     from safe_stepwise.errors import UserError
@@ -59,8 +59,8 @@ async def answered(question: str, passages: str, facts: str, answer: str) -> Asy
         yield render_error(str(error))
 
 
-def page() -> Any:
-    """Build the page, for gradio to launch."""
+def build_page() -> Any:
+    """Build the gradio page with its tabs."""
     import gradio
 
     from safe_stepwise.commands.trying.html import STYLE
@@ -69,18 +69,18 @@ def page() -> Any:
         gradio.HTML(f"<style>{STYLE}</style>", padding=False)
         gradio.Markdown(f"# safe_stepwise\n{ABOUT}")
         with gradio.Tab("The loop"):
-            _loop(gradio)
+            _add_loop(gradio)
         if TRACES.is_dir():
             with gradio.Tab("Traces of the release"):
-                _traces(gradio)
+                _add_traces(gradio)
         with gradio.Tab("Scores"):
-            _scores(gradio)
+            _add_scores(gradio)
         with gradio.Tab("The metric"):
             gradio.Markdown((HERE / "README.md").read_text(encoding="utf-8").split("---", 2)[-1])
     return blocks.queue(max_size=WAITING, default_concurrency_limit=AT_ONCE)
 
 
-def _loop(gradio: Any) -> None:
+def _add_loop(gradio: Any) -> None:
     from safe_stepwise.commands.reading import examples
     from safe_stepwise.commands.trying.answering import LIMITS, typed_fields
 
@@ -97,10 +97,10 @@ def _loop(gradio: Any) -> None:
     ]
     gradio.Examples([list(row) for row in rows], fields, example_labels=[row[0] for row in rows], cache_examples=False)
     button = gradio.Button("Answer, step by step", variant="primary")
-    button.click(answered, fields, gradio.HTML(label="steps"), api_name="answered")
+    button.click(answer_question, fields, gradio.HTML(label="steps"), api_name="answered")
 
 
-def _traces(gradio: Any) -> None:
+def _add_traces(gradio: Any) -> None:
     from itertools import islice
 
     from safe_stepwise.commands.traces import read_traces
@@ -116,7 +116,7 @@ def _traces(gradio: Any) -> None:
     chosen.change(lambda number: render_trajectory(traces[number]), chosen, result, api_name="trace")
 
 
-def _scores(gradio: Any) -> None:
+def _add_scores(gradio: Any) -> None:
     from safe_stepwise.scoring import BENCHMARKS
 
     gradio.Markdown("Exact match and F1 as each benchmark's official scorer computes them.")
@@ -125,7 +125,7 @@ def _scores(gradio: Any) -> None:
     )
     benchmark = gradio.Dropdown(list(BENCHMARKS), value="musique", label="benchmark")
     result = gradio.Textbox(label="scores", interactive=False)
-    gradio.Button("Score").click(scored, [table, benchmark], result, api_name="scored")
+    gradio.Button("Score").click(score_rows, [table, benchmark], result, api_name="scored")
 
 
 def main() -> None:
@@ -133,7 +133,7 @@ def main() -> None:
     # In a checkout the package is elsewhere, and safe_stepwise.py in this folder would be imported for it.
     if not (HERE / "safe_stepwise").is_dir():
         sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HERE]
-    page().launch(show_error=False, max_file_size="1kb")
+    build_page().launch(show_error=False, max_file_size="1kb")
 
 
 if __name__ == "__main__":

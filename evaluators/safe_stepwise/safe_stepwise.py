@@ -1,7 +1,7 @@
-"""The metric ``safe_stepwise`` for `evaluate.load`: a thin face of the package of that name.
+"""The metric ``safe_stepwise`` for `evaluate.load`: it passes columns to the package of that name, which computes.
 
-The installed package does the work, and has to be of this module's version. The Space has it beside
-this file; nobody vouches for what PyPI may have under that name.
+The package has to be installed in this module's version; the Space has it beside this file. (PyPI may have another
+package of that name.)
 """
 
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "safe_stepwise":
-    # Within its folder Python takes this file for the package: put the package in its place.
+    # From within this folder Python imports this file as the package: replace it by the package.
     HERE = Path(__file__).resolve().parent
     PATH = sys.path[:]
     del sys.modules[__name__]
@@ -45,7 +45,7 @@ if INSTALLED != VERSION:
 
 
 class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
-    """``default`` scores answers given, ``loop`` makes them, ``faithfulness`` judges steps."""
+    """The metric: config ``default`` scores answers, ``loop`` also writes them, ``faithfulness`` judges steps."""
 
     def _info(self) -> evaluate.MetricInfo:
         from importlib.resources import files

@@ -1,7 +1,7 @@
-"""The loop over relation paths, state by state, for the page of traces.
+"""Render the attempts of Deliberation on Priors for the page of traces: one list of fields for each state.
 
-Fields are paths, instances, the graph's decisions and verdicts: names and texts, as
-`methods.deliberation` keeps them; an attempt of another form has no fields.
+A field is a name and a text: a relation path, its instances in the graph, the graph's decisions, the model's verdict.
+`methods.deliberation` records them in the attempts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ Field = tuple[str, str]
 
 
 def unit_of(method: str) -> str:
-    """Return the title of a method's groups of attempts; "" for steps."""
+    """Return what the page calls a group of a method's attempts: ``Path``, or "" if they are steps."""
     return "Path" if method in _METHODS else ""
 
 

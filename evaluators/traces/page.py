@@ -1,6 +1,9 @@
-"""The traces of an evaluation, question by question, as one self-contained HTML page.
+"""Render the traces of an evaluation, question by question, as one self-contained HTML page.
 
-All that a run wrote is data of the page (`pages.offline`).
+`read_traces` collects the page's data from an evaluation's folder: its questions, its systems (methods with players
+and options), and one *run* for each trajectory with its attempts. ``templates/*.js`` show them; text that a model or a
+benchmark wrote is data, never HTML (`pages.offline`). If chains were judged (``measure_faithfulness``), a run also has
+the verdicts on its steps.
 """
 
 import math
@@ -28,14 +31,14 @@ from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 _MEASURE_ADVICE = "measure it anew with safe-stepwise measure_faithfulness"
 Paths = list[dict[str, Any]]
-"""The verdicts on one run's chain, one for each rule."""
+"""The verdicts on one run's chain, one for each rule of faithfulness."""
 NO_CHAIN = "no chain"
 
 
 def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
-    """Read the verdicts of a folder by benchmark, question and system; a vote's are on its majority's chain.
+    """Read the verdicts on chains in a folder, by benchmark, question and system; empty if chains were not judged.
 
-    A question with two chains under one key has none.
+    For a vote it is the majority's chain. A question with two chains under one key is left out.
     """
     if not (folder / FAITHFULNESS).exists():  # it is written last
         return {}
@@ -61,7 +64,7 @@ def _measured_systems(file: Path) -> Iterator[tuple[int, System]]:
 
 
 def _paths(row: Mapping[str, Any]) -> Paths:
-    """Return a line's verdicts as the page shows them, with checked types."""
+    """Return the verdicts in one line of the file as the page shows them, with checked types."""
     if row["response"] != "chain" or not row["rules"]:
         reason = str(row["response"]) if row["response"] != "chain" else "no evidence to judge it by"
         return [{"rule": "", "path": NO_CHAIN, "fault": reason, "first": 0, "missing": [], "steps": []}]
@@ -102,16 +105,16 @@ def _finite(score: Any) -> float | None:
 
 PAGE = "traces.html"
 MAX_BYTES = 25_000_000
-"""The maximum of bytes of lines on a release's page; `view_traces` makes larger pages on request."""
+"""The largest size of an evaluation's traces for which a release gets a page; ``view_traces`` makes larger pages."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("elements", "paths", "filters", "questions", "totals", "details", "page")
 
 
 def write(folder: Path, output: Path) -> int:
-    """Write the page on an evaluation's folder to ``output``; returns its number of trajectories.
+    """Write the page of an evaluation's folder to ``output``; return its number of trajectories.
 
-    Same folder, same bytes. Raises ``UserError`` for a folder without an evaluation, for a line
-    that can't be read, and for a file that can't be written or holds the evaluation itself.
+    The same folder gives the same bytes. Raises ``UserError`` for a folder without an evaluation, a line that can't be
+    read, and an ``output`` that can't be written or is a file of the evaluation.
     """
     if output.resolve() in {(folder / f).resolve() for f in (TRAJECTORIES, QUESTIONS, RESULTS)}:
         raise UserError(f"{output}: is a file of the evaluation itself; choose another --output")
@@ -121,16 +124,15 @@ def write(folder: Path, output: Path) -> int:
 
 
 def show(folder: Path) -> None:
-    """Write the page of an evaluation beside its traces, unless they are too large for one."""
-    size = sum((folder / name).stat().st_size for name in (TRAJECTORIES, QUESTIONS))
-    if size <= MAX_BYTES:
+    """Write the page of an evaluation into its folder, or remove it if the traces exceed `MAX_BYTES`."""
+    if sum((folder / name).stat().st_size for name in (TRAJECTORIES, QUESTIONS)) <= MAX_BYTES:
         write(folder, folder / PAGE)
     else:
         (folder / PAGE).unlink(missing_ok=True)
 
 
 def render_traces(data: Mapping[str, Any]) -> str:
-    """Return the page on the data of `read_traces`."""
+    """Render the page for the data of `read_traces` as HTML."""
     return render_page(_TEMPLATES, data["name"], _SCRIPTS, data)
 
 
@@ -138,7 +140,7 @@ Worth = Literal["right", "wrong", "unscored", "failed"]
 
 
 def worth(outcome: outcomes.Outcome) -> Worth:
-    """Rate an answer by the judge's verdict, or without one by exact match."""
+    """Rate an answer by the judge's verdict, or by exact match if nobody judged it."""
     if outcome.trajectory.stop_reason == FAILED:
         return "failed"
     if outcome.verdict == "unscored":
@@ -148,9 +150,9 @@ def worth(outcome: outcomes.Outcome) -> Worth:
 
 
 def read_traces(folder: Path) -> dict[str, Any]:
-    """Return the data of the page, for JSON.
+    """Return the page's data as a JSON value.
 
-    Without ``questions.jsonl`` there are no texts of questions and no passages, without ``results.json`` no settings.
+    Without ``questions.jsonl`` it has no texts of questions and no passages, without ``results.json`` no settings.
     """
     _check(folder)
     records, measured, settings = _questions(folder), read_paths(folder), None
@@ -198,6 +200,7 @@ def read_traces(folder: Path) -> dict[str, Any]:
 
 
 def _check(folder: Path) -> None:
+    """Raise ``UserError`` if a folder has no complete evaluation."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; {outcomes.GIVE}")
     if not locate_lines(folder, TRAJECTORIES).exists():
@@ -218,6 +221,7 @@ def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
 
 
 def _plain(value: Any) -> str:
+    """Render a JSON value of the settings in words."""
     if isinstance(value, list):
         return ("; " if any(isinstance(v, dict) for v in value) else ", ").join(map(_plain, value))
     if isinstance(value, dict):
@@ -248,8 +252,7 @@ def _systems(
 
 
 def _conditions_text(conditions: Mapping[str, Any]) -> str:
-    changing = outcomes.asking_conditions(conditions)
-    return ", ".join(condition_text(name, value) for name, value in changing.items())
+    return ", ".join(condition_text(name, value) for name, value in outcomes.asking_conditions(conditions).items())
 
 
 def _question(record: outcomes.QuestionRecord, conditions: str) -> dict[str, Any]:
@@ -318,7 +321,7 @@ def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
 
 
 def _reading(attempt: Attempt, method: str) -> dict[str, Any] | None:
-    """Return how a reply was read, and its fields; also for attempts that only a graph decided."""
+    """Return how a reply was read, and its fields, or what a graph decided; None if nothing was read."""
     value = attempt.read
     fields = deliberation.fields_of(method, attempt.state, value)
     if fields is None and isinstance(value, dict) and isinstance(value.get("value"), dict):
@@ -333,7 +336,7 @@ def _field(value: Any) -> str:
 
 
 def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
-    """Yield the number of replies for each answer, where several voted."""
+    """Yield the number of replies for each answer if several replies voted."""
     readings = [attempt.read for attempt in attempts if attempt.state == ANSWERING]
     if len(readings) < 2:
         return
@@ -364,6 +367,7 @@ _FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable
 
 
 def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
+    """Say in words what became of an attempt: accepted, rejected, revised, not verified."""
     feedback, run = attempt.feedback, outcome.trajectory
     reading = _reading(attempt, run.method)
     if reading and reading["form"] and not feedback:

@@ -10,7 +10,7 @@ from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run.runner import Reply, Verdicts, collect_verdicts, encode_lines, render_run_usage
 from evaluators.verifier import quality, step_set
 from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep
-from evaluators.verifier.step_set import Prefix, Setting, StepCase
+from evaluators.verifier.step_set import Prefix, RequestOptions, StepCase
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Choice, Count
 from safe_stepwise.engines.base import Engine, Request
@@ -61,7 +61,7 @@ class Options(ModelOptions):
         """The specs of all engines, the verifier first."""
         return (self.verifier, *self.baseline)
 
-    def setting(self, opener: Callable[[str], Engine]) -> Setting:
+    def setting(self, opener: Callable[[str], Engine]) -> RequestOptions:
         """Return the setting of all requests.
 
         Raises ``UserError`` for a spec that can't be read or lacks the annotations that it needs,
@@ -77,7 +77,9 @@ class Options(ModelOptions):
         dropped = dropped_category(engines, self.drop_category)
         check_examples(dropped, self.allowance, ROLE)
         learnt = adopt_learnt_prompts(self, engines)
-        return Setting(self.incomplete_evidence, dropped, PromptSet.from_choices(learnt.prompts, learnt.verdict_order))
+        return RequestOptions(
+            self.incomplete_evidence, dropped, PromptSet.from_choices(learnt.prompts, learnt.verdict_order)
+        )
 
 
 FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
@@ -136,7 +138,7 @@ def ask_verifier(
     client: Client,
     role: str,
     requests: Mapping[Prefix, Request],
-    setting: Setting = step_set.AS_TRAINED,
+    setting: RequestOptions = step_set.AS_TRAINED,
     *,
     is_first: bool = True,
 ) -> Verdicts:
@@ -167,7 +169,7 @@ def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:
 def quality_of(run: Verdicts, cases: Sequence[StepCase], seed: int = 0) -> dict[str, Any]:
     """Compute the measures of a run's verdicts on all rows and trajectories."""
     by_prefix = {prefix: reply.verdict for prefix, reply in run.replies.items()}
-    return quality.measure_quality(judge_rows(run, cases), step_set.build_walks(cases, by_prefix), seed=seed)
+    return quality.measure_quality(judge_rows(run, cases), step_set.build_trajectories(cases, by_prefix), seed=seed)
 
 
 def render_results(

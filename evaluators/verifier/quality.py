@@ -12,7 +12,7 @@ such a row is in every denominator and never right, and both are counted apart.
 - ``parse_rate``: replies with a valid verdict, of all replies.
 
 **Trajectories** (ProcessBench, Zheng et al. 2024: find the first wrong step, or that there is none). The set holds
-single rows, so `step_set.build_walks` makes trajectories: an injected row, after the ideal steps before it, is
+single rows, so `step_set.build_trajectories` makes trajectories: an injected row, after the ideal steps before it, is
 a trajectory whose first error is its last step; the longest chains of ideal rows are trajectories without error.
 The verifier judges every step. The first step that it finds fault with is the flagged one.
 
@@ -75,7 +75,7 @@ class JudgedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class JudgedTrajectory:
     """One trajectory with the verdict on each step; ``first_error`` is a step from 1, None without an error."""
 
     benchmark: str
@@ -87,7 +87,7 @@ class Walk:
     def flagged(self) -> int | None:
         """The first step (from 1) with a verdict other than Correct.
 
-        >>> Walk("b", "q", 2, ("Correct", "Redundancy")).flagged
+        >>> JudgedTrajectory("b", "q", 2, ("Correct", "Redundancy")).flagged
         2
         """
         places = (n for n, verdict in enumerate(self.verdicts, 1) if verdict in TWELVE and verdict != CORRECT)
@@ -96,12 +96,15 @@ class Walk:
     @property
     def is_right(self) -> bool:
         """Whether the flagged step is the first error and all verdicts up to it are readable."""
-        verdicts = self.verdicts[: self.flagged]
-        return self.flagged == self.first_error and all(verdict in TWELVE for verdict in verdicts)
+        return self.flagged == self.first_error and all(verdict in TWELVE for verdict in self.verdicts[: self.flagged])
 
 
 def measure_quality(
-    judged: Sequence[JudgedStep], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES
+    judged: Sequence[JudgedStep],
+    trajectories: Sequence[JudgedTrajectory],
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
 ) -> dict[str, Any]:
     """Compute all measures of one verifier's verdicts, in any order.
 
@@ -115,7 +118,7 @@ def measure_quality(
     >>> [measures["measures"][name] for name in ("accuracy", "error_f1", "macro_f1")]
     [0.5, 1.0, 0.5]
     """
-    counts = _by_question(judged, walks)
+    counts = _by_question(judged, trajectories)
     confusion, _ = _split(counts.sum(axis=0))
     scores = (
         Score(name, *(int(number) for number in (confusion[n, n], confusion[n].sum(), confusion[:, n].sum())))
@@ -126,8 +129,8 @@ def measure_quality(
         "questions": len({(row.benchmark, row.question) for row in judged}),
         "unparsed": int(confusion[:, _N].sum()),
         "failed": int(confusion[:, _N + 1].sum()),
-        "erroneous": sum(walk.first_error is not None for walk in walks),
-        "correct": sum(walk.first_error is None for walk in walks),
+        "erroneous": sum(trajectory.first_error is not None for trajectory in trajectories),
+        "correct": sum(trajectory.first_error is None for trajectory in trajectories),
         "measures": pooled_measures(counts, _measures),
         "intervals": pooled_intervals(counts, _measures, seed, resamples),
         "types": tuple(score for score in scores if score.gold or score.predicted),
@@ -137,7 +140,9 @@ def measure_quality(
             if row.any()
         },
         "benchmarks": {
-            name: _own_measures([j for j in judged if j.benchmark == name], [w for w in walks if w.benchmark == name])
+            name: _own_measures(
+                [j for j in judged if j.benchmark == name], [t for t in trajectories if t.benchmark == name]
+            )
             for name in sorted({row.benchmark for row in judged})
         },
         "wordings": _by_wording(judged),
@@ -162,21 +167,21 @@ def measure_agreement(first: Sequence[JudgedStep], other_judged: Sequence[Judged
     return {"rows": len(read), "left_out": len(pairs) - len(read), "share": share, "kappa": cohens_kappa(read)}
 
 
-def _by_question(judged: Sequence[JudgedStep], walks: Sequence[Walk]) -> Matrix:
+def _by_question(judged: Sequence[JudgedStep], trajectories: Sequence[JudgedTrajectory]) -> Matrix:
     """Count, per question, rows by gold label and outcome; then erroneous trajectories, and how many of them are
     judged right; then correct trajectories, and how many of them are judged right."""
     rows_of = {(row.benchmark, row.question) for row in judged}
-    keys = sorted(rows_of | {(walk.benchmark, walk.question) for walk in walks})
+    keys = sorted(rows_of | {(trajectory.benchmark, trajectory.question) for trajectory in trajectories})
     place = {key: n for n, key in enumerate(keys)}
     confusion = np.zeros((len(keys), _N, len(_OUTCOMES)))
     located = np.zeros((len(keys), _LOCATED))
     for row in judged:
         confusion[place[row.benchmark, row.question], TWELVE.index(row.gold), _OUTCOMES.index(row.verdict)] += 1
-    for walk in walks:
-        first = 0 if walk.first_error is not None else 2
-        cell = located[place[walk.benchmark, walk.question]]
+    for trajectory in trajectories:
+        first = 0 if trajectory.first_error is not None else 2
+        cell = located[place[trajectory.benchmark, trajectory.question]]
         cell[first] += 1
-        cell[first + 1] += walk.is_right
+        cell[first + 1] += trajectory.is_right
     return np.concatenate([confusion.reshape(len(keys), _N * len(_OUTCOMES)), located], axis=1)
 
 
@@ -218,5 +223,5 @@ def _by_wording(judged: Sequence[JudgedStep]) -> dict[str, dict[str, float | Non
     }
 
 
-def _own_measures(judged: Sequence[JudgedStep], walks: Sequence[Walk]) -> dict[str, float | None]:
-    return pooled_measures(_by_question(judged, walks), _measures)
+def _own_measures(judged: Sequence[JudgedStep], trajectories: Sequence[JudgedTrajectory]) -> dict[str, float | None]:
+    return pooled_measures(_by_question(judged, trajectories), _measures)

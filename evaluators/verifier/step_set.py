@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluators.verifier.quality import TWELVE, Walk
+from evaluators.verifier.quality import TWELVE, JudgedTrajectory
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
@@ -45,7 +45,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class RequestOptions:
     """The settings of a request for a verdict, as in `verifier_request`."""
 
     incomplete_evidence: bool = False
@@ -60,7 +60,7 @@ class Setting:
         return prompt_digest(self.incomplete_evidence, self.dropped, self.prompt_set)
 
 
-AS_TRAINED = Setting()
+AS_TRAINED = RequestOptions()
 
 
 class Prefix(NamedTuple):
@@ -97,7 +97,7 @@ class StepCase:
         return Prefix(self.question.benchmark, self.question.id, pages, self.steps)
 
     @property
-    def is_walk(self) -> bool:
+    def is_trajectory(self) -> bool:
         """Whether every step before the last is right, so that the row makes a trajectory."""
         return self.origin in (names.IDEAL, names.INJECTED)
 
@@ -138,8 +138,7 @@ def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Pat
 
 
 def _files(folder: Path, split: str, incomplete_evidence: bool) -> list[Path]:
-    configs = names.STEP_CONFIGS[incomplete_evidence]
-    return [file for config in configs for file in split_files(folder, split, config)]
+    return [file for config in names.STEP_CONFIGS[incomplete_evidence] for file in split_files(folder, split, config)]
 
 
 def read_cases(
@@ -175,7 +174,7 @@ def find_majority_label(folder: Path, split: str = names.TRAIN, incomplete_evide
     return TWELVE[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
-def build_requests(cases: Iterable[StepCase], setting: Setting = AS_TRAINED) -> dict[Prefix, Request]:
+def build_requests(cases: Iterable[StepCase], setting: RequestOptions = AS_TRAINED) -> dict[Prefix, Request]:
     """Return the requests for all verdicts that the measures need, each once, as the loop makes them.
 
     Requests are about the rows and about the steps before them in trajectories, many of which are
@@ -184,7 +183,7 @@ def build_requests(cases: Iterable[StepCase], setting: Setting = AS_TRAINED) -> 
     by_question: dict[Any, dict[Prefix, Question]] = {}
     for case in cases:
         prefixes = by_question.setdefault(case.prefix[:3], {})
-        for prefix in case.prefixes if case.is_walk else [case.prefix]:
+        for prefix in case.prefixes if case.is_trajectory else [case.prefix]:
             prefixes.setdefault(prefix, case.question)
     return {
         prefix: _request(question, prefix.steps, setting)
@@ -193,7 +192,7 @@ def build_requests(cases: Iterable[StepCase], setting: Setting = AS_TRAINED) -> 
     }
 
 
-def build_walks(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[Walk]:
+def build_trajectories(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[JudgedTrajectory]:
     """Return the trajectories of the rows (see the module), with the verdict on each step.
 
     ``verdicts`` has a verdict for each of `build_requests`.
@@ -201,18 +200,18 @@ def build_walks(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> li
     ideal = [case for case in cases if case.origin == names.IDEAL]
     continued = {prefix for case in ideal for prefix in case.prefixes[:-1]}
     return [
-        Walk(
+        JudgedTrajectory(
             case.prefix.benchmark,
             case.prefix.question,
             None if case.gold == CORRECT else len(case.steps),
             tuple(verdicts[prefix] for prefix in case.prefixes),
         )
         for case in cases
-        if case.is_walk and not (case.origin == names.IDEAL and case.prefix in continued)
+        if case.is_trajectory and not (case.origin == names.IDEAL and case.prefix in continued)
     ]
 
 
-def _request(question: Question, steps: tuple[Step, ...], setting: Setting) -> Request:
+def _request(question: Question, steps: tuple[Step, ...], setting: RequestOptions) -> Request:
     *previous, step = steps
     settings = (setting.incomplete_evidence, setting.dropped, setting.prompt_set)
     request = verifier_request(question.question, question.passages, previous, step, *settings)

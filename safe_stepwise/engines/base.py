@@ -236,8 +236,7 @@ def request_key(engine: Engine, request: Request) -> str:
     if engine.simulated:
         content += [request.role, *(request.scene.key if request.scene is not None else [None])]
     # Escaped to ASCII: a turn that repeats a broken reply may hold half a surrogate pair.
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Knowledge(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Deliberating:
+class PathOptions:
     """Options of the loop; Table 3 of the paper ablates the first three."""
 
     introspection: bool = True
@@ -106,7 +106,7 @@ async def deliberate(
     pool: Sequence[Candidate],
     knowledge: Knowledge,
     clients: Mapping[str, Replier],
-    options: Deliberating,
+    options: PathOptions,
 ) -> Trajectory:
     """Answer one question and return its trajectory; ``clients`` needs the role ``generator``.
 
@@ -155,7 +155,7 @@ class _Run:
     question: KGQuestion
     knowledge: Knowledge
     client: Replier
-    options: Deliberating
+    options: PathOptions
     reached: Mapping[Candidate, tuple[str, ...]]
     pool: list[Candidate] = field(default_factory=list)
     constraints: tuple[Constraint, ...] = ()
@@ -190,8 +190,7 @@ class _Run:
 
     async def _constrain(self) -> None:
         """Ask for the question's constraints and keep them."""
-        relations = self.knowledge.relations(self.pool)
-        build = partial(states.ask_constraints, self.question, relations, self._scene())
+        build = partial(states.ask_constraints, self.question, self.knowledge.relations(self.pool), self._scene())
         read = partial(states.read_constraints, question=self.question)
         reply = await self._query(states.CONSTRAINTS, build, read)
         self.constraints = states.constraints_in(reply.reading.value)
@@ -238,8 +237,7 @@ class _Run:
         self.pool.remove(followed.candidate)
         self.has_answer = self.has_answer or bool(checked.answers)
         goes_on = why_not and self.pool and self.options.introspection and not reply.is_unread
-        outcome = {"suffices": not why_not, "told": why_not}
-        read = {**states.plain_path(followed.candidate), **checked.plain, **outcome}
+        read = {**states.plain_path(followed.candidate), **checked.plain, "suffices": not why_not, "told": why_not}
         self._keep(states.VERIFY, self._next_choice if goes_on else END, read, reply)
         self.tried.append(states.TriedPath(followed.candidate, why_not))
         return not goes_on

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import prompting
-from safe_stepwise.methods.prompting import GENERATOR, Prompting
+from safe_stepwise.methods.prompting import GENERATOR, PromptingOptions
 from safe_stepwise.methods.reading import read
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
@@ -23,12 +23,12 @@ class OneShot:
     name: str
     title: str
     prompts: tuple[str, ...]
-    options: type[Prompting] = Prompting
+    options: type[PromptingOptions] = PromptingOptions
     roles: tuple[str, ...] = (GENERATOR,)
 
-    async def answer(self, question: Question, clients: Mapping[str, Client], options: Prompting) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: PromptingOptions) -> Trajectory:
         """Answer one question and return its trajectory."""
-        samples = options.samples if isinstance(options, prompting.Samples) else 1
+        samples = options.samples if isinstance(options, prompting.VotingOptions) else 1
         tries: list[Attempt] = []
         failure = ""
         try:
@@ -36,12 +36,12 @@ class OneShot:
                 tries.append(await self._try(question, clients, options, number, samples))
         except EngineError as error:
             failure = str(error)
-        answer = "" if failure else str(prompting.voted(tries).get("answer", ""))
+        answer = "" if failure else str(prompting.winning_fields(tries).get("answer", ""))
         stop = FAILED if failure else ANSWERED if answer else prompting.UNREADABLE
         return Trajectory(question.id, self.name, (), tuple(tries), answer, stop, failure)
 
     async def _try(
-        self, question: Question, clients: Mapping[str, Client], options: Prompting, number: int, samples: int
+        self, question: Question, clients: Mapping[str, Client], options: PromptingOptions, number: int, samples: int
     ) -> Attempt:
         passages = question.passages
         request = prompting.request_of(
@@ -61,7 +61,7 @@ class OneShot:
 
 DIRECT = OneShot("direct", "Direct", ("direct/direct",))
 """The answer at once, from all passages (SG-FSM, appendix A.3)."""
-COT = OneShot("cot", "CoT", ("cot/cot",), prompting.Samples)
+COT = OneShot("cot", "CoT", ("cot/cot",), prompting.VotingOptions)
 """Reasoning before the answer (chain of thought; SG-FSM, appendix A.3), or a vote of several."""
 SP_COT = OneShot("sp_cot", "SP-CoT", ("sp_cot/sp_cot",))
 """Reasoning by a named shape of decomposition (SP-CoT as SG-FSM's appendix A.3 has it)."""

@@ -272,8 +272,7 @@ def _names(value: Any, salvaging: bool) -> list[str]:
         value = [value]
     if not isinstance(value, list) or len(value) > MAX_ANSWERS:
         raise ValueError(f"it is no list of {MAX_ANSWERS:,} at most")
-    names = dict.fromkeys(name for item in value for name in _name_in(item, salvaging))
-    return [name for name in names if name]
+    return [name for name in dict.fromkeys(name for item in value for name in _name_in(item, salvaging)) if name]
 
 
 def _name_in(value: Any, salvaging: bool) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ SAMPLING: tuple[SamplingName, ...] = get_args(SamplingName)
 
 
 @dataclass(frozen=True, slots=True)
-class Prompting:
+class PromptingOptions:
     """Options of every prompting method.
 
     ``evidence``: also ask for supporting facts and triples (SG-FSM's Setting 2, section 4.3). ``sampling``: greedy, or
@@ -39,7 +39,7 @@ class Prompting:
 
 
 @dataclass(frozen=True, slots=True)
-class Samples(Prompting):
+class VotingOptions(PromptingOptions):
     """Options of a method with self-consistency: the most frequent answer of ``samples`` replies counts.
 
     Several replies are sampled at temperature 0.8 and top_p 0.8, as greedy ones would all be the same.
@@ -48,13 +48,13 @@ class Samples(Prompting):
     samples: int = 1
 
     def __post_init__(self) -> None:
-        super(Samples, self).__post_init__()
+        super(VotingOptions, self).__post_init__()
         if self.samples < 1:
             raise ValueError("samples has to be 1 or more")
 
 
 @dataclass(frozen=True, slots=True)
-class Iterating(Prompting):
+class MachineOptions(PromptingOptions):
     """Options of the machines (SG-FSM, sections 3.2 and 3.5).
 
     ``iterations``: maximum number of sub-questions; one more withdraws the question. ``revisions``: how often the
@@ -67,7 +67,7 @@ class Iterating(Prompting):
     redo: int = 0
 
     def __post_init__(self) -> None:
-        super(Iterating, self).__post_init__()
+        super(MachineOptions, self).__post_init__()
         if self.iterations < 1 or self.revisions < 0 or self.redo < 0:
             raise ValueError("iterations has to be 1 or more, revisions and redo 0 or more")
 
@@ -98,7 +98,9 @@ def sampled(sampling: Sampling, variant: SamplingName, seed: int | None = None) 
     return replace(stochastic, max_tokens=sampling.max_tokens, seed=seed or 0)
 
 
-def request_of(name: str, options: Prompting, scene: PromptingScene, seed: int | None = None, **data: Any) -> Request:
+def request_of(
+    name: str, options: PromptingOptions, scene: PromptingScene, seed: int | None = None, **data: Any
+) -> Request:
     """Build the request of the prompt file ``name``; ``data`` are the values of its template.
 
     With a ``seed`` the reply is sampled at random, even if the options say ``greedy``.
@@ -161,7 +163,7 @@ def vote(answers: Iterable[str]) -> str:
     return max(nonempty, key=lambda answer: times[normalize_answer(answer)], default="")
 
 
-def voted(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, Any]:
+def winning_fields(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, Any]:
     """Return the fields of the first reply with the most frequent answer; empty if no reply can be read.
 
     Only strict replies vote; with ``salvaging``, salvaged ones too.
@@ -179,7 +181,7 @@ def salvaged_answer(trajectory: Trajectory) -> str:
     """
     answering = [attempt.state == ANSWERING for attempt in trajectory.attempts]
     if answering and all(answering):
-        return str(voted(trajectory.attempts, salvaging=True).get("answer", ""))
+        return str(winning_fields(trajectory.attempts, salvaging=True).get("answer", ""))
     return trajectory.answer
 
 

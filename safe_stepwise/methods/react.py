@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.machine import Machine, Move, State, drive
-from safe_stepwise.methods.prompting import GENERATOR, Prompting, answer_fields, request_of
+from safe_stepwise.methods.prompting import GENERATOR, PromptingOptions, answer_fields, request_of
 from safe_stepwise.methods.reading import Form, Reading, read, reason, words
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, Passage, Question, Trajectory
@@ -138,13 +138,13 @@ _REJECTION = "No action could be read in the reply: {why}. Write one thought and
 
 
 @dataclass(frozen=True, slots=True)
-class Turns(Prompting):
+class TurnOptions(PromptingOptions):
     """``max_steps``: turns, the last of which can but finish."""
 
     max_steps: int = 10
 
     def __post_init__(self) -> None:
-        super(Turns, self).__post_init__()
+        super(TurnOptions, self).__post_init__()
         if self.max_steps < 1:
             raise ValueError("max_steps has to be 1 or more")
 
@@ -164,7 +164,7 @@ class Doing:
     """A question under way."""
 
     question: Question
-    options: Turns
+    options: TurnOptions
     library: Library
     turns: tuple[Turn, ...] = ()
     answer: str = ""
@@ -262,10 +262,10 @@ class React:
     title: str = "ReAct"
     roles: tuple[str, ...] = (GENERATOR,)
     prompts: tuple[str, ...] = ("react/react",)
-    options = Turns
+    options = TurnOptions
     machine = MACHINE
 
-    async def answer(self, question: Question, clients: Mapping[str, Client], options: Turns) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: TurnOptions) -> Trajectory:
         """Answer one question and return its trajectory."""
         start = Doing(question, options, Library(question.passages, options.evidence))
         return await drive(MACHINE, start, clients, question.id, self.name)

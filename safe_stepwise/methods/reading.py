@@ -155,8 +155,7 @@ def _tail(text: str, name: str, fields: Mapping[str, FieldReader], quoted: Seque
     if match is None or plain_key(match[1]) != name:
         return {}
     is_line = match.re is _LAST_LINE
-    key_count = sum(plain_key(key) == name for key in _WRITTEN_KEY.findall(text))
-    if key_count > (not is_line):
+    if sum(plain_key(key) == name for key in _WRITTEN_KEY.findall(text)) > (not is_line):
         return {}
     content = line[match.start(2) :].strip(" \t*_\"'").removesuffix(".") if is_line else match[2]
     if is_copied({name: content}, quoted):

@@ -28,7 +28,7 @@ AT_ONCE = 64
 _PASSED = Feedback(CORRECT, "", "")  # the verdict on an attempt that nobody judged
 
 
-def answering(
+def make_answerer(
     method: Method, players: Mapping[str, Client], options: Any
 ) -> Callable[[Question], Awaitable[Trajectory]]:
     """Return a function that answers a question and returns its trajectory; it counts the tokens of simulated players.
@@ -56,7 +56,7 @@ async def run_questions(
 ) -> list[Trajectory]:
     """Answer questions, at most ``at_once`` at a time, and return their trajectories in the order of the questions.
 
-    ``answer`` is a function as `answering` returns it. ``on_done`` is called with the index of a question and its
+    ``answer`` is a function as `make_answerer` returns it. ``on_done`` is called with the index of a question and its
     trajectory as soon as it ends. If an engine fails for good, the trajectory's stop reason is ``failed``; any other
     error (above all ``UserError``) and a cancellation end all questions and are raised.
     """

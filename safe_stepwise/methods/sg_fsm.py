@@ -30,7 +30,7 @@ from safe_stepwise.methods.machine import UNASKED, Machine, Move, State, drive
 from safe_stepwise.methods.prompting import (
     GENERATOR,
     MAX_REPEATED_CHARACTERS,
-    Iterating,
+    MachineOptions,
     answer_fields,
     form_of,
     request_of,
@@ -63,7 +63,7 @@ class Memory:
     """
 
     question: Question
-    options: Iterating
+    options: MachineOptions
     current: str
     entries: int = 0
     is_simple: bool = False
@@ -137,8 +137,7 @@ def ask_terminator(memory: Memory) -> Request:
 
 def _ask_summarizer(memory: Memory) -> Request:
     memory = replace(memory, answer=memory.best)
-    question = memory.question.question
-    return memory.request("summarize", passages=memory.cited, question=question, answer=memory.answer)
+    return memory.request("summarize", passages=memory.cited, question=memory.question.question, answer=memory.answer)
 
 
 def _unreadable(reading: Reading, problem: str) -> Reading:
@@ -250,8 +249,7 @@ class Asking:
         if len(rejected) <= memory.options.revisions:
             return Move(REVISED_IN[self.name], replace(memory, rejected=rejected, problem=reading.problem))
         if memory.redone < memory.options.redo:
-            redo = replace(memory, rejected=(), redone=memory.redone + 1, refused=rejected[-1])
-            return Move(self.name, redo)
+            return Move(self.name, replace(memory, rejected=(), redone=memory.redone + 1, refused=rejected[-1]))
         return Move(WITHDRAWN, memory)
 
     def _revising(self, memory: Memory) -> Request:
@@ -302,12 +300,11 @@ class SgFsm:
     machine: Machine[Memory]
     prompts: tuple[str, ...] = PROMPTS
     roles: tuple[str, ...] = (GENERATOR,)
-    options: type[Iterating] = Iterating
+    options: type[MachineOptions] = MachineOptions
 
-    async def answer(self, question: Question, clients: Mapping[str, Client], options: Iterating) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: MachineOptions) -> Trajectory:
         """Answer one question and return its trajectory."""
-        start = Memory(question, options, question.question)
-        return await drive(self.machine, start, clients, question.id, self.name)
+        return await drive(self.machine, Memory(question, options, question.question), clients, question.id, self.name)
 
 
 SG_FSM1 = SgFsm("sg_fsm1", "SG-FSM1", SINGLE_TURN, PROMPTS[:-1])

@@ -25,7 +25,7 @@ from safe_stepwise.methods.limits import OnExhausted, Search
 from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
 from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
-from safe_stepwise.methods.prompting import GENERATOR, Iterating
+from safe_stepwise.methods.prompting import GENERATOR, MachineOptions
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Scene, SubAnswer
 from safe_stepwise.methods.searching import note_vain_search, retrieve_new
@@ -48,7 +48,7 @@ _UNREAD = Feedback(
 
 
 @dataclass(frozen=True, slots=True)
-class Guarding(Iterating):
+class GuardOptions(MachineOptions):
     """SG-FSM's options and SAFE's N and rule; with a ``search`` the evidence may be incomplete."""
 
     max_retries: int = 3
@@ -60,7 +60,7 @@ class Guarding(Iterating):
     search: Search | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        super(Guarding, self).__post_init__()
+        super(GuardOptions, self).__post_init__()
         if self.max_retries < 0 or self.on_exhausted not in get_args(OnExhausted):
             raise ValueError("max_retries has to be 0 or more, on_exhausted accept or drop")
         if self.drop_category not in (None, *DROPPABLE):
@@ -107,8 +107,8 @@ def _unwritten(memory: Memory) -> str:
     return ""
 
 
-def _options(memory: Memory) -> Guarding:
-    assert isinstance(memory.options, Guarding)
+def _options(memory: Memory) -> GuardOptions:
+    assert isinstance(memory.options, GuardOptions)
     return memory.options
 
 
@@ -190,7 +190,7 @@ def _asked_anew(memory: Memory, verdict: Feedback) -> Move[Memory]:
     return Move(DECOMPOSE, replace(memory, sub_answers=memory.sub_answers[:-1], faults=faults))
 
 
-def _is_lenient(options: Guarding, verdict: Feedback) -> bool:
+def _is_lenient(options: GuardOptions, verdict: Feedback) -> bool:
     """Whether a find that N tries did not mend passes as it is."""
     return options.on_exhausted == "accept" and verdict is not _UNREAD
 
@@ -260,24 +260,23 @@ class SgFsmSafe:
     title: str = "SG-FSM + SAFE"
     roles: tuple[str, ...] = (GENERATOR, VERIFIER)
     prompts: tuple[str, ...] = sg_fsm.PROMPTS + VERIFY
-    options = Guarding
+    options = GuardOptions
     machine = MACHINE
 
-    def resolve_options(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
+    def resolve_options(self, options: GuardOptions, clients: Mapping[str, Client]) -> GuardOptions:
         """Return the options with the prompt that the verifier was trained with (`learnt_prompts`)."""
         judge = clients[VERIFIER]
         learnt = adopt_learnt_prompts(options, [judge.engine])
-        resolved: Guarding = adopt_learnt_category(learnt, judge.engine, judge.allowance, ROLE)
+        resolved: GuardOptions = adopt_learnt_category(learnt, judge.engine, judge.allowance, ROLE)
         return resolved
 
-    def prompts_of(self, options: Guarding) -> tuple[str, ...]:
+    def prompts_of(self, options: GuardOptions) -> tuple[str, ...]:
         """The prompts that some options ask by."""
         return sg_fsm.PROMPTS + options.prompt_set.verifying
 
-    async def answer(self, question: Question, clients: Mapping[str, Client], options: Guarding) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: GuardOptions) -> Trajectory:
         """Answer one question and return its trajectory."""
-        start = Memory(question, options, question.question)
-        return await drive(MACHINE, start, clients, question.id, self.name)
+        return await drive(MACHINE, Memory(question, options, question.question), clients, question.id, self.name)
 
 
 SG_FSM_SAFE = SgFsmSafe()

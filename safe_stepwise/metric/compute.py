@@ -26,7 +26,7 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, option_values, options_type
 from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER
-from safe_stepwise.methods.running import answering, run_questions, statistics
+from safe_stepwise.methods.running import make_answerer, run_questions, statistics
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.metric import input as columns
@@ -89,7 +89,7 @@ def answers_given(
     if judge is None:
         return report
     cases = [JudgeCase(*case) for case in zip(answers, accepted, question_texts, strict=True)]
-    setting = _Setting(judge_repeats, skip_exact, True, examples, cache, timeout)
+    setting = _LoopSettings(judge_repeats, skip_exact, True, examples, cache, timeout)
 
     async def judged() -> dict[str, Any]:
         async with setting.opened({"judge": judge}) as clients:
@@ -147,12 +147,12 @@ def answers_by_loop(
     limits = {"max_steps": max_steps, "max_retries": max_retries, "on_exhausted": on_exhausted, "feedback": feedback}
     method_options = _options(chosen_method, limits, options or {})
     specs = _specs(rows, chosen_method, specs_by_role, judge)
-    setting = _Setting(judge_repeats, skip_exact, not judge_without_question, examples, cache, timeout)
+    setting = _LoopSettings(judge_repeats, skip_exact, not judge_without_question, examples, cache, timeout)
     return wait_for(_compute_loop(rows, chosen_method, method_options, specs, setting))
 
 
 @dataclass(frozen=True, slots=True)
-class _Setting:
+class _LoopSettings:
     """The judge's settings, whether prompts have examples, and the cache of replies."""
 
     judge_repeats: int
@@ -172,7 +172,7 @@ class _Setting:
 
 
 async def _compute_loop(
-    questions: Sequence[Question], method: Method, options: Any, specs: Mapping[str, str], setting: _Setting
+    questions: Sequence[Question], method: Method, options: Any, specs: Mapping[str, str], setting: _LoopSettings
 ) -> dict[str, Any]:
     async with setting.opened(specs) as clients:
         trajectories = await _trajectories(clients, questions, method, options)
@@ -276,7 +276,9 @@ async def _trajectories(
     playing = {role: clients[role] for role in method.roles}
     with _bar(len(questions), "question") as bar:
         trajectories = await run_questions(
-            questions, answering(method, playing, options), on_done=lambda *_: _advance(bar, list(playing.values()))
+            questions,
+            make_answerer(method, playing, options),
+            on_done=lambda *_: _advance(bar, list(playing.values())),
         )
     if all(trajectory.stop_reason == FAILED for trajectory in trajectories):
         engine = playing[method.roles[0]].engine.name

@@ -268,8 +268,7 @@ def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> I
         return
 
     def state_fact(triples: Sequence[Triple]) -> str:
-        claim = statements.state(triples, seed)
-        return " ".join(phrase("fact", str(seed), n=item.passage, claim=claim).split())
+        return " ".join(phrase("fact", str(seed), n=item.passage, claim=statements.state(triples, seed)).split())
 
     yield Flaw(place, "value", state_fact([replace(t, tail=distractor) for t in item.triples]))
     if relations := _OTHERS.get(item.triples[0].relation):

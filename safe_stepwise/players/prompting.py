@@ -58,8 +58,7 @@ def grounds(facts: Facts, is_right: bool) -> dict[str, Any]:
     pairs = facts.annotated_sentences or [[number, n] for number, sentences in places for n in sentences]
     triples = facts.question.evidence or [t for place in facts.places for t in facts.plan.items[place].triples]
     names = dict.fromkeys((t.head, t.relation, t.tail) for t in triples)
-    unique = dict.fromkeys(map(tuple, pairs))
-    return {"supporting_facts": [*map(list, unique)], "evidences": [*map(list, names)]}
+    return {"supporting_facts": [*map(list, dict.fromkeys(map(tuple, pairs)))], "evidences": [*map(list, names)]}
 
 
 def _conclude_fields(facts: Facts, evidence: bool, mistake_kind: str) -> dict[str, Any]:

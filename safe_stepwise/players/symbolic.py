@@ -248,8 +248,7 @@ def format_verdict(verdict: Feedback, request: Request, scene: Scene) -> str:
     if request.schema is None or '"evidence"' not in request.schema.text or scene.step is None:
         return format_feedback(verdict, LABEL_FIRST)
     q = scene.question
-    evidenced = with_evidence(verdict, q.question, q.passages, scene.previous, scene.step)
-    return format_feedback(evidenced, EVIDENCE_FIRST)
+    return format_feedback(with_evidence(verdict, q.question, q.passages, scene.previous, scene.step), EVIDENCE_FIRST)
 
 
 EXAMPLE = "chance:reject=0.2"

@@ -65,8 +65,7 @@ def truth_of(question: Question, trajectory: Trajectory) -> Truth | None:
             mistakes.append(next((mistake for mistake in candidates if mistake != "value"), "value"))
         established |= places
         earlier_texts.add(text)
-    missing = tuple(place + 1 for place in plan.facts if place not in established)
-    return Truth(tuple(mistakes), missing)
+    return Truth(tuple(mistakes), tuple(place + 1 for place in plan.facts if place not in established))
 
 
 def _as_shown(question: Question, trajectory: Trajectory) -> Iterator[Question]:
@@ -104,8 +103,7 @@ class _Words:
         if step.kind == "Logical":
             return "result"
         pages = self.checker.passages
-        denials = {_plain(denial(item, pages)) for item in self.items if item.triples}
-        return "denied" if text in denials else "value"
+        return "denied" if text in {_plain(denial(item, pages)) for item in self.items if item.triples} else "value"
 
 
 def _plain(text: str) -> str:

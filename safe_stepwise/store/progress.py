@@ -42,8 +42,7 @@ def bar(items: Iterable[Any] | None = None, **options: Any) -> tqdm[Any]:
     else:
         new_bar = _Bar(items, file=_Lines(sys.stderr), position=0, **options)
     if not new_bar.disable:
-        arguments = (weakref.ref(new_bar), options.get("delay", 0.0))
-        threading.Thread(target=_tick, args=arguments, daemon=True).start()
+        threading.Thread(target=_tick, args=(weakref.ref(new_bar), options.get("delay", 0.0)), daemon=True).start()
     return new_bar
 
 

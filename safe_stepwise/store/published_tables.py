@@ -160,8 +160,7 @@ def published() -> Published:
     >>> [s.delta for s in published().scores if s.generator == EVERY and s.table == MAIN[s.paper] and s.delta]
     [{'average': 8.4}, {'average': 8.8}]
     """
-    file = resources.files("safe_stepwise").joinpath("store", "published_tables.yaml")
-    content = yaml.safe_load(file.read_bytes())
+    content = yaml.safe_load(resources.files("safe_stepwise").joinpath("store", "published_tables.yaml").read_bytes())
     scores = [_score_row(table, row) for table in content["scores"] for row in table["rows"]]
     return read(Published, {**content, "scores": scores}, "the papers' tables")
 

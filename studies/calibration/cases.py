@@ -19,7 +19,7 @@ from safe_stepwise.language.relations import RELATIONS, is_country, is_nation, s
 from safe_stepwise.language.text import as_date, as_number
 from safe_stepwise.records import Triple
 from studies.calibration.sources import CalibrationSource, split_hops, word_plainly
-from studies.calibration.tables import KINDS, WRONG, ClaimKind, Setting
+from studies.calibration.tables import KINDS, WRONG, ClaimKind, StepContext
 
 T = TypeVar("T")
 _MOST_CANDIDATES = 40
@@ -38,7 +38,7 @@ _LONGEST_NAME = 6
 """Words."""
 
 
-class Pool:
+class ErrorValues:
     """The values that an error can take, from the ``facts`` of a benchmark's questions; ``graph``: more true facts."""
 
     def __init__(self, facts: Iterable[Triple], graph: Iterable[Triple] = ()) -> None:
@@ -172,7 +172,7 @@ class ChainCase:
     """
 
     source: CalibrationSource
-    setting: Setting
+    setting: StepContext
     kind: ClaimKind
     grounds: Grounds
     chain: Chain
@@ -180,12 +180,12 @@ class ChainCase:
     claim: Triple
 
 
-Impossible = tuple[Setting, ClaimKind]
+Impossible = tuple[StepContext, ClaimKind]
 """The setting and kind of a case that could not be made, as no such error of the fact is surely wrong."""
 
 
 def make_cases(
-    sources: Sequence[CalibrationSource], pool: Pool, seed: int
+    sources: Sequence[CalibrationSource], error_values: ErrorValues, seed: int
 ) -> tuple[list[ChainCase], Counter[Impossible]]:
     """Make the cases: every fact alone in each kind; each path without an error, and once with each error.
 
@@ -195,7 +195,7 @@ def make_cases(
     cases: list[ChainCase] = []
     impossible: Counter[Impossible] = Counter()
     for source in sources:
-        for case in (*_cases_alone(source, pool, seed), *_cases_in_paths(source, pool, seed)):
+        for case in (*_cases_alone(source, error_values, seed), *_cases_in_paths(source, error_values, seed)):
             if isinstance(case, ChainCase):
                 cases.append(case)
             else:
@@ -203,14 +203,14 @@ def make_cases(
     return cases, impossible
 
 
-def _cases_alone(source: CalibrationSource, pool: Pool, seed: int) -> Iterator[ChainCase | Impossible]:
+def _cases_alone(source: CalibrationSource, error_values: ErrorValues, seed: int) -> Iterator[ChainCase | Impossible]:
     hops = [hop for path in source.grounds.paths[:_MOST_PATHS] for hop in split_hops(path)]
     for fact in dict.fromkeys(hop[0] for hop in hops if len(hop) == 1):
         grounds = replace(
             source.grounds, answers=(fact.tail,), paths=((fact,),), starts=(fact.head,), is_branched=False
         )
         for kind in KINDS:
-            claim = _exchange(pool, fact, kind, f"{seed} {source.id} {fact.head} {fact.relation}")
+            claim = _exchange(error_values, fact, kind, f"{seed} {source.id} {fact.head} {fact.relation}")
             if claim is None:
                 yield ("alone", kind)
                 continue
@@ -222,7 +222,9 @@ _MOST_PATHS = 3
 """The most gold paths of a question that cases are made of: R4C has three annotators, a film two hundred paths."""
 
 
-def _cases_in_paths(source: CalibrationSource, pool: Pool, seed: int) -> Iterator[ChainCase | Impossible]:
+def _cases_in_paths(
+    source: CalibrationSource, error_values: ErrorValues, seed: int
+) -> Iterator[ChainCase | Impossible]:
     for number, path in enumerate(source.grounds.paths[:_MOST_PATHS]):
         hops = split_hops(path)
         marks = (str(seed), str(number))
@@ -231,7 +233,7 @@ def _cases_in_paths(source: CalibrationSource, pool: Pool, seed: int) -> Iterato
         gold_chain = Chain(tuple(sentences), answer)
         yield ChainCase(source, "in its path", "true", source.grounds, gold_chain, path[0], path[0])
         for kind in WRONG:
-            error = _inject_error(source, pool, hops, kind, " ".join((*marks, source.id, kind)))
+            error = _inject_error(source, error_values, hops, kind, " ".join((*marks, source.id, kind)))
             if error is None:
                 yield ("in its path", kind)
                 continue
@@ -260,17 +262,17 @@ def leave_one_out_cases(sources: Sequence[CalibrationSource]) -> tuple[ChainCase
 
 
 def _inject_error(
-    source: CalibrationSource, pool: Pool, hops: Sequence[Sequence[Triple]], kind: ClaimKind, seed: str
+    source: CalibrationSource, error_values: ErrorValues, hops: Sequence[Sequence[Triple]], kind: ClaimKind, seed: str
 ) -> tuple[int, Triple] | None:
     """Return a hop's index in which this error is possible, and the wrong claim; the seed gives the first hop."""
     start = choice_for(seed) % len(hops)
     for index in (*range(start, len(hops)), *range(start)):
         hop = hops[index]
-        claim = _exchange(pool, hop[0], kind, seed) if len(hop) == 1 else None
+        claim = _exchange(error_values, hop[0], kind, seed) if len(hop) == 1 else None
         if claim is not None:
             return index, claim
     return None
 
 
-def _exchange(pool: Pool, fact: Triple, kind: ClaimKind, seed: str) -> Triple | None:
-    return fact if kind == "true" else pool.exchange(fact, kind, f"{seed} {kind}")
+def _exchange(error_values: ErrorValues, fact: Triple, kind: ClaimKind, seed: str) -> Triple | None:
+    return fact if kind == "true" else error_values.exchange(fact, kind, f"{seed} {kind}")

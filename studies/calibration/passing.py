@@ -11,7 +11,7 @@ from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.records import Triple
 from safe_stepwise.store import progress
 from studies.calibration import tables
-from studies.calibration.cases import ChainCase, Pool, leave_one_out_cases, make_cases
+from studies.calibration.cases import ChainCase, ErrorValues, leave_one_out_cases, make_cases
 from studies.calibration.sources import CalibrationSource
 from studies.calibration.tables import (
     Calibration,
@@ -19,7 +19,7 @@ from studies.calibration.tables import (
     ClaimKind,
     ConfusionTable,
     PassRates,
-    Setting,
+    StepContext,
     Threshold,
 )
 
@@ -56,7 +56,7 @@ def judge_cases(
 
 
 def build_table(
-    judge: ChainJudge, judged: Sequence[JudgedCase], setting: Setting, sigma: float = SIGMA
+    judge: ChainJudge, judged: Sequence[JudgedCase], setting: StepContext, sigma: float = SIGMA
 ) -> ConfusionTable:
     """Build a judge's table of the cases in a setting."""
     by_kind = {kind: [f for f in judged if (f.case.setting, f.case.kind) == (setting, kind)] for kind in tables.KINDS}
@@ -121,7 +121,7 @@ def calibrate(
     ``graph``: true facts beside the gold paths; ``left_out``: numbers of left-out questions by reason, for the result.
     """
     facts = [t for source in sources for t in source.grounds.triples]
-    cases, impossible = make_cases(sources, Pool(facts, graph), seed)
+    cases, impossible = make_cases(sources, ErrorValues(facts, graph), seed)
     tables: list[ConfusionTable] = []
     reported: list[ConfusionTable] = []
     thresholds: list[Threshold] = []

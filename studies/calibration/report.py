@@ -9,7 +9,7 @@ from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.store.figures import panels, svg
 from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill, format_cell
-from studies.calibration.tables import SIGMAS, WRONG, Calibration, Distance, Setting, Threshold
+from studies.calibration.tables import SIGMAS, WRONG, Calibration, Distance, StepContext, Threshold
 
 JSON, PAGE, CURVE = "calibration.json", "calibration.md", "curve.svg"
 FILES = (JSON, PAGE, CURVE)
@@ -70,7 +70,7 @@ def _section(measured: Calibration) -> dict[str, Any]:
     }
 
 
-def _pass_table(measured: Calibration, setting: Setting) -> Table:
+def _pass_table(measured: Calibration, setting: StepContext) -> Table:
     judges = [judged for judged in measured.tables if judged.setting == setting]
     kinds = [f"{row.kind} ({row.cases:,})" for row in judges[0].rows]
     table: Table = [("rule", *kinds, "balanced", "unjudgeable")]

@@ -60,8 +60,7 @@ def question_source(
     """
     if not derivations:
         grounds = grounds_of(question, graph)
-        source = CalibrationSource(question.benchmark, question.id, grounds, statements.state)
-        return source if grounds.paths else None
+        return CalibrationSource(question.benchmark, question.id, grounds, statements.state) if grounds.paths else None
     grounds = grounds_of_paths(
         question.question,
         question.accepted,

@@ -11,8 +11,8 @@ from safe_stepwise.checking.faithfulness.grounds import Rule
 ClaimKind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 WRONG = KINDS[1:]
-Setting = Literal["alone", "in its path"]
-SETTINGS: tuple[Setting, ...] = get_args(Setting)
+StepContext = Literal["alone", "in its path"]
+SETTINGS: tuple[StepContext, ...] = get_args(StepContext)
 SIGMAS = tuple(n / 100 for n in range(101))
 """The thresholds that are tried on the paper's rule."""
 
@@ -49,7 +49,7 @@ class ConfusionTable:
     """One judge's confusion table in a setting, at a threshold (None for the house rule)."""
 
     judge: str
-    setting: Setting
+    setting: StepContext
     sigma: float | None
     rows: tuple[PassRates, ...]
 
@@ -114,7 +114,7 @@ class Calibration:
     benchmark: str
     questions: int
     left_out: Mapping[str, int]
-    not_made: Counter[tuple[Setting, ClaimKind]]
+    not_made: Counter[tuple[StepContext, ClaimKind]]
     tables: tuple[ConfusionTable, ...]
     reported: tuple[ConfusionTable, ...]
     thresholds: tuple[Threshold, ...]

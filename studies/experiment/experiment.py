@@ -1,4 +1,9 @@
-"""An experiment: what was trained, measured and evaluated, read from a release folder."""
+"""Read an experiment from a release's folder: what was trained, measured and evaluated.
+
+An *arm* is one system of the evaluation: no verification, self-verification, or SAFE with one of its verifiers. A
+*section* has the records of the release itself, of one of its blocks, or of one adapter of a block. A *gain* is the
+difference in exact match between two arms, with its test.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,14 +24,21 @@ from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.names import GENERATOR, marked
 from safe_stepwise.store.terminal import printable
-from studies.experiment.verdicts import LabelledStep, Probe, Verdicts, label_by_probe, read_steps, read_verdicts
+from studies.experiment.verdicts import (
+    LabelledStep,
+    ProbeFunction,
+    Verdicts,
+    label_by_probe,
+    read_steps,
+    read_verdicts,
+)
 
 Record = Mapping[str, Any]
 NAMES = {"no_verification": "no verification", "self_verification": "self-verification"}
 PLAIN = NAMES["no_verification"]
 LEARNED, CHECKER, CHANCE = "SAFE, learned verifier", "SAFE, graph checker", "SAFE, by chance"
 _CHECKER = re.compile(r"symbolic:error_rate=0\.0,seed=\d+ \(simulated\)")
-"""The player without mistakes; with any other setting it is another verifier."""
+"""The name of the symbolic verifier without mistakes; with another error rate it is not the checker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +128,13 @@ def list_arms(results: Record) -> list[Arm]:
 
 
 def find_arm(candidates: Sequence[Arm], name: str, **options: Any) -> Arm | None:
-    """The arm of that name, of several the one with these options; None if there is none."""
+    """Return the first arm with that name and these options; None if there is none."""
     is_match = lambda arm: arm.name == name and options.items() <= arm.run["options"].items()  # noqa: E731
     return next(filter(is_match, candidates), None)
 
 
 def _name(run: Record, first: str) -> str:
+    """Name a run's arm; ``first`` is the learned verifier."""
     verifier = run["players"].get(VERIFIER)
     if verifier is None:
         return NAMES.get(run["method"], str(run["method"]))
@@ -178,22 +191,22 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Everything that a report is made of."""
+    """Everything that the report of an experiment shows."""
 
     lock: Record
     main: Section
     generator: Record | None
-    """The record of its training."""
+    """The record of the generator's training."""
     blocks: Mapping[str, Sequence[Section]]
     """By the block's name: the block's own section, or one for each adapter that it trains."""
     steps: Sequence[LabelledStep]
     """Test rows of the verifier set."""
     probe: Verdicts | None
-    """The verdicts on the steps by a probe that sees no passage; None where no verifier was measured."""
+    """The verdicts of a probe that sees no passage on the steps; None if no verifier was measured."""
     gains: Mapping[str, Gains]
-    """By section: the gains of all its arms over its `references`."""
+    """The gains of a section's arms over its `references`, by the section's place."""
     example: str
-    """One question answered with and without verification; empty where none is fit to show."""
+    """One question answered with and without verification; "" if none is fit to show."""
 
     @property
     def results(self) -> Record:
@@ -216,7 +229,7 @@ class Experiment:
 def references(section: Section, main: Section) -> tuple[Arm, Arm]:
     """Return a section's arms without verification and with the release's learned verifier.
 
-    Of several it is the one with the ``main`` section's options; without any it is the ``main`` section's arm.
+    If several arms have these players, it is the one with the ``main`` section's options; if none, the main section's.
     """
     references = []
     for name in (PLAIN, LEARNED):
@@ -242,7 +255,7 @@ ANEW = "make it anew with safe-stepwise regenerate"
 QUALITY, VERDICTS = "verifier/verifier_quality.json", "verifier/verdicts.jsonl"
 
 
-def read_experiment(folder: Path, lock: Record, probe: Probe) -> Experiment:
+def read_experiment(folder: Path, lock: Record, probe: ProbeFunction) -> Experiment:
     """Read the experiment of a release folder and its ``lock``.
 
     ``probe`` learns from steps without their passages. Raises ``UserError`` for a folder without an evaluation.
@@ -323,27 +336,27 @@ def gains(outcomes: Iterable[Outcome], systems: Sequence[System], references: Se
 
 
 def example(questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], plain: System, learned: System) -> str:
-    """Render a question that is wrong alone and right with the verifier's remarks; "" if there is none.
+    """Render a question that ``plain`` answers wrongly and ``learned`` rightly, after rejecting a step; "" if none.
 
-    Of those in which a step was rejected it is the one with the fewest attempts, then the first of the run.
+    Of several it is the one with the fewest attempts, then the first of the run.
     """
     by_system: dict[System, dict[str, Outcome]] = {plain: {}, learned: {}}
     for outcome in outcomes:
         by_system.get(system_of(outcome), {})[outcome.question_id] = outcome
-    alone, helped = by_system[plain], by_system[learned]
+    unverified, verified = by_system[plain], by_system[learned]
     candidates = [
         question
         for question in questions
-        if question.id in alone and not alone[question.id].exact_match
-        if question.id in helped and helped[question.id].exact_match
+        if question.id in unverified and not unverified[question.id].exact_match
+        if question.id in verified and verified[question.id].exact_match
         # A step was rejected, and a verdict passed every accepted step.
-        if any(not attempt.accepted for attempt in helped[question.id].trajectory.attempts)
-        if not doubts(helped[question.id].trajectory)
+        if any(not attempt.accepted for attempt in verified[question.id].trajectory.attempts)
+        if not doubts(verified[question.id].trajectory)
     ]
     if not candidates:
         return ""
-    chosen = min(candidates, key=lambda question: len(helped[question.id].trajectory.attempts))
-    return "\n".join(_lines(chosen, alone[chosen.id].trajectory, helped[chosen.id].trajectory))
+    chosen = min(candidates, key=lambda question: len(verified[question.id].trajectory.attempts))
+    return "\n".join(_lines(chosen, unverified[chosen.id].trajectory, verified[chosen.id].trajectory))
 
 
 def _lines(question: QuestionRecord, plain: Trajectory, learned: Trajectory) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""Write the report of an experiment: a page whose every number stands in the run's files."""
+"""Write the report of an experiment (`studies.experiment.experiment`): a Markdown page and its figures.
+
+Every number on the page comes from the release's files. The page tests three claims (`check_claims`).
+"""
 
 import math
 import re
@@ -183,6 +186,8 @@ def _section(experiment: Experiment, section: Section) -> dict[str, Any]:
 
 
 def _subject(section: Section, varied: Sequence[str]) -> list[Column[Arm]]:
+    """Return the columns that name an arm: its label and the options that vary in its section."""
+
     def option(name: str) -> Column[Arm]:
         # Without verification an arm has no such option.
         return Column(name, lambda arm: NOTHING if arm.name == PLAIN else arm.run["options"].get(name, NOTHING))
@@ -290,6 +295,7 @@ def _share(value: float | None) -> str:
 
 
 POINTS, LEVEL, F1_MARGIN = 0.05, 0.01, 0.10
+"""What the claims require: a gain in exact match, its p, a margin in F1 (shares from 0 to 1)."""
 
 
 @dataclass(frozen=True, slots=True)

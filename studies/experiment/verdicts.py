@@ -1,7 +1,7 @@
-"""Compare the verdicts of several verifiers on the same test rows, question by question.
+"""Compare the verdicts of several verifiers on the same labelled steps.
 
-Intervals are bootstrapped over questions, as rows of one question are alike; both verifiers of a pair
-get the same samples.
+Intervals are bootstrapped over questions, as rows of one question are alike; both verifiers of a pair get the same
+samples. A *probe* is a classifier that sees steps without passages: a verifier has to be better than it.
 """
 
 import math
@@ -40,8 +40,8 @@ class LabelledStep:
 
 
 Verdicts = Mapping[str, str]
-"""A verifier's label of each step, by the step's id; a reply that was not parsed is no label."""
-Probe = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[str]]
+"""A verifier's label of each step, by the step's id; another text if the reply could not be parsed."""
+ProbeFunction = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[str]]
 """A function that learns from texts and their labels, and returns the labels of further texts."""
 
 
@@ -70,7 +70,7 @@ def read_verdicts(file: Path) -> Verdicts:
     return {str(row["id"]): str(row["said"]) for row in rows}
 
 
-def label_by_probe(folder: Path, probe: Probe) -> Verdicts:
+def label_by_probe(folder: Path, probe: ProbeFunction) -> Verdicts:
     """Label the test rows (``Correct`` or ``error``) by a probe that learns from the train rows without passages."""
     train, test = (read_steps(folder, split) for split in (TRAIN, TEST))
     gold = [CORRECT if step.gold == CORRECT else "error" for step in train]
@@ -85,7 +85,7 @@ def repeat_label(steps: Sequence[LabelledStep], label: str) -> Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of verdicts: ``counts`` counts one step and its verdict, ``value`` turns the summed counts into it."""
+    """A measure of verdicts: ``counts`` counts one step and its verdict; ``value`` computes the measure from sums."""
 
     counts: Callable[[LabelledStep, str], Sequence[float]]
     value: Callable[[Matrix], Matrix]
@@ -93,12 +93,14 @@ class Measure:
 
 
 def _errors(step: LabelledStep, verdict: str) -> Sequence[float]:
+    """Count a hit, a flagged step, a wrong step."""
     is_label = verdict in labels() or verdict == "error"
     wrong, flagged = step.gold != CORRECT, is_label and verdict != CORRECT
     return (float(wrong and flagged), float(flagged), float(wrong))
 
 
 def _by_label(step: LabelledStep, verdict: str) -> Sequence[float]:
+    """Count the hits of each label of `EVIDENCE`, then the steps that have it."""
     is_label = [step.is_evidence and step.gold == label for label in EVIDENCE]
     is_hit = [relevant and verdict == step.gold for relevant in is_label]
     return [float(flag) for flag in (*is_hit, *is_label)]

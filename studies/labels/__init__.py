@@ -1,1 +1,1 @@
-"""Compares noise labels: ours with published ones, those of two builds, and a checker's verdicts with gold labels."""
+"""Compare noise labels, ours with published ones or those of two builds, and a checker's verdicts with gold labels."""

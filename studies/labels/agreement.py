@@ -1,4 +1,7 @@
-"""Score one labelling against another (precision, recall, F1): noise labels, and a checker's verdicts."""
+"""Score one labelling against another: the noise labels of rows, and a checker's verdicts on steps.
+
+The first labelling is *predicted*, the second *gold*; a score has precision, recall and F1 (`store.agreement.Score`).
+"""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -14,7 +17,7 @@ from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 Key = TypeVar("Key", bound=Hashable)
 
 Pairs = Counter[tuple[str, str | None]]
-"""Counts of (injected error, the checker's verdict); the verdict is None where it abstained."""
+"""Counts of pairs of an injected error and the checker's verdict, which is None if the checker abstained."""
 
 
 def score_agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str) -> Score:
@@ -56,16 +59,13 @@ def read_noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def build_score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
-    """Build table rows of scores: name, true, found, precision, recall, F1 ("-" where undefined)."""
+    """Build table rows of scores: name, gold and predicted labels, precision, recall, F1 ("-" if undefined)."""
     form = lambda share: format_cell(share, decimal(3), "-")  # noqa: E731
     return [(score.name, score.gold, score.predicted, *map(form, score.shares.values())) for score in scores]
 
 
 def lacks_entities(question: Question) -> bool:
-    """Return whether an annotated entity is named in no gold passage: a baseline that looks at names alone.
-
-    The answers yes and no are no entities.
-    """
+    """Whether no gold passage names some annotated entity, yes and no aside: a baseline that only looks at names."""
     texts = [read(passage) for _, passage in question.gold]
     names = [name for triple in question.evidence for name in (triple.head, triple.tail)]
     names += [hop.answer for hop in question.decomposition]
@@ -80,7 +80,7 @@ def lacks_entities(question: Question) -> bool:
 
 
 def build_checker_table(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]]:
-    """Build a checker's table for a benchmark: the header, a row for each error type, and one for all of them."""
+    """Build a checker's table for a benchmark: a header, a row for each error type, and one for all errors."""
     rows: list[tuple[object, ...]] = [(benchmark, "errors", "precision", "recall", "abstains")]
     scores = []
     for entry in ERROR_TYPES:
@@ -96,6 +96,6 @@ def build_checker_table(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]
 
 
 def summarize_ideal(ideal: Counter[str | None]) -> str:
-    """Render how many ideal steps were called wrong."""
+    """Say how many ideal steps the checker calls wrong; ``ideal`` counts its verdicts on them."""
     false = sum(count for verdict, count in ideal.items() if verdict not in (CORRECT, None))
     return f"ideal steps: {sum(ideal.values()):,}, called wrong: {false}"

@@ -1,7 +1,7 @@
-"""Compare the noise labels of two builds, row by row.
+"""Compare the noise labels of two builds, row by row; a build is the output of ``build_verified``.
 
-The first build is scored against the second, the reference. Rows match by benchmark, split, id and the
-text of the question. A row that either build did not judge is left out of the scores.
+The first build is scored against the second, the reference. Rows match by benchmark, split, id and the text of the
+question. A row that either build did not judge is left out of the scores.
 """
 
 from collections import Counter
@@ -130,6 +130,7 @@ def _compare_rows(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Compari
 
 
 def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    """Score the first build's noise types against the second's; ``types`` counts rows by both."""
     verdicts = Counter[tuple[bool, bool]]()
     for (label, reference), rows in types.items():
         if _UNJUDGED not in (label, reference):

@@ -1,4 +1,8 @@
-"""Compare our noise labels with published ones: scores, calibration, and the rows on which they differ."""
+"""Compare our noise labels with published ones: scores, calibration, and the rows on which they differ.
+
+Published labels map ids of rows to whether other people call the row unverifiable. *Calibration* is the share of our
+labels that they confirm, by our labels' confidence. Half of the rows are held out: nobody develops checks on them.
+"""
 
 import json
 from collections import Counter
@@ -61,7 +65,7 @@ def _share(count: int, rows: int) -> str:
 
 
 def is_held_out(id_: str) -> bool:
-    """Return whether a question is held out by its id: half of them is, and nobody reads these to develop checks."""
+    """Whether a question belongs to the half that nobody reads to develop checks, by its id."""
     return sha256(id_.encode()).digest()[0] % 2 == 1
 
 

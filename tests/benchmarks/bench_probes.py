@@ -61,7 +61,7 @@ def exact(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], bala
     return [*map(str, cross_val_predict(model, texts, gold, groups=groups, cv=folds))]
 
 
-def timed(rows: Sequence[StepRow], predict: Predict) -> tuple[Sequence[probes.Probe], float]:
+def timed(rows: Sequence[StepRow], predict: Predict) -> tuple[Sequence[probes.ProbeResult], float]:
     """The probes by one way of fitting, and the seconds of processor time that they took."""
     ours, probes.cross_predict = probes.cross_predict, predict
     try:

@@ -199,7 +199,7 @@ metric = evaluate.load("./safe_stepwise.py")
 found = metric.compute(predictions=["the Vel"], references=[["Vel"]], benchmark="musique")
 import safe_stepwise
 import app
-print(json.dumps([found["f1"], safe_stepwise.__file__, app.scored([["x", "y; x"]], "musique")]))
+print(json.dumps([found["f1"], safe_stepwise.__file__, app.score_rows([["x", "y; x"]], "musique")]))
 """
 OTHER = """
 import json
@@ -321,7 +321,7 @@ import json, sys
 sys.path[:] = [entry for entry in sys.path if entry != ROOT]
 import app
 import safe_stepwise
-print(json.dumps([app.scored(app.ROWS, "musique"), safe_stepwise.__file__]))
+print(json.dumps([app.score_rows(app.ROWS, "musique"), safe_stepwise.__file__]))
 """
 
 

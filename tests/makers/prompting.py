@@ -11,7 +11,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import option_values, options_type
-from safe_stepwise.methods.running import answering
+from safe_stepwise.methods.running import make_answerer
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 from safe_stepwise.scoring import exact_match, f1
 from tests.safe_stepwise.methods.machines import Script
@@ -48,7 +48,7 @@ def outcome_of(
     asked = asked or question()
     of, chosen = METHODS[method], options_type(METHODS[method])(**options)
     players = dict.fromkeys(of.roles, Client(MockEngine(script), tries=1))
-    found = asyncio.run(answering(of, players, chosen)(asked))
+    found = asyncio.run(make_answerer(of, players, chosen)(asked))
     return Outcome(
         asked.benchmark,
         method,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.steps import leakage
-from evaluators.verifier.step_set import Setting, build_requests, read_cases
+from evaluators.verifier.step_set import RequestOptions, build_requests, read_cases
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import instructions, prompt_digest
 from safe_stepwise.taxonomy import category, labels
@@ -150,7 +150,7 @@ def test_a_dropped_category_leaves_the_prompt_by_choice(built: Path, tmp_path: P
     sent = {
         tuple((turn.role, turn.content) for turn in request.messages)
         for request in build_requests(
-            read_cases(built / "verified" / SET, "train", None, twelve), Setting(twelve, "Procedural")
+            read_cases(built / "verified" / SET, "train", None, twelve), RequestOptions(twelve, "Procedural")
         ).values()
     }
     assert all(tuple((t["role"], t["content"]) for t in row["prompt"]) in sent for row in cut)

@@ -225,8 +225,7 @@ class LLMTeacher:
 def extraction_request(question: Question, passage: int) -> Request:
     """Return the request for the triples of a passage; it depends only on the title and sentences."""
     page = question.passages[passage - 1]
-    messages = EXTRACT.messages(title=page.title, sentences=page.sentences)
-    return EXTRACT.request(messages, Scene(question, passage))
+    return EXTRACT.request(EXTRACT.messages(title=page.title, sentences=page.sentences), Scene(question, passage))
 
 
 def gleaning_request(question: Question, passage: int, triples: tuple[Triple, ...]) -> Request:
@@ -250,8 +249,7 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
     for name, canonical in sorted(graph.aliases.items()):
         groups.setdefault(canonical, [canonical]).append(name)
     values = {"triples": graph.triples, "groups": list(groups.values())}
-    messages = PATH.messages(**values, question=question.question, answer=question.answer)
-    return PATH.request(messages, Scene(question))
+    return PATH.request(PATH.messages(**values, question=question.question, answer=question.answer), Scene(question))
 
 
 def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[str]:

@@ -73,8 +73,7 @@ def usage_object(usage: Usage) -> dict[str, Any]:
 def list_models(names: Mapping[str, Any], owner: str) -> dict[str, Any]:
     """Make the list of models; ``names`` maps each to its further fields."""
     head = {"object": "model", "created": 0, "owned_by": owner}
-    data = [{"id": name, **head, **fields} for name, fields in names.items()]
-    return {"object": "list", "data": data}
+    return {"object": "list", "data": [{"id": name, **head, **fields} for name, fields in names.items()]}
 
 
 def check_model(name: Any, names: Iterable[str]) -> str:

@@ -47,8 +47,7 @@ class QuestionIndex:
     def _scene(self, role: str, lines: Sequence[str]) -> Scene | AnswerScene:
         if role == JUDGE:
             prediction = _value_after(lines, "Contestant's answer: ")
-            accepted = [json.loads(line[2:]) for line in lines if line.startswith('- "')]
-            return AnswerScene(prediction, tuple(accepted))
+            return AnswerScene(prediction, tuple([json.loads(line[2:]) for line in lines if line.startswith('- "')]))
         question = self._question(_value_after(lines, "Question: "), _read_passages(lines))
         steps = tuple(parse_step(json.loads(line)) for line in lines if line.startswith('"'))
         if role == VERIFY and not steps:

@@ -1,10 +1,9 @@
 """A server that answers with the verified loop: passages in the request, steps as reasoning.
 
-``POST /v1/chat/completions`` takes one question (the last message of the user) and, beside the
-protocol's fields, ``passages``: texts, or objects with title and text. The content of the reply is
-the answer; one that is not verified says so there, with the reasons, and in ``verification``. Attempts
-at steps come as ``reasoning_content``, in a stream as they end. A question whose request to a model failed
-gets an error.
+``POST /v1/chat/completions`` takes one question (the last message of the user) and, beside the protocol's fields,
+``passages``: texts, or objects with title and text. The content of the reply is the answer; one that is not verified
+says so there, with the reasons, and in ``verification``. Attempts at steps come as ``reasoning_content``, in a stream
+as they end. A question whose request to a model failed gets an error.
 """
 
 import asyncio
@@ -93,8 +92,7 @@ class VerifiedLoop:
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.bounds.at_once)
-        simulated = any(client.engine.simulated for client in self.players.values())
-        self._marks = {"simulated": True} if simulated else {}
+        self._marks = {"simulated": True} if any(client.engine.simulated for client in self.players.values()) else {}
 
     def application(self, host: str = "127.0.0.1") -> web.Application:
         """Make the web application that serves at a host."""

@@ -21,7 +21,7 @@ from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph
-from safe_stepwise.methods.deliberation import Deliberating
+from safe_stepwise.methods.deliberation import PathOptions
 from safe_stepwise.methods.path_proposing import completion_of, masked
 from safe_stepwise.players.judging import OVER_PATHS
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
@@ -50,7 +50,7 @@ def paths_of(proposer: Proposer, one: PathQuestion) -> list[RelationPath]:
 
 
 def trajectory(proposer: Proposer, one: PathQuestion) -> Trajectory:
-    return asyncio.run(answer_case(one, KNOWN, proposer, {}, Deliberating()))
+    return asyncio.run(answer_case(one, KNOWN, proposer, {}, PathOptions()))
 
 
 LEARNT = [
@@ -174,7 +174,7 @@ def test_what_a_path_leads_to_is_ranked_once(monkeypatch: pytest.MonkeyPatch) ->
     engine = SymbolicEngine(OVER_PATHS, Rates(planted=1), 0)
     for clients in ({}, {"generator": Client(engine)}):
         knowledge = GraphKnowledge(MemoryGraph(FILMS))
-        found = asyncio.run(answer_case(one, knowledge, make_oracle(), clients, Deliberating()))
+        found = asyncio.run(answer_case(one, knowledge, make_oracle(), clients, PathOptions()))
         assert found.stop_reason == "answered"
         assert ranked == {Candidate("Oru", path): 1 for path in (OTHERS, BY, IN)}
         ranked.clear()

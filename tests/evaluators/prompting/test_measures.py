@@ -10,7 +10,7 @@ import pytest
 from evaluators.prompting.answers import Support, sub_answers
 from evaluators.prompting.measures import FAILURES, measure_trajectory, summarize
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.methods.prompting import Prompting
+from safe_stepwise.methods.prompting import PromptingOptions
 from tests.makers.prompting import outcome_of, question
 from tests.safe_stepwise.methods.machines import BAD, SIMPLE, Script, compound, find, go_on, stop, verdict
 from tests.safe_stepwise.methods.machines import summary as summed_up
@@ -198,7 +198,7 @@ def test_derivations_count_as_far_as_finds_speak_of_them() -> None:
     half = outcome_of("sg_fsm1", Script(decompose=[SIMPLE], search=[find()]), asked)
 
     def covered(trajectory: Any) -> Any:
-        found = measure_trajectory(asked, trajectory, Prompting(), "hotpotqa", [both])
+        found = measure_trajectory(asked, trajectory, PromptingOptions(), "hotpotqa", [both])
         return found.get("derivations")
 
     whole = outcome_of("sg_fsm1", Script(), asked)

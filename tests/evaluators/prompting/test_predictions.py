@@ -14,7 +14,7 @@ import pytest
 
 from evaluators.prompting import predictions
 from evaluators.prompting.measures import measure_trajectory
-from safe_stepwise.methods.prompting import Prompting
+from safe_stepwise.methods.prompting import PromptingOptions
 from scripts import evaluate_stepwise
 from tests import sizes
 from tests.makers.prompting import OTHER as PAGE
@@ -231,7 +231,7 @@ def test_a_passage_that_was_retrieved_costs_as_much_as_any_other(tmp_path: Path)
     brought = replace(trajectory, attempts=tuple(attempts))
     one = replace(outcome_of("sg_fsm1", Script(), asked), trajectory=brought)
     predictions.write({"sg_fsm1": [(asked, one)]}, {}, tmp_path / "p", {})
-    ours = measure_trajectory(asked, brought, Prompting(), "musique")["supporting_passages"]
+    ours = measure_trajectory(asked, brought, PromptingOptions(), "musique")["supporting_passages"]
     assert ours["precision"] == 1 / 2
     assert official_musique(tmp_path / "p", "sg_fsm1")["support_f1"] == ours["f1"]
 

@@ -17,7 +17,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph
-from safe_stepwise.methods.deliberation import NAME, Deliberating, deliberate
+from safe_stepwise.methods.deliberation import NAME, PathOptions, deliberate
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Candidate, KGQuestion, Trajectory
 from safe_stepwise.store.boundary import read
@@ -47,7 +47,7 @@ def pool(topic: str, *paths: tuple[str, ...]) -> list[Candidate]:
 def run(asked: KGQuestion, candidates: list[Candidate], engine: Any) -> Trajectory:
     clients = {"generator": Client(engine, tries=1)}
     knowledge = GraphKnowledge(GRAPH)
-    return asyncio.run(deliberate(asked, candidates, knowledge, clients, Deliberating()))
+    return asyncio.run(deliberate(asked, candidates, knowledge, clients, PathOptions()))
 
 
 def hostile(request: Any) -> str:

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.steps.configs import step_features
-from evaluators.verifier.quality import Walk
-from evaluators.verifier.step_set import COLUMNS, build_requests, build_walks, find_majority_label, read_cases
+from evaluators.verifier.quality import JudgedTrajectory
+from evaluators.verifier.step_set import COLUMNS, build_requests, build_trajectories, find_majority_label, read_cases
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.steps import format_step
@@ -69,7 +69,7 @@ def test_trajectories_of_single_rows(tmp_path: Path) -> None:
     )
     cases = read_cases(folder, "test")
     said = {one: f"{one.question} {len(one.steps)}" for one in build_requests(cases)}
-    found = build_walks(cases, said)
+    found = build_trajectories(cases, said)
     assert [(w.question, w.first_error, w.verdicts) for w in found] == [
         ("q1", None, ("q1 1", "q1 2", "q1 3")),
         ("q1", 2, ("q1 1", "q1 2")),
@@ -84,8 +84,8 @@ def test_trajectories_of_single_rows(tmp_path: Path) -> None:
 def test_two_ideal_trajectories_of_a_question_stand_apart(tmp_path: Path) -> None:
     folder = write_set(tmp_path, test=[row("1", [A, B]), row("2", [A, X])])
     cases = read_cases(folder, "test")
-    found = build_walks(cases, dict.fromkeys(build_requests(cases), "Correct"))
-    assert found == [Walk("synthetic", "q1", None, ("Correct", "Correct"))] * 2
+    found = build_trajectories(cases, dict.fromkeys(build_requests(cases), "Correct"))
+    assert found == [JudgedTrajectory("synthetic", "q1", None, ("Correct", "Correct"))] * 2
 
 
 def test_the_majority_label_is_of_train_and_ties_go_by_the_taxonomy(tmp_path: Path) -> None:

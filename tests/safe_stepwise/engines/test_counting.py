@@ -14,7 +14,7 @@ from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import CountingClient, MockEngine, PrefixCache, prompt_tokens, split_tokens
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits
-from safe_stepwise.methods.running import answering, run_questions
+from safe_stepwise.methods.running import make_answerer, run_questions
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Question, Trajectory, Usage
 
@@ -79,7 +79,7 @@ def run(
 ) -> list[Trajectory]:
     clients = {role: Client(open_engine(spec), cache) for role, spec in SPECS.items()}
     players = {role: clients[role] for role in METHODS[method].roles}
-    answer = answering(METHODS[method], players, Limits())
+    answer = make_answerer(METHODS[method], players, Limits())
     return asyncio.run(run_questions(questions, answer, at_once=at_once))
 
 

@@ -26,7 +26,7 @@ from safe_stepwise.engines.client import Client, ResponseCache, render_usage
 from safe_stepwise.engines.openai import read_completion
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits
-from safe_stepwise.methods.running import answering, run_questions, statistics
+from safe_stepwise.methods.running import make_answerer, run_questions, statistics
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Question, Trajectory, Usage, as_object, canonical_json
 from safe_stepwise.store.boundary import parse_json, read
@@ -171,7 +171,7 @@ def runs() -> dict[bool, list[Trajectory]]:
 
     def run(thinks: bool) -> list[Trajectory]:
         clients = {"generator": Client(Thinking(thinks)), "verifier": Client(open_engine("symbolic"))}
-        return asyncio.run(run_questions(questions, answering(METHODS["safe"], clients, Limits())))
+        return asyncio.run(run_questions(questions, make_answerer(METHODS["safe"], clients, Limits())))
 
     return {thinks: run(thinks) for thinks in (True, False)}
 

@@ -21,7 +21,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph, read_triples
-from safe_stepwise.methods.deliberation import NO_ANSWER, NO_PATHS, Deliberating, answers_of, deliberate
+from safe_stepwise.methods.deliberation import NO_ANSWER, NO_PATHS, PathOptions, answers_of, deliberate
 from safe_stepwise.methods.path_deliberating import (
     Instantiated,
     check_answers,
@@ -90,13 +90,13 @@ class Script:
 def run(
     engine: Any,
     pool: Sequence[Candidate],
-    options: Deliberating | None = None,
+    options: PathOptions | None = None,
     asked: KGQuestion = ASKED,
     graph: MemoryGraph = GRAPH,
 ) -> Trajectory:
     engine = MockEngine(engine) if isinstance(engine, Script) else engine
     clients = {"generator": Client(engine, tries=1)}
-    return asyncio.run(deliberate(asked, pool, GraphKnowledge(graph), clients, options or Deliberating()))
+    return asyncio.run(deliberate(asked, pool, GraphKnowledge(graph), clients, options or PathOptions()))
 
 
 def calls(found: Trajectory) -> int:
@@ -142,7 +142,7 @@ def test_a_pool_of_one_costs_two_calls() -> None:
 
 def test_without_introspection_the_first_path_answers() -> None:
     script = Script(verify_path=[verdict("Oru", sufficient=False)])
-    found = run(script, [*WRONG, RIGHT], Deliberating(introspection=False))
+    found = run(script, [*WRONG, RIGHT], PathOptions(introspection=False))
     assert states(found) == "pool select instantiate verify end"
     assert (calls(found), found.answer) == (2, "Oru")
     assert "none beside what the path says" in script.said("verify_path")
@@ -150,7 +150,7 @@ def test_without_introspection_the_first_path_answers() -> None:
 
 def test_without_predefined_constraints_the_model_finds_its_own() -> None:
     script = Script(verify_path=[verdict("Oru")])
-    found = run(script, [*WRONG, RIGHT], Deliberating(predefined=False))
+    found = run(script, [*WRONG, RIGHT], PathOptions(predefined=False))
     assert calls(found) == 2
     assert "First think of what the question asks" in script.said("verify_path")
 
@@ -180,7 +180,7 @@ def test_the_reason_is_told_to_the_next_choice_and_the_path_is_gone() -> None:
 def test_without_feedback_the_next_choice_is_told_of_nothing() -> None:
     said = [verdict("Oru", sufficient=False, reason="These are films."), verdict("1998")]
     script = Script(verify_path=said)
-    run(script, [*WRONG[:2], RIGHT], Deliberating(feedback=False))
+    run(script, [*WRONG[:2], RIGHT], PathOptions(feedback=False))
     assert "Followed before" not in script.said("select_path")
 
 
@@ -194,7 +194,7 @@ def shown(script: Script) -> list[str]:
 
 def test_what_is_not_shown_is_said_and_counted() -> None:
     script = Script(verify_path=[verdict("1998")])
-    found = run(script, [RIGHT], Deliberating(most_chains=1, most_ends=1))
+    found = run(script, [RIGHT], PathOptions(most_chains=1, most_ends=1))
     told = script.said("verify_path")
     assert "Only the first 1 are shown; there are more." in told
     assert "It leads to 2 entities, of which these are the first 1:" in told
@@ -207,7 +207,7 @@ def test_what_is_not_shown_is_said_and_counted() -> None:
 
 def test_few_instances_cut_no_answers() -> None:
     script = Script(verify_path=[verdict("1998")])
-    found = run(script, [RIGHT], Deliberating(most_chains=1))
+    found = run(script, [RIGHT], PathOptions(most_chains=1))
     assert "Only the first 1 are shown; there are more." in script.said("verify_path")
     assert shown(script) == ["1990", "1998"]
     (followed,) = [a.read for a in found.attempts if a.state == "instantiate"]
@@ -218,7 +218,7 @@ def test_what_fails_is_cut_first() -> None:
     said = {"kind": "explicit_time", "text": "In 1998.", "time": "1998", "relation": "year"}
     replies = {"constraints": [json.dumps({"constraints": [{**said, "comparison": "in"}]})]}
     script = Script(**replies, verify_path=[verdict("Vel")])
-    run(script, [WRONG[0]], Deliberating(most_ends=1))
+    run(script, [WRONG[0]], PathOptions(most_ends=1))
     assert shown(script) == ["Vel"]
 
 
@@ -324,7 +324,7 @@ def test_without_a_readable_choice_the_first_of_the_pool_is_followed() -> None:
 
 def test_without_a_readable_verdict_it_ends_and_what_was_answered_stands() -> None:
     said = [verdict("Oru", sufficient=False), BAD]
-    found = run(Script(verify_path=said), [*WRONG, RIGHT], Deliberating(revisions=0))
+    found = run(Script(verify_path=said), [*WRONG, RIGHT], PathOptions(revisions=0))
     assert (found.stop_reason, answers_of(found)) == (UNREADABLE, ("Oru",))
 
 
@@ -354,7 +354,7 @@ GARBAGE: list[Any] = [
 @given(st.lists(st.sampled_from(GARBAGE), min_size=1, max_size=12), st.integers(0, 2))
 def test_garbage_invents_no_answer(replies: list[str], revisions: int) -> None:
     said = dict.fromkeys(("constraints", "select_path", "verify_path"), replies)
-    found = run(Script(**said), [*WRONG, RIGHT], Deliberating(revisions=revisions))
+    found = run(Script(**said), [*WRONG, RIGHT], PathOptions(revisions=revisions))
     assert (answers_of(found), found.answer) == ((), "")  # garbage names nothing that there is
     assert found.stop_reason in (NO_ANSWER, UNREADABLE)
     assert states(found).endswith(" end")
@@ -368,7 +368,7 @@ def test_a_garbage_server_accounts_for_every_question(tmp_path: Path) -> None:
     questions = [
         KGQuestion(f"q{n}", "metaqa", "test", f"when {'?' * n}", ("Ana",), frozenset("x")) for n in range(1, 21)
     ]
-    knowledge, options, pool = GraphKnowledge(GRAPH), Deliberating(), [*WRONG, RIGHT]
+    knowledge, options, pool = GraphKnowledge(GRAPH), PathOptions(), [*WRONG, RIGHT]
 
     async def asked(spec: str) -> tuple[list[Trajectory], Client]:
         async with open_clients({"generator": spec}, cache=tmp_path / "cache.sqlite") as clients:
@@ -455,7 +455,7 @@ def test_a_verdict_without_its_verdict_is_unreadable() -> None:
 @pytest.mark.parametrize("wrong", [{"most_chains": 0}, {"most_ends": 0}, {"revisions": -1}])
 def test_options_out_of_range(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="have to be 1 or more, revisions 0 or more"):
-        Deliberating(**wrong)  # type: ignore[arg-type]
+        PathOptions(**wrong)  # type: ignore[arg-type]
 
 
 def test_an_error_of_the_player_costs_what_it_costs() -> None:
@@ -481,7 +481,7 @@ def test_a_cached_run_says_the_same_and_asks_nobody(tmp_path: Path) -> None:
 
     async def asked() -> tuple[Trajectory, Client]:
         async with open_clients({"generator": "symbolic:planted=2"}, cache=tmp_path / "c") as clients:
-            found = await deliberate(ASKED, pool, knowledge, clients, Deliberating())
+            found = await deliberate(ASKED, pool, knowledge, clients, PathOptions())
             return found, clients["generator"]
 
     (one, first), (other, second) = asyncio.run(asked()), asyncio.run(asked())
@@ -543,7 +543,7 @@ def test_real_questions_cost_exactly_what_they_should(real_data: Path) -> None:
         asked = KGQuestion(row["id"], "metaqa", "test", row["question"], (topic,), answers, (right[0],))
         clients = {"generator": Client(SymbolicEngine(OVER_PATHS, Rates(planted=k)))}
         candidates = [*wrong[: k + 1], right[0]]
-        found = asyncio.run(deliberate(asked, candidates, knowledge, clients, Deliberating()))
+        found = asyncio.run(deliberate(asked, candidates, knowledge, clients, PathOptions()))
         assert calls(found) == 1 + 2 * (k + 1)
         assert set(answers_of(found)) == answers
         done += 1

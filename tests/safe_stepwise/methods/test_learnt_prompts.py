@@ -24,8 +24,8 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import resolve_options
 from safe_stepwise.methods.learnt_prompts import dropped_category
 from safe_stepwise.methods.loop import DEFAULT, UNREAD, Limits
-from safe_stepwise.methods.running import answering, run_questions
-from safe_stepwise.methods.sg_fsm_safe import Guarding
+from safe_stepwise.methods.running import make_answerer, run_questions
+from safe_stepwise.methods.sg_fsm_safe import GuardOptions
 from safe_stepwise.methods.verifier import instructions, prompt_digest, verifier_request
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Step, Trajectory
@@ -149,7 +149,7 @@ def answered(
         "generator": Client(MockEngine(lambda _: next(steps, FOUR)), tries=1),
         "verifier": Client(engine(folder, judge), tries=1),
     }
-    answer = answering(METHODS["safe"], players, limits)
+    answer = make_answerer(METHODS["safe"], players, limits)
     return asyncio.run(answer(ASKED)), asked  # type: ignore[arg-type]
 
 
@@ -184,16 +184,16 @@ def test_a_machines_guard_asks_as_the_adapter_learnt(tmp_path: Path) -> None:
         "verifier": Client(engine(trained(tmp_path / "a", "Procedural", True), off), tries=1),
     }
     method = METHODS["sg_fsm_safe"]
-    answer = answering(method, players, Guarding())
+    answer = make_answerer(method, players, GuardOptions())
     found = asyncio.run(answer(MACHINE_ASKED))  # type: ignore[arg-type]
     asked = {request.messages[0].content for request in off.asked["verify"]}
     assert asked == {instructions(dropped="Procedural")}
     judged = [a for a in found.attempts if a.state == "g2"]
     assert [a.next_state for a in judged[:2]] == ["q2", "q4"], "a label it never learnt is unread"
     with pytest.raises(UserError, match="without Procedural errors, so drop_category can't be L"):
-        answering(method, players, Guarding(drop_category="Logical"))
+        make_answerer(method, players, GuardOptions(drop_category="Logical"))
     with pytest.raises(ValueError, match="drop_category is one of Procedural, Attribution"):
-        Guarding(drop_category="Correct")  # type: ignore[arg-type]
+        GuardOptions(drop_category="Correct")  # type: ignore[arg-type]
 
 
 def test_only_the_one_who_judges_is_asked_what_it_learnt(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_players_pass_what_they_are_not_told_of() -> None:
             "generator": Client(open_engine("symbolic:error_rate=0.4,seed=1")),
             "verifier": Client(open_engine(verifier)),
         }
-        answer = answering(METHODS["safe"], clients, replace(DEFAULT, drop_category=dropped))
+        answer = make_answerer(METHODS["safe"], clients, replace(DEFAULT, drop_category=dropped))
         asked = [question for question, _ in generate(Spec(30, 1, 0.0, "plain"), split="train")]
         found = asyncio.run(run_questions(asked, answer))
         return Counter(a.feedback.error_type for t in found for a in t.attempts if a.feedback)

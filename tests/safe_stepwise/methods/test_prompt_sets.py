@@ -16,7 +16,7 @@ from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS, PromptSet
-from safe_stepwise.methods.sg_fsm_safe import Guarding
+from safe_stepwise.methods.sg_fsm_safe import GuardOptions
 from safe_stepwise.records import VERDICT_ORDERS, Feedback, Passage, Step
 from tests.safe_stepwise.methods.test_learnt_prompts import engine
 
@@ -64,7 +64,7 @@ def test_what_is_said_comes_to_the_same_requests_and_records_as_before() -> None
     with pytest.raises(ValueError, match="prompts is one of paper, compact"):
         Limits(prompts="short")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="verdict_order is one of"):
-        Guarding(verdict_order="last")  # type: ignore[arg-type]
+        GuardOptions(verdict_order="last")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("one", SETS, ids=lambda one: f"{one.name}-{one.verdict_order}")

@@ -17,7 +17,7 @@ from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS, sg_fsm, sg_fsm_safe
 from safe_stepwise.methods.machine import Machine, MachineError, Move, State, drive
-from safe_stepwise.methods.prompting import Iterating, form_of, readability
+from safe_stepwise.methods.prompting import MachineOptions, form_of, readability
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.running import statistics, transitions
 from safe_stepwise.methods.scene import PromptingScene, SubAnswer
@@ -254,7 +254,7 @@ def test_the_second_stage_repeats_the_firsts_calls_from_the_cache(tmp_path: Path
     script = Script()
     client = Client(MockEngine(script), cache)
     for name in ("sg_fsm1", "sg_fsm2"):
-        found = asyncio.run(METHODS[name].answer(ASKED, {"generator": client}, Iterating()))
+        found = asyncio.run(METHODS[name].answer(ASKED, {"generator": client}, MachineOptions()))
         assert found.answer == "Oru"
     assert {role: len(asked) for role, asked in script.asked.items()} == {
         "decompose": 2, "search": 2, "terminate": 1, "summarize": 1,
@@ -271,7 +271,7 @@ def test_a_request_that_fails_for_good_keeps_what_was_done() -> None:
 @pytest.mark.parametrize("wrong", [{"iterations": 0}, {"revisions": -1}, {"redo": -1}])
 def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="iterations has to be 1 or more"):
-        Iterating(**wrong)
+        MachineOptions(**wrong)
 
 
 # ----------------------------------------------------------------------------------------- driver

@@ -12,7 +12,7 @@ import pytest
 from builders.synthetic import generate, parse_spec
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.running import answering, run_questions
+from safe_stepwise.methods.running import make_answerer, run_questions
 from safe_stepwise.open import open_engine
 from safe_stepwise.players.facts import flaw_of
 from safe_stepwise.players.steps import WORDINGS, checker_of, facts_of, ideal
@@ -29,7 +29,7 @@ def answered(
     """What a method makes of the questions that have a plan."""
     chosen, engines = METHODS[method], {"generator": spec, "verifier": verifier}
     players = {role: Client(open_engine(engines[role])) for role in chosen.roles}
-    ends = asyncio.run(run_questions(questions, answering(chosen, players, chosen.options())))
+    ends = asyncio.run(run_questions(questions, make_answerer(chosen, players, chosen.options())))
     return [(q, end) for q, end in zip(questions, ends, strict=True) if end.stop_reason != "failed"]
 
 

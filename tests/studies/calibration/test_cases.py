@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.statements import state
 from safe_stepwise.records import Question, Triple
-from studies.calibration.cases import ChainCase, Pool, are_alike, form_of, leave_one_out_cases, make_cases, may_equal
+from studies.calibration.cases import (
+    ChainCase,
+    ErrorValues,
+    are_alike,
+    form_of,
+    leave_one_out_cases,
+    make_cases,
+    may_equal,
+)
 from studies.calibration.sources import CalibrationSource, question_source, word_film_fact, word_plainly
 from studies.calibration.tables import KINDS, WRONG
 
@@ -26,7 +34,7 @@ FILMS = [
     film(3, "Edo Lind", "1920"),
     film(4, "Una Marn", "1931"),
 ]
-POOL = Pool([t for source in FILMS for t in source.grounds.triples])
+POOL = ErrorValues([t for source in FILMS for t in source.grounds.triples])
 
 
 def cases() -> list[ChainCase]:
@@ -67,7 +75,7 @@ def test_no_false_fact_is_one_of_the_graph() -> None:
 def test_what_the_rest_of_the_graph_knows_is_no_error() -> None:
     fact = Triple("Dune 1", "director", "Ana Vorr")
     more = [Triple("Dune 1", "director", name) for name in ("Ors Velt", "Edo Lind", "Una Marn")]
-    pool = Pool([t for source in FILMS for t in source.grounds.triples], more)
+    pool = ErrorValues([t for source in FILMS for t in source.grounds.triples], more)
     assert POOL.exchange(fact, "wrong tail", "s") is not None
     assert pool.exchange(fact, "wrong tail", "s") is None
 
@@ -82,14 +90,14 @@ def test_what_the_rest_of_the_graph_knows_is_no_error() -> None:
     ],
 )
 def test_what_may_be_true_when_reversed_is_not(fact: Triple, why: str) -> None:
-    assert Pool([fact]).exchange(fact, "reversed", "") is None, why
+    assert ErrorValues([fact]).exchange(fact, "reversed", "") is None, why
 
 
 def test_a_near_synonym_is_no_wrong_relation() -> None:
     facts = [Triple("Oru", "country", "Kelvia"), Triple("Ana", "country of citizenship", "Veld")]
-    assert Pool(facts).exchange(facts[0], "wrong relation", "s") is None
+    assert ErrorValues(facts).exchange(facts[0], "wrong relation", "s") is None
     life = [Triple("Ana", "date of birth", "1901"), Triple("Ors", "date of death", "1950")]
-    found = Pool(life).exchange(life[0], "wrong relation", "s")
+    found = ErrorValues(life).exchange(life[0], "wrong relation", "s")
     assert found == Triple("Ana", "date of death", "1901")
 
 
