@@ -74,7 +74,7 @@ class Baseline:
         for topic in case.question.topics:
             ranked: Iterable[RelationPath] = dict.fromkeys(self.rank(case, topic))
             if self.constrained:
-                executable = frozenset(knowledge.executable(topic))
+                executable = frozenset(knowledge.list_paths(topic))
                 ranked = (path for path in ranked if path in executable)
             proposals += [Proposal(topic, PATH, path) for path in islice(ranked, self.limit)]
         return proposals
@@ -155,7 +155,7 @@ class Engine:
         client: Client = CountingClient(self.client) if self.client.engine.simulated else self.client
         proposals = []
         for topic in case.question.topics:
-            paths = knowledge.executable(topic)
+            paths = knowledge.list_paths(topic)
             if not paths:
                 proposals.append(Proposal(topic, NOWHERE, reason="the graph has no path from it"))
                 continue
@@ -250,7 +250,7 @@ async def answer_case(
 def _follow_first(question: str, pool: Sequence[Candidate], knowledge: Knowledge) -> Trajectory:
     """Follow the first candidate that leads to entities, which the graph ranks."""
     for candidate in pool:
-        if answers := [*knowledge.ranked(candidate)]:
+        if answers := [*knowledge.rank_ends(candidate)]:
             read = {"topic": candidate.topic, "path": list(candidate.path), "answers": answers}
             attempt = Attempt(1, "", None, True, state=FOLLOW, read=read)
             return Trajectory(question, FIRST_PATH, (), (attempt,), answers[0], ANSWERED)
@@ -258,7 +258,7 @@ def _follow_first(question: str, pool: Sequence[Candidate], knowledge: Knowledge
 
 
 def _attempt(number: int, proposal: Proposal, knowledge: Knowledge) -> Attempt:
-    leads = proposal.outcome == PATH and bool(knowledge.ranked(Candidate(proposal.topic, proposal.path)))
+    leads = proposal.outcome == PATH and bool(knowledge.rank_ends(Candidate(proposal.topic, proposal.path)))
     reason = {"reason": proposal.reason} if proposal.reason else {}
     path = {"topic": proposal.topic, "said": proposal.outcome, "path": list(proposal.path)}
     read = {**path, **reason, "executable": leads}

@@ -19,7 +19,7 @@ FACTS, TRIPLES = "supporting_facts", "evidences"
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class SupportedAnswer:
     """An answer to a question with what supports it.
 
     ``facts`` (passage from 1, sentence from 0) and ``triples`` are None where the prompt did not ask for
@@ -34,7 +34,7 @@ class Support:
     passages: frozenset[int] | None
 
     @classmethod
-    def from_trajectory(cls, question: Question, trajectory: Trajectory, evidence: bool) -> "Support":
+    def from_trajectory(cls, question: Question, trajectory: Trajectory, evidence: bool) -> "SupportedAnswer":
         """Read a trajectory; ``evidence``: whether the prompt asked for facts and triples.
 
         A withdrawn or unreadable answer rests on nothing.

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from evaluators.derivations import Derivation, measure_coverage
 from evaluators.outcomes import Outcome
-from evaluators.prompting.answers import Support, is_hop_by_hop
+from evaluators.prompting.answers import SupportedAnswer, is_hop_by_hop
 from safe_stepwise.methods.prompting import UNREADABLE, PromptingOptions, readability
 from safe_stepwise.methods.react import UNFINISHED
 from safe_stepwise.methods.sg_fsm import WITHDREW
@@ -47,7 +47,7 @@ def measure_trajectory(
     """
     if not isinstance(options, PromptingOptions):
         return {}
-    support = Support.from_trajectory(question, trajectory, options.evidence)
+    support = SupportedAnswer.from_trajectory(question, trajectory, options.evidence)
     salvaged, accepted = support.salvaged, question.accepted
     values: dict[str, Any] = {
         "salvaged": {"exact_match": exact_match(salvaged, accepted), "f1": f1(salvaged, accepted, scoring)},
@@ -63,7 +63,7 @@ def measure_trajectory(
     return values
 
 
-def _support(support: Support, scoring: str) -> dict[str, dict[str, float]]:
+def _support(support: SupportedAnswer, scoring: str) -> dict[str, dict[str, float]]:
     question, overlaps = support.question, dict[str, evidence.Overlap]()
     if scoring in _PASSAGE_BENCHMARKS:
         gold = [number for number, _ in question.gold]
@@ -90,7 +90,7 @@ def gold_sub_answers(question: Question) -> list[tuple[str, int | None]]:
     return [(triple.tail, triple.passage) for triple in question.evidence]
 
 
-def _sub_answer_counts(support: Support) -> dict[str, dict[str, int]]:
+def _sub_answer_counts(support: SupportedAnswer) -> dict[str, dict[str, int]]:
     """Count gold sub-answers, given sub-answers, right ones, gold passages, and gold passages that were read."""
     gold = gold_sub_answers(support.question)
     if not gold or not is_hop_by_hop(support.trajectory):
@@ -109,7 +109,7 @@ def _sub_answer_counts(support: Support) -> dict[str, dict[str, int]]:
     }
 
 
-def _texts_by_title(support: Support) -> dict[str, str] | None:
+def _texts_by_title(support: SupportedAnswer) -> dict[str, str] | None:
     """Return a method's statements about each passage, by its title; None for a method that makes none."""
     if support.passages is None:
         return None
@@ -122,7 +122,7 @@ def _texts_by_title(support: Support) -> dict[str, str] | None:
     return texts
 
 
-def failure(support: Support) -> Failure | Literal[""]:
+def failure(support: SupportedAnswer) -> Failure | Literal[""]:
     """Return why an answer failed: SG-FSM's four reasons (section 2) as rules, and two of ours.
 
     A right answer is a ``hallucination`` if a gold passage was not cited. The first rule that fits names a wrong one:
@@ -149,7 +149,7 @@ def failure(support: Support) -> Failure | Literal[""]:
     return "lost" if support.passages else "untold"
 
 
-def _is_unread(support: Support) -> bool:
+def _is_unread(support: SupportedAnswer) -> bool:
     trajectory = support.trajectory
     if support.salvaged or trajectory.stop_reason not in (UNREADABLE, UNFINISHED, WITHDREW):
         return False
@@ -157,7 +157,7 @@ def _is_unread(support: Support) -> bool:
     return isinstance(read, Mapping) and read.get("form") != "strict"
 
 
-def _went_wrong(support: Support) -> bool:
+def _went_wrong(support: SupportedAnswer) -> bool:
     gold = {normalize_answer(answer) for answer, _ in gold_sub_answers(support.question)}
     gold |= {normalize_answer(answer) for answer in support.question.accepted} if gold else set()
     if gold and support.sub_answers:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.outcomes import Outcome, grouped
-from evaluators.prompting.answers import Support
+from evaluators.prompting.answers import SupportedAnswer
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store.files import json_bytes, remove_folder, write_atomically, write_folder, write_lines
 
@@ -62,7 +62,8 @@ def write(
 def format_predictions(answered: Answered, form: str) -> Any:
     """Return what the official scorer reads: one object, or MuSiQue's rows."""
     answers = [
-        Support.from_trajectory(question, o.trajectory, bool(o.options.get("evidence"))) for question, o in answered
+        SupportedAnswer.from_trajectory(question, o.trajectory, bool(o.options.get("evidence")))
+        for question, o in answered
     ]
     if form == _LINES_BENCHMARK:
         return [*map(_row, answers)]
@@ -91,7 +92,7 @@ def name_folders(names: Sequence[str]) -> list[str]:
     return [f"{name}-{n}" if plain.count(name) > 1 else name for name, n in zip(plain, numbers, strict=True)]
 
 
-def _row(support: Support) -> dict[str, Any]:
+def _row(support: SupportedAnswer) -> dict[str, Any]:
     return {
         "id": support.question.id,
         "predicted_answer": support.answer,

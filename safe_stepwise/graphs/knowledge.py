@@ -326,9 +326,9 @@ class GraphKnowledge:
     >>> from safe_stepwise.graphs.store import MemoryGraph
     >>> films = [("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "by", "Edo")]
     >>> knowledge = GraphKnowledge(MemoryGraph(films), hops=2)
-    >>> knowledge.executable("Oru")
+    >>> knowledge.list_paths("Oru")
     [('by',), ('by', '~by')]
-    >>> knowledge.ranked(Candidate("Oru", ("by", "~by")))
+    >>> knowledge.rank_ends(Candidate("Oru", ("by", "~by")))
     ('Vel',)
     >>> knowledge.chains(Candidate("Oru", ("by", "~by")), 9)
     [('Oru', 'Ana', 'Vel')]
@@ -338,7 +338,7 @@ class GraphKnowledge:
         self.graph, self.convention, self.hops = graph, convention, hops
         self._ranked: dict[Candidate, tuple[str, ...]] = {}
 
-    def executable(self, topic: str) -> list[RelationPath]:
+    def list_paths(self, topic: str) -> list[RelationPath]:
         """List the paths of up to ``hops`` relations with an instance from a topic, shortest first, then by name."""
         paths = store.paths_from(self.graph, topic, self.hops)
         if self.convention != "no_revisit":
@@ -346,7 +346,7 @@ class GraphKnowledge:
         # The search allows revisits; without them some of its paths have no instance.
         return [path for path in paths if self.chains(Candidate(topic, path), 1)]
 
-    def ranked(self, candidate: Candidate) -> tuple[str, ...]:
+    def rank_ends(self, candidate: Candidate) -> tuple[str, ...]:
         """Rank the ends of a path, those with most instances first, then by name; computed once per path."""
         if candidate not in self._ranked:
             times = self._times(candidate)
@@ -377,14 +377,14 @@ class GraphKnowledge:
     def relations(self, pool: Sequence[Candidate]) -> list[str]:
         """List the relations of the paths and those that leave their ends, sorted."""
         relations = {relation for candidate in pool for relation in candidate.path}
-        ends = {name for candidate in pool for name in self.ranked(candidate)}
+        ends = {name for candidate in pool for name in self.rank_ends(candidate)}
         nodes = [node for name in ends if (node := self.graph.node(name)) is not None]
         return sorted(relations | set(self.graph.steps(nodes)))
 
-    def decided(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> dict[str, bool]:
+    def decide(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> dict[str, bool]:
         """Map each end of a path to whether it meets a constraint, without the ends that the graph can't decide."""
         constraint = self._spelt(constraint, pool)
-        ends = self.ranked(candidate)
+        ends = self.rank_ends(candidate)
         chains = self.chains(candidate, MAX_CHAINS + 1)
         if len(chains) > MAX_CHAINS:
             chains = [(candidate.topic, end) for end in ends]
@@ -392,7 +392,7 @@ class GraphKnowledge:
             name
             for rival in pool
             if rival.topic == constraint.entity != candidate.topic
-            for name in self.ranked(rival)
+            for name in self.rank_ends(rival)
         }
         return decide(constraint, FollowedPath(self.graph, candidate, ends, tuple(chains), frozenset(other_ends)))
 

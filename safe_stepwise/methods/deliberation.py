@@ -57,10 +57,10 @@ path that was followed gave an answer."""
 class Knowledge(Protocol):
     """The interface of the graph that the loop asks; its ends are the entities that a path leads to."""
 
-    def executable(self, topic: str) -> Sequence[RelationPath]:
+    def list_paths(self, topic: str) -> Sequence[RelationPath]:
         """List all paths that have an instance from a topic entity, shortest first, then by name."""
 
-    def ranked(self, candidate: Candidate) -> Sequence[str]:
+    def rank_ends(self, candidate: Candidate) -> Sequence[str]:
         """Rank the ends of a path: those with most instances first, then by name."""
 
     def chains(self, candidate: Candidate, limit: int) -> Sequence[tuple[str, ...]]:
@@ -69,7 +69,7 @@ class Knowledge(Protocol):
     def relations(self, pool: Sequence[Candidate]) -> Sequence[str]:
         """List the relations of the paths and those that leave their ends, sorted."""
 
-    def decided(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> Mapping[str, bool]:
+    def decide(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> Mapping[str, bool]:
         """Map each end of a path to whether it meets a constraint, without the ends that the graph can't decide.
 
         ``pool`` has all candidates of the question, from all its topics.
@@ -113,7 +113,7 @@ async def deliberate(
     ``pool`` has the candidates of all topics, the likeliest first. If a request fails for good, the stop reason is
     ``failed``.
     """
-    reached = {candidate: tuple(knowledge.ranked(candidate)) for candidate in pool}
+    reached = {candidate: tuple(knowledge.rank_ends(candidate)) for candidate in pool}
     run, failure = _Run(question, knowledge, clients[GENERATOR], options, reached), ""
     try:
         stop = await run.to_the_end()
@@ -214,7 +214,7 @@ class _Run:
         """Follow a path in the graph, and let the graph decide the constraints for its ends."""
         limit, candidates = self.options.most_chains, [*self.reached]
         chains = self.knowledge.chains(chosen, limit + 1)
-        verdicts = [self.knowledge.decided(constraint, chosen, candidates) for constraint in self.constraints]
+        verdicts = [self.knowledge.decide(constraint, chosen, candidates) for constraint in self.constraints]
         instances, ends, max_shown = tuple(chains[:limit]), self.reached[chosen], self.options.most_ends
         followed = states.Instantiated(chosen, instances, len(chains) > limit, ends, max_shown, tuple(verdicts))
         self._keep(INSTANTIATE, states.VERIFY, followed.plain)

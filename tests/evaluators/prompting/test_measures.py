@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.prompting.answers import Support, sub_answers
+from evaluators.prompting.answers import SupportedAnswer, sub_answers
 from evaluators.prompting.measures import FAILURES, measure_trajectory, summarize
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.methods.prompting import PromptingOptions
@@ -139,8 +139,8 @@ def test_what_is_withdrawn_rests_on_nothing() -> None:
     assert one.measures["supporting_facts"]["recall"] == 0
     # Six finds, all right; but no answer went lost on the way from them: there is none.
     assert one.measures["failure"] == "unanswered"
-    assert Support.from_trajectory(question(), one.trajectory, True).facts == ()
-    assert len(Support.from_trajectory(question(), one.trajectory, True).sub_answers) == 6
+    assert SupportedAnswer.from_trajectory(question(), one.trajectory, True).facts == ()
+    assert len(SupportedAnswer.from_trajectory(question(), one.trajectory, True).sub_answers) == 6
 
 
 # -------------------------------------------------------------------------------------- on the way

@@ -34,7 +34,7 @@ YEARS = Candidate("Ana", ("~by", "year"))
 
 def decided(kind: str, candidate: Candidate = FILMS, *pool: Candidate, **fields: str) -> dict[str, bool]:
     said = Constraint(kind, "It is so.", **fields)  # type: ignore[arg-type]
-    return KNOWLEDGE.decided(said, candidate, [candidate, *pool])
+    return KNOWLEDGE.decide(said, candidate, [candidate, *pool])
 
 
 # ---------------------------------------------------------------- type, other entities
@@ -59,7 +59,7 @@ def films(number: int, *more: tuple[str, str, str]) -> GraphKnowledge:
 
 
 def of_type(knowledge: GraphKnowledge, relation: str, candidate: Candidate) -> dict[str, bool]:
-    return knowledge.decided(Constraint("type", "So.", relation), candidate, [candidate])
+    return knowledge.decide(Constraint("type", "So.", relation), candidate, [candidate])
 
 
 def test_a_type_fails_only_where_ranges_of_the_graph_are_apart() -> None:
@@ -175,7 +175,7 @@ HOLDERS = Candidate("Arl", ("holder", "who"))
 @pytest.mark.parametrize(("time", "out"), [("2009", "Pell"), ("5 May 2005", "Edo Pell")])
 def test_a_term_of_office_is_not_outside_of_what_lies_in_it(relation: str, time: str, out: str) -> None:
     said = Constraint("explicit_time", "It is so.", relation=relation, time=time, comparison="in")
-    found = TERMS.decided(said, HOLDERS, [HOLDERS])
+    found = TERMS.decide(said, HOLDERS, [HOLDERS])
     assert {name for name, is_met in found.items() if not is_met} == {*out.split()}
 
 
@@ -187,17 +187,17 @@ def test_terms_in_their_order(comparison: str, expected: dict[str, bool]) -> Non
     """By Freebase's dates; which of two is last is not known where one gives no day."""
     fields = {"relation": "from", "comparison": comparison}
     said = Constraint("ordinal", "It is so.", **fields)  # type: ignore[arg-type]
-    found = TERMS.decided(said, HOLDERS, [HOLDERS])
+    found = TERMS.decide(said, HOLDERS, [HOLDERS])
     assert found.items() >= expected.items()
     coarse = MemoryGraph([("A", "of", "X"), ("B", "of", "X"), ("A", "on", "1998"), ("B", "on", "3 May 1998")])
     films = Candidate("X", ("~of",))
-    assert GraphKnowledge(coarse).decided(replace(said, relation="on"), films, [films]) == {}
+    assert GraphKnowledge(coarse).decide(replace(said, relation="on"), films, [films]) == {}
 
 
 @pytest.mark.parametrize("text", ["1998-13", "1998-05-40", "1998-5", "0000-01-01", "1998-05-03x"])
 def test_what_looks_like_a_date_of_freebase_and_is_none_decides_nothing(text: str) -> None:
     said = Constraint("explicit_time", "It is so.", relation="from", time=text, comparison="in")
-    assert TERMS.decided(said, HOLDERS, [HOLDERS]) == {}
+    assert TERMS.decide(said, HOLDERS, [HOLDERS]) == {}
 
 
 def test_a_film_that_is_called_as_a_year_has_no_date_by_that() -> None:
@@ -205,7 +205,7 @@ def test_a_film_that_is_called_as_a_year_has_no_date_by_that() -> None:
     said = Constraint("explicit_time", "After 2000.", time="2000", comparison="after")
     for relation in ("year", ""):
         asked = replace(said, relation=relation)
-        assert GraphKnowledge(graph).decided(asked, FILMS, [FILMS]) == {"B": True}
+        assert GraphKnowledge(graph).decide(asked, FILMS, [FILMS]) == {"B": True}
 
 
 def test_the_direction_is_that_of_the_other_entity() -> None:
@@ -217,7 +217,7 @@ def test_the_direction_is_that_of_the_other_entity() -> None:
     edo = Candidate("Edo", ("~with",))
     for entity, relation in (("Edo", "~with"), ("edo", "with")):
         said = Constraint("multi_entity", "With Edo.", entity=entity, relation=relation)
-        found = GraphKnowledge(graph).decided(said, FILMS, [FILMS, edo])
+        found = GraphKnowledge(graph).decide(said, FILMS, [FILMS, edo])
         assert found == {"It": True, "Vel": True, "Oru": False}
 
 
@@ -286,10 +286,10 @@ def test_only_what_a_path_leads_to_is_decided(
         time="1901",
         comparison=comparison,  # type: ignore[arg-type]
     )
-    pool = [Candidate("Oru", path) for path in knowledge.executable("Oru")]
+    pool = [Candidate("Oru", path) for path in knowledge.list_paths("Oru")]
     for candidate in pool:
-        found = knowledge.decided(said, candidate, pool)
-        assert set(found) <= set(knowledge.ranked(candidate))
+        found = knowledge.decide(said, candidate, pool)
+        assert set(found) <= set(knowledge.rank_ends(candidate))
         assert all(isinstance(verdict, bool) for verdict in found.values())
 
 
@@ -299,16 +299,16 @@ def test_knowledge_ranks_by_instantiations_then_by_name(
 ) -> None:
     graph = MemoryGraph(triples)
     knowledge = GraphKnowledge(graph, convention, hops=2)
-    for path in knowledge.executable("Oru"):
+    for path in knowledge.list_paths("Oru"):
         candidate = Candidate("Oru", path)
         chains = instances(graph, "Oru", path, convention)
         times = {chain[-1]: sum(c[-1] == chain[-1] for c in chains) for chain in chains}
-        ranked = knowledge.ranked(candidate)
+        ranked = knowledge.rank_ends(candidate)
         assert list(ranked) == sorted(times, key=lambda name: (-times[name], name))
         assert set(ranked) == execute(graph, "Oru", path, convention) != set()
         assert knowledge.chains(candidate, 2) == chains[:2]
         assert set(path) <= set(knowledge.relations([candidate]))
-    assert knowledge.ranked(Candidate("Nobody", ("by",))) == ()
+    assert knowledge.rank_ends(Candidate("Nobody", ("by",))) == ()
 
 
 # ---------------------------------------------------------------- MetaQA
@@ -333,13 +333,13 @@ def test_metaqa_s_years_and_types_are_decided(real_data: Path) -> None:
     for director in busiest:
         path = Candidate(director, ("~directed_by",))
         after = Constraint("explicit_time", "", "release_year", time="1990", comparison="after")
-        found = knowledge.decided(after, path, [path])
+        found = knowledge.decide(after, path, [path])
         known = {film: years[film] for film in films[director] if len(years.get(film, ())) == 1}
         assert {f: found[f] for f in known} == {f: min(known[f]) > 1990 for f in known}
         checked += len(known)
-        of_films = knowledge.decided(Constraint("type", "", "~directed_by"), path, [path])
+        of_films = knowledge.decide(Constraint("type", "", "~directed_by"), path, [path])
         assert of_films == dict.fromkeys(films[director] - {director}, True)
-        of_people = knowledge.decided(Constraint("type", "", "starred_actors"), path, [path])
+        of_people = knowledge.decide(Constraint("type", "", "starred_actors"), path, [path])
         failed += sum(not is_met for is_met in of_people.values())
         assert sum(of_people.values()) <= 1  # some films are called by a person
     assert checked > 400

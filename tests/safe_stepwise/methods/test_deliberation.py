@@ -533,9 +533,9 @@ def test_real_questions_cost_exactly_what_they_should(real_data: Path) -> None:
     done = 0
     for number, row in enumerate(rows[::150]):
         topic = row["question"].partition("[")[2].rpartition("]")[0]
-        pool = [Candidate(topic, path) for path in knowledge.executable(topic)]
+        pool = [Candidate(topic, path) for path in knowledge.list_paths(topic)]
         answers = frozenset(row["answers"])
-        right = [one for one in pool if answers == set(knowledge.ranked(one))]
+        right = [one for one in pool if answers == set(knowledge.rank_ends(one))]
         wrong = [one for one in pool if one not in right]
         if not right or len(wrong) < 6:
             continue
