@@ -1,4 +1,4 @@
-"""Load the prompt files: one YAML file per prompt, with its instructions, its user turn and the reply's schema.
+"""Prompts: a YAML file each, with the instructions, the user turn and the reply's schema; `load` reads one.
 
 Text from a benchmark or a model is data. It enters a prompt as a JSON string (the filter ``quoted``), so that no line
 break or quote can end it, and with the marks of chat templates broken up, so that no tokenizer sees the end of a turn.
