@@ -357,8 +357,7 @@ class Manifest:
             build.check(f"builds[{number}].")
             if (build.benchmark, build.split) in [(b.benchmark, b.split) for b in self.builds[:number]]:
                 raise UserError(f"builds[{number}]: {build.benchmark} {build.split} again")
-        steps = self.verifier_steps
-        if steps is not None:
+        if (steps := self.verifier_steps) is not None:
             steps.check(OWN_SET, self.builds)
             for name in ("unverifiable", "rows_of"):
                 if getattr(steps, name):

@@ -94,8 +94,7 @@ def _split_spec(spec: str) -> tuple[EngineKind, str]:
     if "\0" in spec or spec.splitlines() not in ([], [spec]):
         raise UserError(f"{spec!r} names no engine: it is more than one line of text")
     name, colon, setting = spec.partition(":")
-    kind = KINDS.get(name)
-    if kind is None:
+    if (kind := KINDS.get(name)) is None:
         near = difflib.get_close_matches(name.lower(), KINDS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}{colon}{setting}? " if near else ""
         *examples, last = (kind_.example for kind_ in KINDS.values())

@@ -62,8 +62,7 @@ def main(options: Options) -> None:
 
 
 def _compare_builds(options: Options) -> str:
-    unused = [f"--{name.replace('_', '-')}" for name in OF_PUBLISHED if getattr(options, name)]
-    if unused:
+    if unused := [f"--{name.replace('_', '-')}" for name in OF_PUBLISHED if getattr(options, name)]:
         raise UserError(f"{', '.join(unused)}: of no use to two builds; leave out one or the other")
     if len(options.builds) != 2:
         raise UserError(f"{options.builds[0]}: name two builds to compare, and no more")

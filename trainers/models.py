@@ -30,8 +30,7 @@ def need_libraries(recipe: Recipe) -> None:
     """Raise ``UserError`` with the libraries that a recipe needs and this machine lacks, and how to install them."""
     libraries = ["torch", "transformers", "trl", "peft", "accelerate"]
     libraries += ["bitsandbytes"] if recipe.quantization == "nf4" else []
-    missing = [name for name in libraries if find_spec(name) is None]
-    if missing:
+    if missing := [name for name in libraries if find_spec(name) is None]:
         raise UserError(f"training needs {', '.join(missing)}: pip install -e '.[train]'")
     if recipe.report_to != "none" and find_spec(recipe.report_to) is None:
         raise UserError(f"report_to {recipe.report_to}: pip install {recipe.report_to}")

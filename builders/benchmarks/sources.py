@@ -144,8 +144,7 @@ def digest(source: str) -> str:
 
     Raises ``UserError`` if the source can't be read.
     """
-    hub = _hub_source(source)
-    if hub is not None:
+    if (hub := _hub_source(source)) is not None:
         return resolve_commit(hub)
     try:
         return sha256_of(Path(source))
@@ -168,8 +167,7 @@ def _hub_source(source: str) -> HubSource | None:
 
 
 def _rows(source: str, split: str) -> Iterator[RawRow]:
-    hub = _hub_source(source)
-    if hub is not None:
+    if (hub := _hub_source(source)) is not None:
         return (RawRow(f"{source}[{index}]", plain(row)) for index, row in enumerate(stream(hub, split)))
     return _file_rows(Path(source))
 

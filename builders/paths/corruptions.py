@@ -45,8 +45,7 @@ def corrupt_path(kind: Corruption, scope: Scope, refused: Counter[tuple[str, str
     """
     drafts, reason = KINDS[kind]
     for path, position in drafts(scope):
-        objection = find_objection(kind, scope, path, position)
-        if objection is None:
+        if (objection := find_objection(kind, scope, path, position)) is None:
             return path, position
         reason = objection
         refused[kind, reason] += 1
@@ -103,8 +102,7 @@ def _misguided_walk(scope: Scope) -> Iterator[Draft]:
     """Yield walks of true triples with the start and the length of the gold path."""
     path = scope.question.path
     for _ in range(TRIES):
-        walked = _walk(scope, len(path))
-        if walked:
+        if walked := _walk(scope, len(path)):
             yield walked, _differs(path, walked)
 
 

@@ -75,8 +75,7 @@ def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
     ('It',)
     """
     text = fields.filled_text(fields.require(row, "question"), "question")
-    topic = _TOPIC.search(text)
-    if topic is None:
+    if (topic := _TOPIC.search(text)) is None:
         raise RowError("the question has no [topic entity] in brackets")
     hops = fields.integer(row.get("hop", 0), "hop")
     answers = fields.items(fields.require(row, "answers"), "answers", MAX_ANSWERS)

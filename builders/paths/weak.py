@@ -55,8 +55,7 @@ def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 
     >>> [(c.path, c.f1, c.tied) for c in found]
     [(('by',), 1.0, True), (('by', '~by', 'by'), 1.0, False)]
     """
-    start = graph.node(topic)
-    if start is None:
+    if (start := graph.node(topic)) is None:
         return Explored((), frozenset())
     ends_by_path = search(graph, start, max_hops)
     nodes = {node for name in answers if (node := graph.node(name)) is not None}

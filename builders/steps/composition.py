@@ -422,8 +422,7 @@ def _path(
 ) -> list[tuple[str, str]]:
     """Return moves (question, class), the newcomer first, that end in a class with room; empty if impossible."""
     classes = options[newcomer]
-    direct = [name for name in classes if room[name] > 0]
-    if direct:
+    if direct := [name for name in classes if room[name] > 0]:
         # The class with most room keeps the rare ones free for questions without a choice.
         return [(newcomer, max(direct, key=lambda name: (room[name], name)))]
     queue = deque((name, [(newcomer, name)]) for name in dict.fromkeys(classes))

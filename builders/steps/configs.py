@@ -311,8 +311,7 @@ def check_lengths(
     if tokenizer is None and any(size > max_length for size in sizes.values()):
         sizes = {id_: round(size / BYTES_PER_TOKEN) for id_, size in sizes.items()}
         method = "estimate"
-    long = sorted(id_ for id_, size in sizes.items() if size > max_length)
-    if long:
+    if long := sorted(id_ for id_, size in sizes.items() if size > max_length):
         suffix = f" and {len(long) - LISTED_ROWS} more" if len(long) > LISTED_ROWS else ""
         method_word = "counted" if method == "tokens" else "estimated"
         raise UserError(

@@ -116,8 +116,7 @@ def check_trajectory(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback,
     verdicts = []
     for number, step in enumerate(steps):
         _check_form(step)
-        verdict = checker.check(steps[:number], step)
-        if verdict is None:
+        if (verdict := checker.check(steps[:number], step)) is None:
             raise TrajectoryError(f"the checker can't pass a {step.kind} step: step {number + 1}")
         if verdict.error_type != CORRECT:
             raise TrajectoryError(f"the checker finds {verdict.error_type} in a {step.kind} step: {verdict.diagnosis}")
@@ -196,8 +195,7 @@ def _confirm(
     text = " ".join(proposal.text.split())
     if proposal.context is None and text == ideal[position - 1].text:
         return None, "the step is the ideal one", text
-    step = well_formed(text, proposal.kind, position)
-    if step is None:
+    if (step := well_formed(text, proposal.kind, position)) is None:
         return None, "the step breaks the grammar", text
     context = proposal.context or Context(injector.question, injector.source.checker)
     row = _row(context, ideal[: position - 1], step, INJECTED, teacher)
@@ -208,8 +206,7 @@ def _confirm(
 
 def _row(context: Context, previous: Sequence[Step], step: Step, origin: Origin, teacher: str) -> StepRow | None:
     """Return the row of a step in a context, with the checker's verdict, or None if it abstains."""
-    verdict = context.checker.check(previous, step)
-    if verdict is None:
+    if (verdict := context.checker.check(previous, step)) is None:
         return None
     content = (context.question, tuple(previous), step, verdict, origin, teacher)
     return StepRow(*content, context.kind, context.borrowed)
@@ -240,8 +237,7 @@ def errors(source: StepSource, ideal: Sequence[Step], seed: int, words: Wordings
         for position in range(1, len(ideal) + 1):
             proposals = injector.propose(error_type.name, position)
             steps = (well_formed(proposal.text, proposal.kind, position) for proposal in proposals)
-            step = next(filter(None, steps), None)
-            if step is not None:
+            if (step := next(filter(None, steps), None)) is not None:
                 yield error_type.name, step
 
 

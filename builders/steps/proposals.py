@@ -82,8 +82,7 @@ class Injector:
                 yield Proposal(f"{ANSWER_MARKER} {answer}", "Final Answer")
             return
         for draft in PROPOSALS[error_type](self, position):
-            text = self._word(draft, error_type, position)
-            if text:
+            if text := self._word(draft, error_type, position):
                 yield Proposal(text[:1].upper() + text[1:], draft.kind, draft.context)
 
     def _word(self, draft: _Draft, error_type: str, position: int) -> str:

@@ -107,8 +107,7 @@ def _nations(value: str, choice: int) -> Iterator[str]:
 
 
 def _numbers(value: str) -> Iterator[str]:
-    digits = re.search(r"\d[\d,]*", value)
-    if digits is None:
+    if (digits := re.search(r"\d[\d,]*", value)) is None:
         return
     number = int(digits[0].replace(",", ""))
     for difference in (3, -2, 7, 12):

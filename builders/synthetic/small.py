@@ -40,8 +40,7 @@ def make_row(world: World, rng: Random, truth: NoiseType, passages: int) -> tupl
             draft.alter(e).asides = []
         if not _trim(draft) or not spoil(draft) or not _trim(draft):
             continue
-        distractors = _pick_distractors(draft, passages - len(draft.gold))
-        if distractors is not None:
+        if (distractors := _pick_distractors(draft, passages - len(draft.gold))) is not None:
             return draft, distractors
 
 

@@ -81,8 +81,7 @@ class WordingChoice:
     def draw(self, rng: Random, available: set[str]) -> Wording:
         """Draw two wordings that fit the available facts, and return the one that states more."""
         key = self.requires & available
-        fitting = self.fitting.get(key)
-        if fitting is None:
+        if (fitting := self.fitting.get(key)) is None:
             fitting = [wording for wording in self.wordings if wording.requires <= key]
             self.fitting[key] = fitting
         first, rival = pick(rng, fitting), pick(rng, fitting)

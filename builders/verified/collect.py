@@ -84,8 +84,7 @@ def source_of(plan: Build) -> InputSource:
 def jobs(plan: Build) -> Iterator[VerificationChunk]:
     """Yield the rows of a build's source in chunks."""
     settings = (plan.work / "shards", plan.teacher, shard_schema(), plan.min_confidence)
-    spec = spec_of(plan.benchmark, plan.source)
-    if spec is None:
+    if (spec := spec_of(plan.benchmark, plan.source)) is None:
         for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
             yield VerificationChunk(plan.benchmark, plan.split, chunk.start, chunk.rows, *settings)
         return

@@ -105,8 +105,7 @@ def _read_folder(
     folder: Path, benchmarks: Sequence[str], split: str, limit: int | None, seed: int, all_passages: bool
 ) -> QuestionSet:
     _refuse_whole_sample(str(folder), split, all_passages)
-    dataset = dataset_folder(folder, VERIFIED)
-    if dataset is None:
+    if (dataset := dataset_folder(folder, VERIFIED)) is None:
         raise UserError(
             f"{folder}: no {VERIFIED} in it; give a folder of safe-stepwise build_verified, a file, or a Hub dataset"
         )

@@ -178,8 +178,7 @@ def _job_id(output: str) -> str:
     >>> _job_id("Submitted batch job 71 on cluster red")
     '71'
     """
-    number = re.search(r"\d+", output)
-    if number is None:
+    if (number := re.search(r"\d+", output)) is None:
         raise UserError(f"sbatch named no job: {output!r}")
     return number[0]
 

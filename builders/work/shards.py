@@ -145,8 +145,7 @@ def read_stored(job: Job[S], path: Path) -> Shard[S] | None:
 
 def read_shard(path: Path) -> pa.Table:
     """Read the rows of one shard; raise ``UserError`` if its file is damaged."""
-    content = _read_content(path)
-    if content is None:
+    if (content := _read_content(path)) is None:
         raise UserError(f"{path}: is damaged; run the same command again: it is made anew")
     with pa.ipc.open_file(content) as reader:
         return reader.read_all()

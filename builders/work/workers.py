@@ -108,8 +108,7 @@ def _abandon(running: list[Future[Any]]) -> None:
 
 def end_with_parent(end: Callable[[], object]) -> None:
     """Call ``end`` when the parent is gone, so that this process does not outlive it."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_call_after, args=(parent.sentinel, end), daemon=True).start()
 
 

@@ -104,8 +104,7 @@ class Sample:
         """Yield the tested differences of a pair by its index, for each measure that both systems have."""
         for m, metric in enumerate(METRICS):
             pair = 3 * place + m
-            estimate = _estimate(self.gains[pair], self.regained[:, pair])
-            if estimate is None:
+            if (estimate := _estimate(self.gains[pair], self.regained[:, pair])) is None:
                 continue
             counts = int(self.counts[pair]), int(self.unpaired[pair])
             test: Test = "mcnemar" if self.exact[place] and metric != "f1" else "sign_flip"

@@ -148,8 +148,7 @@ def _interval_at(row: Row, place: str | None, metric: Metric) -> tuple[float, fl
     """Return a score and its margins below and above, in percent; the average if ``place`` is None."""
     cell = row.cells.get(place) if place else None
     estimates = row.average if place is None else cell.estimates if cell else {}
-    score = estimates.get(metric)
-    if score is None:
+    if (score := estimates.get(metric)) is None:
         return None
     return 100 * score.value, 100 * (score.value - score.low), 100 * (score.high - score.value)
 

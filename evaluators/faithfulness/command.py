@@ -39,8 +39,7 @@ class EvidenceSource:
 
 def measure_evaluation(pairs: Sequence[Pair], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
     """Measure an evaluation as it ends; return its entry of ``results.json`` and a text (empty without evidence)."""
-    record = write_measures(pairs, folder, report)
-    if record is None:
+    if (record := write_measures(pairs, folder, report)) is None:
         return {}, ""
     return {KEY: record}, f"were right answers earned?\n{tables.render_text(record)}"
 
@@ -143,8 +142,7 @@ def read_pairs(folder: Path, settings: Mapping[str, Any], source: EvidenceSource
     keyed = outcomes.numbered(questions, lambda q: _key(q.benchmark, q.id, q.conditions))
     by_key = {key: _annotated(record.as_question, source) if source else record.as_question for key, record in keyed}
     for ((key, _), number), outcome in outcomes.numbered(outcomes.read_outcomes(folder, conditions), key_of):
-        question = by_key.get((key, number))
-        if question is None:
+        if (question := by_key.get((key, number))) is None:
             raise UserError(
                 f"{folder}: {outcome.benchmark} {outcome.question_id} was answered, and is not "
                 f"in {QUESTIONS}; make it anew with safe-stepwise evaluate_stepwise"

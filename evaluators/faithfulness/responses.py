@@ -87,8 +87,7 @@ def abstains(answer: str) -> bool:
 
 
 def _response(trajectory: Trajectory, method: str) -> Response:
-    reasoning = [step for step in trajectory.steps if step.kind != "Final Answer"]
-    if reasoning:
+    if reasoning := [step for step in trajectory.steps if step.kind != "Final Answer"]:
         texts, numbers = tuple(s.text for s in reasoning), tuple(s.number for s in reasoning)
         logical = tuple(n for n, step in enumerate(reasoning, 1) if step.kind == "Logical")
         return Response("chain", (Chain(texts, trajectory.answer, numbers, logical),))

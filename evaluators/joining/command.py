@@ -89,8 +89,7 @@ def read_run(text: str) -> Run:
     run = Run(folder, name, settings, tuple(outcomes), tuple(questions))
     if not run.outcomes:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
-    unknown = set().union(*run.systems.values()) - run.questions_by_key.keys()
-    if unknown:
+    if unknown := set().union(*run.systems.values()) - run.questions_by_key.keys():
         benchmark, id_, _ = min(unknown)
         raise UserError(
             f"{folder}: {benchmark} {id_} was answered, and is not among its questions; "

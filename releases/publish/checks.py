@@ -42,8 +42,7 @@ def check_release(release: FinishedRelease, hub: Hub | None, on_file: Callable[[
     own_secrets = credentials()
     for artifact in release.artifacts:
         for file in artifact.files:
-            secret = secret_in(file, own_secrets)
-            if secret is not None:
+            if (secret := secret_in(file, own_secrets)) is not None:
                 advice = f"take it out (and revoke it if it is real), then {_REGENERATE_ADVICE}"
                 raise UserError(f"{file.origin}: holds {secret}; {advice}")
     check_leaks(release.root)
@@ -88,8 +87,7 @@ def check_digests(release: FinishedRelease, on_file: Callable[[str], None]) -> N
             digest = sha256_of(release.root / file.origin) if is_generated else file.sha256
             if digest != locked[file.origin]:
                 raise UserError(f"{release.root / file.origin}: differs from {LOCK}; {_REGENERATE_ADVICE}")
-    missing = sorted(name for name in locked if not (release.root / name).is_file())
-    if missing:
+    if missing := sorted(name for name in locked if not (release.root / name).is_file()):
         raise UserError(f"{release.root / missing[0]}: missing, though {LOCK} has it; {_REGENERATE_ADVICE}")
 
 

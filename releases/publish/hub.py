@@ -103,8 +103,7 @@ def read_remote(hub: Hub, artifact: Artifact) -> Remote | None:
         except RepositoryNotFoundError:
             return None
 
-    refs = hub.request(artifact.repo, list_refs)
-    if refs is None:
+    if (refs := hub.request(artifact.repo, list_refs)) is None:
         return None
     heads = {ref.name: ref.target_commit for ref in refs.branches}
     if "main" not in heads:

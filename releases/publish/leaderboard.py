@@ -109,8 +109,7 @@ def check_card(artifact: Artifact) -> Any:
 def _split_card(text: str) -> tuple[str | None, str]:
     from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
-    match = REGEX_YAML_BLOCK.search(text)
-    if match is None:
+    if (match := REGEX_YAML_BLOCK.search(text)) is None:
         return None, text
     return match[2], text[match.end() :]
 

@@ -59,11 +59,9 @@ def plan_release(hub: Hub, release: FinishedRelease) -> list[RepoPlan]:
 
 def plan_repo(hub: Hub, release: FinishedRelease, artifact: Artifact) -> RepoPlan:
     """Compare one artifact with the Hub, as `plan_release` does."""
-    repo = read_remote(hub, artifact)
-    if repo is None:
+    if (repo := read_remote(hub, artifact)) is None:
         return _creation_plan(artifact)
-    tagged = repo.tags.get(release.version)
-    if tagged is not None:
+    if (tagged := repo.tags.get(release.version)) is not None:
         plan = RepoPlan(*diff(hub, artifact, tagged), repo, tagged)
         for change in plan.writes:
             raise UserError(
@@ -167,8 +165,7 @@ def push(publisher: Publisher, release: FinishedRelease, plans: Sequence[RepoPla
     for plan in pending:
         if plan.remote is None:
             create(publisher, plan.artifact)
-    pushed = [commit(publisher, release, plan) for plan in pending]
-    if pushed:
+    if pushed := [commit(publisher, release, plan) for plan in pending]:
         publisher.report(f"loading {len(pushed)} repos back from the Hub, by their commits")
         for line in publisher.load_back(pushed, publisher.hub, publisher.token):
             publisher.report(line)
@@ -194,8 +191,7 @@ def commit(publisher: Publisher, release: FinishedRelease, plan: RepoPlan) -> Pu
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     if (repo := plan.remote) is None:  # created a moment ago
-        repo = read_remote(publisher.hub, plan.artifact)
-        if repo is None:
+        if (repo := read_remote(publisher.hub, plan.artifact)) is None:
             raise UserError(f"{plan.artifact.url}: was created but can't be seen; run this again")
         plan = RepoPlan(*diff(publisher.hub, plan.artifact, repo.head), repo)
     artifact, writes = plan.artifact, plan.writes

@@ -159,8 +159,7 @@ class AdapterStage(TrainingStage[Manifest]):
         yield self.cost(name, _rows_of(self, sets), forecast)
 
     def finish(self, record: Any) -> None:
-        spec = self.entry.verifier
-        if spec is not None:
+        if (spec := self.entry.verifier) is not None:
             options = Options(
                 steps=str(self.release.datasets),
                 verifier=spec.replace(OWN_ADAPTER, str(self.model)),

@@ -58,8 +58,7 @@ class Commands(click.Group):
 
 def _find_scripts(name: str) -> None:
     """Make a checkout's commands importable; raises ``UserError`` in an installed package."""
-    root = checkout()
-    if root is None:
+    if (root := checkout()) is None:
         raise UserError(
             f"{name} needs a checkout of safe-stepwise ({CHECKOUT_COMMANDS[name]}): get the source, and "
             f"`pip install -e .` in it; this is the installed package, whose commands are "

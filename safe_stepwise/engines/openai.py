@@ -175,8 +175,7 @@ class OpenAIEngine:
 
     async def close(self) -> None:
         """Close the connections, if any were opened."""
-        client = self.__dict__.pop("_client", None)
-        if client is not None:
+        if (client := self.__dict__.pop("_client", None)) is not None:
             await client.close()
 
     async def _models(self) -> bytes:

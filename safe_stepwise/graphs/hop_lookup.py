@@ -42,8 +42,7 @@ def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Findi
 def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
     """Check whether a passage answers a hop: it has the answer and shares words with the question."""
     text = read(passage)
-    place = first_mention(text, hop.triple.tail)
-    if place is None:
+    if (place := first_mention(text, hop.triple.tail)) is None:
         return Finding("absent")
     sentence = text.sentence_at(place)
     claim = hop.triple.relation if hop.free else f"{hop.triple.head} {hop.triple.relation}"

@@ -72,8 +72,7 @@ _RANGES: WeakKeyDictionary[GraphStore, Ranges] = WeakKeyDictionary()
 
 def ranges_of(graph: GraphStore) -> Ranges:
     """Return a graph's `Ranges`, computed once per graph."""
-    ranges = _RANGES.get(graph)
-    if ranges is None:
+    if (ranges := _RANGES.get(graph)) is None:
         ranges = _RANGES[graph] = Ranges(graph)
     return ranges
 
@@ -357,8 +356,7 @@ class GraphKnowledge:
         """Count the instances of a path by their end."""
         if self.convention == "no_revisit":
             return Counter(chain[-1] for chain in self.chains(candidate, None))
-        start = self.graph.node(candidate.topic)
-        if start is None:
+        if (start := self.graph.node(candidate.topic)) is None:
             return {}
         times = {start: 1}
         for relation in candidate.path:

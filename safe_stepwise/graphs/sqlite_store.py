@@ -177,8 +177,7 @@ class SqliteGraph:
 
     def follow(self, nodes: Collection[int], relation: str) -> set[int]:
         """See `GraphStore`."""
-        number = self._numbers.get(relation)
-        if number is None:
+        if (number := self._numbers.get(relation)) is None:
             return set()
         query = "SELECT tails FROM json_each(?) CROSS JOIN edge ON head = value AND relation = ?"
         return _unpacked([tails for (tails,) in self._db.execute(query, (json.dumps(sorted(nodes)), number))])

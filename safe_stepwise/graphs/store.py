@@ -187,8 +187,7 @@ def execute(graph: GraphStore, topic: str, path: RelationPath, convention: Conve
     >>> [sorted(execute(graph, "Oru", ("by", "~by"), c)) for c in ("no_topic", "walk")]
     [['Vel'], ['Oru', 'Vel']]
     """
-    start = graph.node(topic)
-    if start is None:
+    if (start := graph.node(topic)) is None:
         return frozenset()
     if convention == "no_revisit":
         return frozenset(chain[-1] for chain in instances(graph, topic, path, convention))
@@ -207,8 +206,7 @@ def instances(
 
     The search ends after `MAX_VISITED` visits and prints a note about the chains that it leaves out.
     """
-    start = graph.node(topic)
-    if start is None:
+    if (start := graph.node(topic)) is None:
         return []
     budget = iter(range(MAX_VISITED))
     chains = list(islice(_chains(graph, (start,), (topic,), path, convention, budget), limit))

@@ -175,8 +175,7 @@ def read_turn(text: str, doing: Doing) -> Reading:
 
     Strict where nothing stands behind the action; an action that stands in an observation is none.
     """
-    first = _ACTION.search(text)
-    if first is None:
+    if (first := _ACTION.search(text)) is None:
         return Reading("unreadable", {}, "no line opens with Action: and Search, Lookup or Finish")
     tail = text[first.end() :]
     further = _GOES_ON.search(tail)

@@ -33,8 +33,7 @@ def doubts(trajectory: Trajectory) -> tuple[str, ...]:
 
 def doubt(attempt: Attempt) -> str:
     """Explain in a clause why an accepted attempt is not verified; "" if it is."""
-    verdict = attempt.feedback
-    if verdict is None:
+    if (verdict := attempt.feedback) is None:
         is_final_call = attempt.state == FINAL_ANSWER
         return "asked for when the steps were used up, unseen by a verifier" if is_final_call else "unseen"
     if verdict.error_type == UNREAD:

@@ -149,8 +149,7 @@ class Facts:
         """Map places of the plan to their sub-answers; the later one counts if there are two."""
         answers: dict[int, SubAnswer] = {}
         for sub_answer in sub_answers:
-            place = self.place_of(sub_answer.question, answers)
-            if place is not None:
+            if (place := self.place_of(sub_answer.question, answers)) is not None:
                 answers[place] = sub_answer
         return answers
 

@@ -133,8 +133,7 @@ def _draw_wrong_question(facts: Facts, answers: AnswersByPlace, lacking: list[in
 def _search(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -> ReplyFields:
     answers = facts.index_by_place(scene.sub_answers)
     mistake_kind = mistake(rates, chance, has_feedback=bool(scene.faults))
-    place = facts.place_of(scene.subquestion, answers)
-    if place is None:
+    if (place := facts.place_of(scene.subquestion, answers)) is None:
         lacking = [n for n in facts.places if n not in answers] or [facts.places[-1]]
         place = lacking[0]
         if len(facts.places) > 1 and scene.subquestion != scene.current:

@@ -317,8 +317,7 @@ def parse_yaml(content: bytes) -> Any:
         text = content.decode("utf-8")
         _check_nesting(text)
         loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        if node is None:
+        if (node := loader.get_single_node()) is None:
             return None
         _measure(node, {})
         return loader.construct_document(node)

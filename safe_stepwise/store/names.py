@@ -130,8 +130,7 @@ def version_key(version: str) -> tuple[int, ...]:
     >>> version_key("v1.10.0") > version_key("v1.9.0")
     True
     """
-    match = _VERSION.fullmatch(str(version))
-    if match is None:
+    if (match := _VERSION.fullmatch(str(version))) is None:
         raise UserError(f"version {version!r}: write it as vMAJOR.MINOR.PATCH, like v1.0.0")
     return tuple(map(int, match.groups()))
 

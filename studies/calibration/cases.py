@@ -94,8 +94,7 @@ def form_of(value: str) -> str:
     >>> [form_of(v) for v in ("3 May 1901", "1901", "12 votes", "Ana Vorr", "a town")]
     ['day', 'year', 'number', 'name', 'words']
     """
-    date = as_date(value)
-    if date is not None:
+    if (date := as_date(value)) is not None:
         return "day" if date.day else "month" if date.month else "year"
     plain = clean(value)
     if as_number(value) is not None and plain[:1].isdigit():
@@ -146,8 +145,7 @@ def _pattern(fact: Triple) -> str:
 
 
 def _relation_type(fact: Triple) -> str:
-    entry = RELATIONS.get(fact.relation)
-    if entry:
+    if entry := RELATIONS.get(fact.relation):
         return entry.kind if entry.kind in ("date", "nation") else f"{entry.kind} {entry.group}"
     if fact.relation in _FILM_SORTS:
         return _FILM_SORTS[fact.relation]

@@ -135,8 +135,7 @@ def find_arm(candidates: Sequence[Arm], name: str, **options: Any) -> Arm | None
 
 def _name(run: Record, first: str) -> str:
     """Name a run's arm; ``first`` is the learned verifier."""
-    verifier = run["players"].get(VERIFIER)
-    if verifier is None:
+    if (verifier := run["players"].get(VERIFIER)) is None:
         return NAMES.get(run["method"], str(run["method"]))
     if verifier == first:
         return LEARNED

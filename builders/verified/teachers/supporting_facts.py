@@ -66,8 +66,7 @@ def extract(question: Question, number: int) -> tuple[Triple, ...]:
 def _mentions(passage: Passage, number: int, names: list[str]) -> Iterator[Triple]:
     text = read(passage)
     for name in names:
-        start = first_mention(text, name)
-        if start is not None:
+        if (start := first_mention(text, name)) is not None:
             sentence = text.sentence_at(start)
             relation = leading_words(passage.sentences[sentence], name)
             yield Triple(passage.title, relation, name, number, sentence)
@@ -125,8 +124,7 @@ def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
 
 
 def _description(question: Question, number: int, passage: Passage) -> Iterator[Triple]:
-    relation = _compared_date(question.question)
-    if relation:
+    if relation := _compared_date(question.question):
         for sentence, date in stated_dates(passage, relation)[:1]:
             yield Triple(passage.title, relation, date, number, sentence)
     for fact in question.supporting_facts:

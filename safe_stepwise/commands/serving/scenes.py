@@ -58,8 +58,7 @@ class QuestionIndex:
 
     def _question(self, words: str, pages: Sequence[Passage]) -> Question:
         """Return the question of this text, with the passages of the prompt in their order."""
-        question = self._by_words.get(words)
-        if question is None:
+        if (question := self._by_words.get(words)) is None:
             raise Refused(
                 400,
                 f"the stand-in has no model: it knows the annotations of {len(self):,} questions, "

@@ -110,8 +110,7 @@ def _parse_passages(text: str, facts: tuple[Triple, ...]) -> Iterator[Passage]:
             continue
         is_titled = bool(block) and block[0].startswith(TITLE)
         title = block[0].removeprefix(TITLE) if is_titled else ""
-        content = " ".join(block[is_titled:])
-        if content:
+        if content := " ".join(block[is_titled:]):
             page = Passage(title, (content,), False)
             yield replace(page, is_gold=any(_names_both(page, fact) for fact in facts))
         block = []
