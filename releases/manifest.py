@@ -379,6 +379,7 @@ class Manifest:
             block.check(name, self)
 
     def _check_audits(self) -> None:
+        """Raise ``UserError`` for an audit of an unknown kind, a repeated one, or one without the set it judges."""
         for number, entry in enumerate(self.audits):
             place = f"audits[{number}]"
             check_choice(entry.of, names.AUDITED, f"{place}.of")
@@ -388,6 +389,7 @@ class Manifest:
                 raise UserError(f"{place}: judges the verifier set; add verifier_steps")
 
     def _check_roles(self) -> None:
+        """Raise ``UserError`` for an unknown role or value in ``max_tokens``, ``reasoning_effort`` or ``examples``."""
         for role, tokens in (self.max_tokens or {}).items():
             check_choice(role, prompts.limits(), "max_tokens:")
             if type(tokens) is not int or tokens < 1:
@@ -434,6 +436,7 @@ def _block_values(name: str, block: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _check_name(name: str, place: str, reserved: Collection[str]) -> None:
+    """Raise ``UserError`` for a name of a block or adapter that can't be a folder's, or is reserved."""
     if not _NAME.fullmatch(name) or name in reserved:
         raise UserError(
             f"{place}: {name!r} is no name for it: lower-case letters, digits and dashes, and none "

@@ -242,6 +242,7 @@ def compare(
 def _samples(
     by_system: Mapping[System, Mapping[str, Questions]], plan: Plan, seed: int, resamples: int
 ) -> dict[str | None, Sample]:
+    """Draw the sample of each benchmark; the key None has their mean."""
     samples: dict[str | None, Sample] = {}
     for name in sorted({name for by_benchmark in by_system.values() for name in by_benchmark}):
         questions = [by_system[system].get(name, {}) for system in plan.systems]
@@ -256,6 +257,7 @@ def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Ou
 
 
 def _row(system: System, groups: Mapping[str, list[Outcome]], samples: Mapping[str | None, Sample], place: int) -> Row:
+    """Build the row of a system or total by its index ``place``."""
     outcomes = [outcome for group in groups.values() for outcome in group]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]
     verdicts = (attempt.feedback for attempt in attempts)
@@ -272,6 +274,7 @@ def _row(system: System, groups: Mapping[str, list[Outcome]], samples: Mapping[s
 
 
 def _cell(outcomes: Sequence[Outcome], estimates: Estimates) -> Cell:
+    """Count the outcomes of a system in one benchmark."""
     verdicts = [outcome.verdict for outcome in outcomes]
     unscored, unjudged = verdicts.count("unscored"), verdicts.count(None)
     return Cell(

@@ -164,6 +164,7 @@ def _split(comparison: Comparison, table: Table, fixed: int, widths: Sequence[in
 
 
 def _error_files(comparison: Comparison) -> dict[str, bytes]:
+    """Render the errors that verifiers found; no files without a verifier."""
     verified = [row for row in comparison.rows if row.verified]
     if not verified:
         return {}
@@ -177,6 +178,7 @@ def _error_files(comparison: Comparison) -> dict[str, bytes]:
 
 
 def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, bytes]:
+    """Render the errors by category; no files if none was found."""
     rows = costs.count_failures(comparison)
     if not any(row.types for row in rows):
         return {}
@@ -199,6 +201,7 @@ def _representatives(rows: Sequence[Row]) -> list[Row]:
 
 
 def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
+    """Render the files of a sweep; none if no option has several values."""
     rows = comparison.rows
     if not find_swept_options([row.system for row in rows]):
         return {}
@@ -210,6 +213,7 @@ def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
 
 
 def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
+    """Render the files about methods and their machines."""
     rows = methods.measure_methods(outcomes, [row.system for row in comparison.rows])
     sheet, counts = methods.method_sheet(comparison, rows), costs.count_moves(comparison)
     text = fill(

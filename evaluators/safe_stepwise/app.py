@@ -81,6 +81,7 @@ def build_page() -> Any:
 
 
 def _add_loop(gradio: Any) -> None:
+    """Add the tab that runs the loop."""
     from safe_stepwise.commands.reading import examples
     from safe_stepwise.commands.trying.answering import LIMITS, typed_fields
 
@@ -101,6 +102,7 @@ def _add_loop(gradio: Any) -> None:
 
 
 def _add_traces(gradio: Any) -> None:
+    """Add the tab with the release's traces."""
     from itertools import islice
 
     from safe_stepwise.commands.traces import read_traces
@@ -117,6 +119,7 @@ def _add_traces(gradio: Any) -> None:
 
 
 def _add_scores(gradio: Any) -> None:
+    """Add the tab that scores answers."""
     from safe_stepwise.scoring import BENCHMARKS
 
     gradio.Markdown("Exact match and F1 as each benchmark's official scorer computes them.")

@@ -96,6 +96,7 @@ def _triple(triple: Any) -> list[str]:
 
 
 def _finite(score: Any) -> float | None:
+    """Return a score as a float; raise ``ValueError`` for NaN and infinities."""
     if score is None:
         return None
     if not math.isfinite(score):
@@ -214,6 +215,7 @@ _Key = tuple[str, str, str]
 
 
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
+    """Read the questions of a folder, by key; none if it has no file of them."""
     if not locate_lines(folder, QUESTIONS).exists():
         return {}
     questions = ((record, _conditions_text(record.conditions)) for record in outcomes.read_questions(folder))
@@ -234,6 +236,7 @@ def _plain(value: Any) -> str:
 def _systems(
     systems: Sequence[System], roles: Mapping[System, set[str]], simulated: set[System]
 ) -> list[dict[str, Any]]:
+    """Describe each system for the page: method, players, options, and the parts of its address in links."""
     labels = name_systems(systems)
     shown_names = list_notable(systems)
     return [
@@ -271,6 +274,7 @@ def _passage(passage: Passage) -> dict[str, str]:
 
 
 def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
+    """Describe a trajectory for the page: scores, answer, costs, attempts."""
     trajectory = outcome.trajectory
     spent = outcomes.statistics_of([outcome])
     counts = (spent.calls, spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens)
@@ -294,6 +298,7 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
 
 
 def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
+    """Describe an attempt for the page: text, verdict, reading, tokens by role."""
     feedback, method = attempt.feedback, outcome.trajectory.method
     thoughts = []
     for role, thought in attempt.thoughts.items():

@@ -91,6 +91,7 @@ class EvaluationStage(Stage[Manifest]):
         return [] if corpus is None or corpus.is_file() else [f"{corpus.name} is not here"]
 
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
+        """Estimate calls and tokens by method; a request that an earlier part sends is counted there."""
         entry, manifest = self.entry, self.release.manifest
         builds = zip(manifest.builds, forecast.build_rows, strict=True)
         samples = [min(rows, manifest.evaluation_size) for build, rows in builds if build.split == VALIDATION]

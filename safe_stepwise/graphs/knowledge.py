@@ -126,6 +126,7 @@ def decide(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
 
 
 def _decide_type(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
+    """Decide whether the ends are of the sort that the constraint's relation leads to."""
     relation = path.graph_relation(constraint.relation)
     if not relation:
         return {}
@@ -140,6 +141,7 @@ def _decide_type(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
 
 
 def _decide_entity(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
+    """Decide by the constraint's relation to its entity, or by the candidates from that entity."""
     node, graph = _node(path, constraint.entity), path.graph
     if node is None or constraint.entity == path.candidate.topic:
         return {}
@@ -156,6 +158,7 @@ def _node(path: FollowedPath, name: str) -> int | None:
 
 
 def _decide_implicit_time(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
+    """Decide by the dates of the constraint's entity, if only one of its relations gives some."""
     if _node(path, constraint.entity) is None:
         return {}
     days_by_relation = _days_by(path, constraint.entity, path.graph_relation(constraint.relation))

@@ -221,6 +221,7 @@ def constraints_in(value: Mapping[str, Any]) -> tuple[Constraint, ...]:
 
 
 def _constraint(value: Any, salvaging: bool) -> dict[str, Any]:
+    """Read one constraint; when salvaging, an unknown comparison is left out."""
     if not isinstance(value, dict) or value.get("kind") not in CONSTRAINT_KINDS:
         raise ValueError("it is of none of the kinds")
     condition = maybe_words(value.get("text"), salvaging)
@@ -268,6 +269,7 @@ def read_verdict(text: str, quoted: Sequence[str]) -> Reading:
 
 
 def _names(value: Any, salvaging: bool) -> list[str]:
+    """Read a list of entity names without repeated ones; when salvaging, one name alone too."""
     if salvaging and isinstance(value, str | int):
         value = [value]
     if not isinstance(value, list) or len(value) > MAX_ANSWERS:

@@ -147,7 +147,7 @@ def _values(answer: Mapping[str, Any], fields: Mapping[str, FieldReader], salvag
 def _tail(text: str, name: str, fields: Mapping[str, FieldReader], quoted: Sequence[str]) -> dict[str, Any]:
     """Read one field at the end of a reply: the last one of malformed JSON, or a last line such as ``Answer: Oru``.
 
-    Returns an empty dictionary if the reply's JSON has the field a second time, or if a quoted text has this end.
+    Returns an empty dictionary if the reply's JSON has the field elsewhere too, or if the request quotes this end.
     """
     end = text[-2_000:].rstrip(" \t\r\n`}]")
     line = (end.splitlines() or [""])[-1]

@@ -52,6 +52,7 @@ def _constrain(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]
 
 
 def _choose(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
+    """Reply with the number of the path to follow: a planted one first, then the right one."""
     right = _right(scene)
     wrong = [n for n in range(len(scene.pool)) if n not in right]
     is_wrong = chance.random() < rates.error_rate
@@ -63,6 +64,7 @@ def _choose(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
 
 
 def _verify(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
+    """Reply with the answers among the ends, and whether the followed path suffices."""
     _, ends = scene.pool[scene.chosen - 1]
     is_right = scene.chosen - 1 in _right(scene)
     answers = [end for end in ends if end in scene.question.answers] if is_right else []
@@ -123,6 +125,7 @@ _TAUGHT: Mapping[str, tuple[_AnnotationReader, str, Mapping[str, str]]] = {
 
 
 def _teach(request: Request, rates: Rates, chance: Random) -> str:
+    """Reply to a request of benchmark verification with the annotated items of its role."""
     scene = request.scene
     assert isinstance(scene, Scene)
     hops = annotated_hops(scene.question)
@@ -133,6 +136,7 @@ def _teach(request: Request, rates: Rates, chance: Random) -> str:
 
 
 def _judge(request: Request, rates: Rates, chance: Random) -> str:
+    """Judge an answer by exact match."""
     scene = request.scene
     if not isinstance(scene, AnswerScene):
         raise EngineError("the symbolic judge has no answer to judge")
@@ -144,6 +148,7 @@ def _judge(request: Request, rates: Rates, chance: Random) -> str:
 
 
 def _judge_path(request: Request, rates: Rates, chance: Random) -> str:
+    """Judge a relation path by the gold path."""
     scene = request.scene
     if not isinstance(scene, PathScene):
         raise EngineError("the symbolic judge of paths has no gold path to go by")

@@ -83,6 +83,7 @@ def is_sound(facts: Facts, steps: Sequence[Step]) -> bool:
 
 
 def _find_in(step: Step) -> SubAnswer | None:
+    """Read the sub-answer in a step that has the form of `_FIND`; None for any other step."""
     match = _FIND.fullmatch(step.text)
     return SubAnswer(match[2], int(match[1]), match[3]) if match else None
 
@@ -140,6 +141,7 @@ def facts_of(question: Question) -> Facts:
 
 
 def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
+    """Judge the scene's step by the checker; make a mistake at the error rate."""
     scene = _scene(request)
     if scene.step is None:
         raise EngineError("the symbolic verifier has no step to judge")
@@ -176,6 +178,7 @@ def _check_within_view(scene: Scene, checker: Checker, step: Step, may_search: b
 
 
 def _generate(request: Request, rates: Rates, chance: Random) -> Step:
+    """Write the next step or the final answer; make a mistake at the error rate."""
     scene, error_rate = _scene(request), rates.error_rate
     if scene.feedback is not None:
         error_rate = min(error_rate, DEAF)
@@ -313,6 +316,7 @@ def _scene(request: Request) -> Scene:
 
 
 def _reply(request: Request, rates: Rates, chance: Random) -> str:
+    """Play a role of the loop, and write its step or verdict in the required form."""
     try:
         content = _WRITERS[request.role](request, rates, chance)
         if isinstance(content, Step):

@@ -65,6 +65,7 @@ def panels(
 
 
 def _save(draw: Callable[[Any], None], size: tuple[float, float], form: str, metadata: dict[str, None]) -> bytes:
+    """Draw a figure with matplotlib's default style and return the file's bytes."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

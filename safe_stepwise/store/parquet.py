@@ -38,6 +38,7 @@ def read_rows(
 
 
 def _batches(file: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+    """Yield a file's rows in Arrow batches; raise ``UserError`` for a missing column."""
     from pyarrow.parquet import ParquetFile
 
     # Not as a stream of `datasets`: its threads may outlive the last row and abort the exit.

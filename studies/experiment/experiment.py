@@ -55,6 +55,7 @@ class Arm:
 
     @property
     def key(self) -> System:
+        """The system of the run."""
         return _key(self.run)
 
     @property
@@ -63,10 +64,12 @@ class Arm:
 
     @property
     def em(self) -> Estimate:
+        """Exact match (0-1) with its 95% interval."""
         return Estimate(**self.system["average"]["exact_match"])
 
     @property
     def retries(self) -> int:
+        """The largest number of retries of a step; 0 without a loop."""
         return int(self.run["options"].get("max_retries", 0))
 
     @property
@@ -214,6 +217,7 @@ class Experiment:
 
     @property
     def trainings(self) -> Mapping[str, Record]:
+        """The records of all trainings, by the trained model's name."""
         records = {"generator": self.generator, "verifier": self.main.training}
         for sections in self.blocks.values():
             records |= {section.name: section.training for section in sections}
@@ -281,6 +285,7 @@ def read_experiment(folder: Path, lock: Record, probe: ProbeFunction) -> Experim
 
 
 def _gains(folder: Path, section: Section, main: Section, main_outcomes: Sequence[Outcome]) -> Gains:
+    """Compute a section's gains; arms that it lacks come from the main section."""
     assert main.results is not None
     keys = [arm.key for arm in references(section, main)]
     missing = {*keys} - {arm.key for arm in section.arms}
@@ -298,6 +303,7 @@ def _sections(folder: Path, block: Path) -> list[Section]:
 
 
 def _section(folder: Path, place: str) -> Section:
+    """Read the records of a release's folder or of one inside it."""
     report = folder / place / names.REPORT
     verdicts = report / VERDICTS
     return Section(
@@ -359,6 +365,7 @@ def example(questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], pl
 
 
 def _lines(question: QuestionRecord, plain: Trajectory, learned: Trajectory) -> Iterator[str]:
+    """Yield the lines of an example: passages, question, answer, and both trajectories."""
     for number, passage in enumerate(question.passages, 1):
         yield printable(f"Passage {number} ({passage.title}): {passage.text}")
     yield printable(f"Question: {question.question}")

@@ -196,6 +196,7 @@ def _subject(section: Section, varied: Sequence[str]) -> list[Column[Arm]]:
 
 
 def _arms(section: Section, varied: Sequence[str]) -> Table:
+    """Build the table of a section's arms."""
     columns: list[Column[Arm]] = [
         *_subject(section, varied),
         Column("EM", lambda arm: (arm.em.value, (arm.em.low, arm.em.high)), tables.interval),
@@ -211,6 +212,7 @@ def _arms(section: Section, varied: Sequence[str]) -> Table:
 
 
 def _gains(experiment: Experiment, section: Section, varied: Sequence[str]) -> Table:
+    """Build the table of the gains over both references."""
     gains, columns = experiment.gains[section.place], _subject(section, varied)
 
     def over(reference: Arm) -> list[Column[Arm]]:
@@ -276,6 +278,7 @@ def _verifiers(experiment: Experiment, sections: Sequence[Section]) -> dict[str,
 
 
 def _trainings(experiment: Experiment) -> Table:
+    """Build the table of trainings: rows, steps, tokens, minutes, losses."""
     table: Table = [("what", "rows", "steps", "tokens", "minutes", "tokens/s", "first loss", "last")]
     for name, record in experiment.trainings.items():
         run, losses = record["run"], [f"{record['curve'][index]['loss']:.4f}" for index in (0, -1)]

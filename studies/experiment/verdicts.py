@@ -107,6 +107,7 @@ def _by_label(step: LabelledStep, verdict: str) -> Sequence[float]:
 
 
 def _balanced(sums: Matrix) -> Matrix:
+    """Return the mean recall of the labels that occur in each sample."""
     hits, rows = sums[:, : len(EVIDENCE)], sums[:, len(EVIDENCE) :]
     has_rows = rows > 0  # a bootstrap sample may lack a label, or all of them: then the value is NaN
     recalls = np.where(has_rows, hits / np.maximum(rows, 1), 0)

@@ -107,6 +107,7 @@ _Pair = tuple[RowLabel | None, RowLabel | None]
 
 
 def _compare_rows(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Comparison:
+    """Compare two builds on the rows of a split, or on all (both names empty)."""
     types, counts = Counter[tuple[str, str]](), Counter[str]()
     for label, reference in pairs:
         if label is None or reference is None:
