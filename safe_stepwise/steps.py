@@ -12,6 +12,12 @@ A valid step (``parse_step`` gives back unchanged what ``format_step`` writes) h
 
 Reading is a little wider than writing: white space around the parts, the case of ``step``, of the
 marker and of the kind, a full stop after the kind.
+
+Of a model's replies (`read_step`) some more are read, and some fewer. Marks around a step are ignored: Markdown, a
+fence, quotation marks, special tokens, a line that only announces the step, other brackets and colons; and a reply
+that opens with the answer's marker needs no number or kind. Refused is what one verdict could not judge, or what the
+model does not stand by: outside of quotations a step holds no further step, no second kind, no blank, no answer
+besides its claim, and nothing that is taken back.
 """
 
 import re
@@ -23,6 +29,7 @@ from safe_stepwise.store.replies import without_fence
 from safe_stepwise.taxonomy import STEP_KINDS
 
 ANSWER_MARKER = "####ANSWER:"
+_SEVERAL = "not atomic: more than one step"
 MAX_NUMBER = 9999
 
 # ASCII: without it the dotless "ı" would match "i" and yield a kind that nobody knows.
@@ -41,8 +48,63 @@ _SECOND_STEP = re.compile(
 )
 _KIND_OF: dict[str, StepKind] = {kind.replace(" ", "").lower(): kind for kind in STEP_KINDS}
 
+# The marks in a reply. In these patterns runs are possessive or bounded, so that the search stays linear.
+_KIND_IN_MARKS = r"[(\[（【] ?(attribution|logical|final[ _-]?answer)(?: (?:step|reasoning|inference))? ?[)\]）】]"
+_MARKED_HEADER = re.compile(
+    rf"\A[\s#>*_•-]*+step[ \t]*+#?([0-9]++)[*_]*+[ \t]*+(?:{_KIND_IN_MARKS})?[*_ \t]*+"
+    r"(?:[:：]|[.)](?!\w)|[–—-](?=\s))[*_]*+",
+    _FLAGS,
+)
+_MARKED_TAG = re.compile(rf"{_KIND_IN_MARKS}[\s.*_`]*+\Z", _FLAGS)
+_MARKED_ANSWER = re.compile(r"\A[*_]*+((?:\\?#){4} ?)?#*+ ?(?:final )?answer ?[:：][*_\s]*+", _FLAGS)
+_LATEX = re.compile(r"\$*\\boxed\{(?:\\text\{([^{}]*)\}|([^{}]*))\}\$*\.?")
+_TOKENS = re.compile(r"(?:(?:<\|\w{2,24}\|>|</?s>|<eos>|<end_of_turn>)\s*+)++")
+_ANNOUNCEMENT = re.compile(
+    r"\A[*_#]*+(?!step|\d)(?:(?:sure|certainly|of|course|okay|ok|here|is|s|this|below|based|on|the|my|your|next|final|"
+    r"new|corrected|single|one|atomic|reasoning|feedback|guidance|answer|step|\d{1,4})\b[ ,.!:’'*_]{0,6}){1,16}"
+    r"[\r\n]\s*+",
+    _FLAGS,
+)
+_PAIRS = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
 
-_MARKED_HEADER = re.compile(r"\A[ \t#>*_-]*+step[ \t]*+([0-9]++)[*_]*+[ \t]*+:[*_]*+", _FLAGS)
+_QUOTATION = re.compile(r"\"[^\"]*\"|“[^“”]*”|‘[^‘’]*’|«[^«»]*»")
+_BREAK = r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
+_LINE = rf"(?:\A|{_BREAK})[\W_]{{0,20}}"
+_CLAUSE = r"(?:[.!?;]|,(?=\s(?:and )?then\b))[\W_]{0,20}"
+_LEAD = r"(?:\\\w{1,12}\{)?(?:(?:and|then|so|now|next|finally)\b[,:]?\s){0,2}"
+_HEAD = (
+    r"(?:step\s{0,3}#?\s?(?:\d{1,4}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[ivx]{1,5})|"
+    r"(?:the )?(?:next|second|third|fourth|fifth|following|last|final) step)[*_)}\]]{0,4}\s{0,3}"
+)
+_ITEM = rf"(?i)(?:{_BREAK}[\W_]{{0,20}}|(?<!\bno)(?<!\bvol)[.!?]\W{{1,3}})%d[*_]{{0,2}}[.):][*_\s]{{0,3}}[^\W\d]"
+_RETRACTION = (
+    r"(?:(?:oh|hmm*|but|ah),? )?(?:wait(?= ?[,.:;!…–—-]| no\b)|no(?= ?[,:;!…–—](?! no\b)|\.\s[^\W\d])|"
+    r"sorry(?=[,.:;!…–—])|correction ?:|oops\b|i mean\b|or rather\b|on second thought|actually,? (?:no|it|that)\b|"
+    r"(?:scratch|strike|ignore|disregard) (?:that|this)\b|i take (?:it|that) back|let me (?:re|correct|fix)|"
+    r"i (?:made a mistake|was wrong|misread)|th(?:at|is)(?:[’']s| is| was) (?:wrong|incorrect|a mistake))"
+)
+_BLANK = "the form is not filled in"
+_TAKEN_BACK = "a part of it is taken back"
+_FAULTS = {
+    rf"(?i){_LINE}{_LEAD}{_HEAD}(?:[:：.)–—-]|{_BREAK})": _SEVERAL,
+    rf"(?i){_CLAUSE}{_LEAD}{_HEAD}(?:[:：–—]|-\s|\.\s[^\W\d])": _SEVERAL,
+    rf"(?ai){_KIND_IN_MARKS}": _SEVERAL,
+    rf"(?i)~~|(?:[.!;…(–—\r\n]| -)[^\w\r\n]{{0,4}}{_RETRACTION}": _TAKEN_BACK,
+    r"<(?!nowiki|br|ce|ref|su[bp]|[biu]>)[a-z][a-z _-]{0,40}>|<[A-Z]>|\b[Pp]assage (?:[NKX]\b|_|\.\.\.|…)": _BLANK,
+    r"(?i)[<\[{](?:(?:your|the|an?|final) ){0,3}(?:answer|text|step|fact|claim|name|entity)(?: here)?[>\]}]": _BLANK,
+    r"\A(?:I[’']m|I am) (?:sorry|unable|not able)|\A(?:Sorry, |Unfortunately, )?(?:I|we) (?:can ?not|can[’']t|do not|"
+    r"don[’']t|won[’']t) (?:help|assist|answer|comply|provide|continue|know)\b": "it declines to answer",
+}
+_FAULTS_OF_ANSWERS = {
+    r", (?:no[,:]|wait[,: ]|sorry[,:]|(?:or rather|i mean|actually)\b)|\? [Nn]o[,.:]": _TAKEN_BACK,
+    r"(?i)\banswer ?[:：]": "not atomic: it holds two answers",
+    r"\\boxed": "the answer is written as a formula",
+}
+_FAULTS_OF_CLAIMS = {
+    rf"(?i)(?:{_LINE}|{_CLAUSE}|, |\b(?:so|thus|hence|therefore|then|and|is),? ){_LEAD}(?:\\?#){{4}} ?answer ?[:：]|"
+    rf"(?:{_LINE}|{_CLAUSE}){_LEAD}(?:final )?answer ?[:：]": "not atomic: it submits an answer, too"
+}
+"""Patterns of what makes a reply no single step that the model stands by, each with the reason."""
 
 
 class StepError(ValueError):
@@ -88,43 +150,88 @@ def parse_step(text: str) -> Step:
     return step
 
 
-def read_step(text: str) -> Step:
-    """Parse a model's step as `parse_step` does, but ignore Markdown; raises as `parse_step` does.
+def read_step(text: str, number: int = 0) -> Step:
+    """Parse a model's step without the marks around it; ``number`` is that of an answer that has none.
+
+    Raises StepError as `parse_step` does, and for a reply that is no single step that the model stands by.
 
     >>> read_step("**Step 1:** Oru lies on the Vel. *(Logical)*").text
     'Oru lies on the Vel.'
+    >>> read_step("Step 1: ####ANSWER: Oru. Wait, no: Tesk (Final Answer)")
+    Traceback (most recent call last):
+    safe_stepwise.steps.StepError: a part of it is taken back: '. Wait'
     """
     try:
-        return parse_step(text)
+        return check_claim(parse_step(text))
     except StepError as error:
         with suppress(StepError):
-            return parse_step(_without_markdown(text))
+            return check_claim(parse_step(_without_marks(text, number)))
         raise error
 
 
-def is_salvaged(text: str) -> bool:
-    """Return whether a reply is a step only without its Markdown.
+def is_salvaged(text: str, number: int = 0) -> bool:
+    """Return whether a reply is a step only without its marks; ``number`` is that of an answer that has none.
 
     >>> [is_salvaged(f"{head} Oru lies on the Vel. (Logical)") for head in ("Step 1:", "**Step 1:**", "Well,")]
     [False, True, False]
     """
     try:
-        parse_step(text)
+        check_claim(parse_step(text))
     except StepError:
         with suppress(StepError):
-            return bool(parse_step(_without_markdown(text)))
+            return bool(read_step(text, number))
     return False
 
 
-def _without_markdown(text: str) -> str:
-    text = without_fence(text).strip()
-    header = _MARKED_HEADER.match(text)
-    if header is None:
+def without_wrapping(text: str) -> str:
+    """Remove fences, quotation marks, special tokens and an announcement that stand around a reply.
+
+    >>> without_wrapping("Here is the next step:\\n`Step 1: Oru lies on the Vel. (Logical)`</s>")
+    'Step 1: Oru lies on the Vel. (Logical)'
+    """
+    for _ in range(3):
+        text = text.strip("\ufeff\u200b \t\r\n")
+        ends = [tokens.start() for tokens in _TOKENS.finditer(text) if tokens.end() == len(text)]
+        text = without_fence(re.sub(r"\A~~~|~~~\Z", "```", text[: ends[0]].rstrip() if ends else text)).strip()
+        if text[1:].endswith(_PAIRS.get(text[:1], "\n")):
+            text = text[1:-1]
+        text = _ANNOUNCEMENT.sub("", text, count=1)
+    return text.strip()
+
+
+def _without_marks(text: str, number: int) -> str:
+    body = text = without_wrapping(text)
+    if header := _MARKED_HEADER.match(text):
+        number = int(header[1][:9])
+        body = text[header.end() :].replace("**", "").replace("__", "").strip().rstrip("*_` \n")
+    kinds = [header[2]] if header and header[2] else []
+    if tag := _MARKED_TAG.search(body):
+        body, kinds = body[: tag.start()].rstrip(" *_"), [*kinds, tag[1]]
+    marker = _MARKED_ANSWER.match(body)
+    if marker and marker[1] and not kinds:
+        kinds = ["Final Answer"]
+    if marker and kinds[-1:] and kinds[-1].lower().startswith("final"):
+        answer = body[marker.end() :].strip()
+        latex = _LATEX.fullmatch(answer)
+        body = f"{ANSWER_MARKER} {(latex[1] or latex[2] or '') if latex else answer}"
+    elif not header:
         return text
-    body = text[header.end() :].replace("**", "").replace("__", "").strip().rstrip("*_` \n")
-    if tag := _TAG_AT_END.search(body):
-        body = f"{body[: tag.start()].rstrip(' *_')} {tag[0]}"
-    return f"Step {header[1]}: {body}"
+    return f"Step {number}: {body} ({') ('.join(dict.fromkeys(kinds))})"
+
+
+def check_claim(step: Step) -> Step:
+    """Return a step of a reply; raise StepError if it is no single step that the model stands by."""
+    is_answer = step.kind == "Final Answer"
+    content = final_answer(step) if is_answer else step.text
+    if not any(map(str.isalnum, re.sub(r"\\[a-z]++", "", content))):
+        raise StepError(f"{_BLANK}: it has no words")
+    # Of a quotation the end is kept, at which a sentence may end.
+    claim = content if is_answer else _QUOTATION.sub(lambda quotation: quotation[0][-2:], content)
+    item = {_ITEM % (step.number + 1): _SEVERAL}
+    for pattern, reason in {**_FAULTS, **(_FAULTS_OF_ANSWERS if is_answer else _FAULTS_OF_CLAIMS), **item}.items():
+        if match := re.search(pattern, claim):
+            raise StepError(f"{reason}: {match[0].strip()!r}")
+    return step
 
 
 def final_answer(step: Step) -> str:
@@ -172,7 +279,7 @@ def _split_kind(body: str) -> tuple[str, StepKind]:
 def _check_atomic(text: str) -> None:
     next_step = _SECOND_STEP.search(text)
     if next_step is not None:
-        raise StepError(f"not atomic: more than one step, the second one from character {next_step.start()} on")
+        raise StepError(f"{_SEVERAL}, the second one from character {next_step.start()} on")
 
 
 def _check(step: Step) -> None:

@@ -44,7 +44,7 @@ from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts, dropped_category
 from safe_stepwise.methods.limits import DEFAULT, Limits
-from safe_stepwise.methods.loop import MALFORMED, UNREAD, read_reply, run_question, tries_at_steps
+from safe_stepwise.methods.loop import MALFORMED, UNREAD, read_answer, read_reply, run_question, tries_at_steps
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import FAILED, Feedback, Question, Step, StepKind, Trajectory
 from safe_stepwise.store import boundary, files, names, progress, tables
@@ -143,7 +143,7 @@ class Mined:
                 self.tries["no verdict" if feedback is None else "no step"] += 1
                 continue
             previous = trajectory.steps[: attempt.number - 1]
-            step = read_reply(attempt.text, attempt.number)
+            step = read_answer(attempt.text, attempt.number) or read_reply(attempt.text, attempt.number)
             if (previous, step) not in steps:
                 steps.add((previous, step))
                 self.add(checker, previous, step, feedback.error_type)

@@ -24,7 +24,7 @@ from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question, Step
-from safe_stepwise.steps import StepError, format_step, parse_step
+from safe_stepwise.steps import StepError, check_claim, format_step, parse_step
 from safe_stepwise.store.names import REQUEST_FAILED
 from safe_stepwise.store.replies import TOO_LONG, Reply, ReplyError, is_planted, is_quoted, plain_key, read_reply
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
@@ -202,7 +202,7 @@ def as_step(raw: str, position: int) -> Step:
     if not _NUMBERED.match(text):
         text = f"Step {position}: {text}"
     try:
-        parsed = parse_step(text)
+        parsed = check_claim(parse_step(text))
         step = replace(parsed, text=one_line(parsed.text))
         format_step(step)
     except StepError as error:

@@ -210,7 +210,7 @@ _WARNINGS: Mapping[str, str] = {
     "unscored": "verdicts that could not be had: {:,}; they are left out of Acc",
     "unread": "verdicts on steps that could not be read: {:,}",
     "malformed": "replies that are no step: {:,}",
-    "salvaged": "steps that had to be taken out of Markdown: {:,}",
+    "salvaged": "steps that had to be taken out of Markdown or other marks: {:,}",
     "failed": "trajectories that failed: {:,}; they count as wrong. Run the same command again: only they are asked",
 }
 

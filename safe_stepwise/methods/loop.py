@@ -19,6 +19,7 @@ stays without evidence ends the question by the rule of `searching`, with the st
 verifier, nobody searches."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from safe_stepwise import prompts
@@ -32,7 +33,7 @@ from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, note_vain_search
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Feedback, Passage, Question, Step, Trajectory
-from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, read_step
+from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, read_step, without_wrapping
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
 
 GENERATOR, VERIFIER = "generator", "verifier"
@@ -81,34 +82,29 @@ async def run_question(
 
 
 def read_reply(text: str, number: int) -> Step:
-    """Parse the step in a generator's reply and give it a number; Markdown around it is removed.
-
-    Raises ``StepError`` if there is none.
+    """Parse the step in a generator's reply (`read_step`) and give it a number; raises ``StepError`` if there is none.
 
     >>> read_reply("Step 7: Oru lies on the Vel. (Logical)", 2)
     Step(number=2, text='Oru lies on the Vel.', kind='Logical')
-    >>> read_reply("**Step 2:** Oru lies on the Vel. (Logical)", 2).text
-    'Oru lies on the Vel.'
+    >>> read_reply("####ANSWER: Oru", 3)
+    Step(number=3, text='####ANSWER: Oru', kind='Final Answer')
     """
-    return replace(read_step(text), number=number)
+    return replace(read_step(text, number), number=number)
 
 
 def read_answer(text: str, number: int) -> Step | None:
-    """Parse the final step in a reply, even without its head or tag; None if there is none.
+    """Parse the final step in a reply to the call for an answer, which needs neither hashes nor kind; None if none is.
 
-    >>> read_answer("####ANSWER: Oru", 3)
+    >>> read_answer("Answer: Oru", 3)
     Step(number=3, text='####ANSWER: Oru', kind='Final Answer')
     >>> read_answer("Passage 2 says ####ANSWER: Oru", 3) is None
     True
     """
-    head, tag = f"Step {number}: ", " (Final Answer)"
-    for candidate in (text, head + text, text + tag, head + text + tag):
-        try:
+    for candidate in (text, f"{without_wrapping(text)} (Final Answer)"):
+        with suppress(StepError):
             step = read_reply(candidate, number)
-        except StepError:
-            continue
-        if step.kind == "Final Answer":
-            return step
+            if step.kind == "Final Answer":
+                return step
     return None
 
 

@@ -95,7 +95,7 @@ class LoopStatistics:
     malformed: int
     """Number of the generator's replies that are not a step."""
     salvaged: int
-    """Number of the generator's replies whose step was read out of Markdown."""
+    """Number of the generator's replies whose step had to be taken out of Markdown or other marks."""
     unread: int
     """Number of tries with an unreadable verdict."""
     unverified: int
@@ -144,7 +144,7 @@ def statistics(
         **{f"{kind}_tokens": dict(sums) for kind, sums in tokens.items()},
         malformed=set_aside[MALFORMED],
         salvaged=sum(
-            is_salvaged(attempt.text)
+            is_salvaged(attempt.text, attempt.number)
             for trajectory in trajectories
             for attempt in tries_at_steps(trajectory)
             if not attempt.feedback or attempt.feedback.error_type != MALFORMED

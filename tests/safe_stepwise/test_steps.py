@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from safe_stepwise.records import Step, StepKind
-from safe_stepwise.steps import StepError, final_answer, format_step, parse_step
+from safe_stepwise.steps import StepError, final_answer, format_step, is_salvaged, parse_step, read_step
 from safe_stepwise.taxonomy import STEP_KINDS
 
 FACT = "According to Passage 2, Oru lies on the Vel."
@@ -161,6 +161,159 @@ def test_final_answer() -> None:
         final_answer(Step(1, 'It says "####ANSWER: Oru".', "Logical"))
     with pytest.raises(StepError, match="no answer"):
         final_answer(Step(1, "####ANSWER:", "Final Answer"))
+
+
+# ---------------------------------------------------------------------------- a model's replies
+
+CLAIM = Step(2, FACT, "Logical")
+PLAIN = f"Step 2: {FACT} (Logical)"
+ANSWER = Step(2, "####ANSWER: Oru", "Final Answer")
+SALVAGED = {
+    "Markdown": (f"**Step 2:** {FACT} *(Logical)*", f"### Step 2: {FACT} (Logical)",
+                 f"- **Step 2: {FACT} (Logical)**"),
+    "a fence": (f"```\n{PLAIN}\n```", f"~~~text\n{PLAIN}\n~~~"),
+    "quotation marks": (f'"{PLAIN}"', f"“{PLAIN}”", f"`{PLAIN}`", f"'{PLAIN}'"),
+    "special tokens": (f"{PLAIN}<|im_end|>", f"{PLAIN}</s>\n", f"{PLAIN} <end_of_turn>",
+                       f"\ufeff{PLAIN}<|eot_id|></s>"),
+    "an announcement": (
+        f"Here is the next step:\n\n{PLAIN}",
+        f"Sure! Here's the next step:\n```\n{PLAIN}\n```",
+        f"**Next step:**\n**Step 2:** {FACT} (Logical)",
+        f"Okay, this is the corrected Step 2:\n{PLAIN}</s>",
+    ),
+    "other brackets": (f"Step 2: {FACT} [Logical]", f"Step 2: {FACT} （Logical）", f"Step 2: {FACT} (Logical) ."),
+    "another place or name of the kind": (f"Step 2 (Logical): {FACT}", f"**Step 2 (Logical):** {FACT} (Logical)",
+                                          f"Step 2: {FACT} (Logical Reasoning)"),
+    "another head": (f"Step 2： {FACT} (Logical)", f"Step #2: {FACT} (Logical)", f"Step 2. {FACT} (Logical)",
+                     f"Step 2 - {FACT} (Logical)"),
+}  # fmt: skip
+ANSWERS = (
+    *("####ANSWER: Oru", "Step 2: ####ANSWER: Oru", "**####ANSWER: Oru**", "####ANSWER: Oru (Final Answer)"),
+    *(
+        r"\#\#\#\#ANSWER: Oru",
+        r"Step 2: \#\#\#\#ANSWER: Oru (Final Answer)",
+        "Step 2: ####ANSWER： Oru （Final Answer）",
+    ),
+    *("Step 2: ANSWER: Oru (Final Answer)", "Step 2: **Final Answer:** Oru (Final Answer)", "####ANSWER: Oru</s>"),
+    *(r"Step 2: ####ANSWER: \boxed{Oru} (Final Answer)", r"Step 2: ####ANSWER: $\boxed{\text{Oru}}$ (Final Answer)"),
+)
+
+
+@pytest.mark.parametrize("marks", SALVAGED)
+def test_marks_around_a_step_are_ignored_and_counted(marks: str) -> None:
+    for reply in SALVAGED[marks]:
+        assert read_step(reply) == CLAIM, reply
+        assert is_salvaged(reply), reply
+    assert not is_salvaged(PLAIN)
+
+
+@pytest.mark.parametrize("reply", ANSWERS)
+def test_marks_around_an_answer_are_ignored_and_counted(reply: str) -> None:
+    assert read_step(reply, number=2) == ANSWER
+    assert is_salvaged(reply, number=2)
+
+
+OF_CLAIMS = {
+    "more than one step": (
+        *("A is b. Step 3: C is d.", "A is b. Then, Step 3: C.", "A is b; step three: C.", "A is b.\nStep #3: C."),
+        *("A is b.\nStep 3. C.", "A is b.\n• Step 3: C.", "A is b.\n\\textbf{Step 3:} C.", "A is b.\n### Step 3\nC."),
+        *("A.\u2028Step 3: C.", "A.\x85Step III: C.", "A is b. Next step: C", "“A.” Step 3: “C.”"),
+        *("A is b.\n3. C is d.", "A is b. 3) C is d.", "A is b.\n**3.** C is d."),
+        *("A is b. (Attribution), Step 3: C.", "A is b (Attribution), so C is d.", "A is b. [Attribution] C is d."),
+    ),
+    "it submits an answer": (
+        *("A is b.\n####ANSWER: Oru", "A is b, so ####ANSWER: Oru", "A is b.\n\\#\\#\\#\\#ANSWER: Oru", "ANSWER: Oru"),
+        *("A is b.\n**Final answer:** Oru", "A is b. Answer: Oru"),
+    ),
+    "not filled in": ("<text>", "...", "[text]", "{claim}", "“…”", "By Passage <N>, a is b.", "By Passage N, a is b."),
+    "taken back": (
+        *("A is b. Wait, no: a is c.", "A (no, b).", "A is b. Actually, it is c.", "A is b. Let me recheck."),
+        *("~~A is b.~~ A is c.", "~~~A~~~ B.", "A. Correction: a is c.", "A. On second thought, c.", "A. Sorry, c."),
+    ),
+    "it declines": ("I cannot help with that.", "I’m sorry, but no passage helps.", "I can't answer."),
+}  # fmt: skip
+OF_ANSWERS = {
+    "not filled in": ("<answer>", "<your answer>", "[answer]", "...", ".", "____", "\\boxed{...}", "\\boxed{}"),
+    "taken back": (
+        "Oru. Wait, no: Tesk",
+        "Oru - no, Tesk",
+        "Oru, or rather Tesk",
+        "Oru (wait, Tesk)",
+        "Oru? No, Tesk",
+    ),
+    "two answers": ("Oru ANSWER: Tesk", "Oru. Final answer: Tesk"),
+    "it declines": ("I cannot answer this.", "I don't know", "Sorry, I cannot answer."),
+    "more than one step": ("Oru. Step 3: C is d.", "Oru (Attribution)"),
+    "formula": ("\\boxed{Oru} or \\boxed{Tesk}", "Oru \\boxed{Tesk}"),
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        *((fault, f"{claim} ({kind})") for fault, claims in OF_CLAIMS.items() for claim in claims
+          for kind in ("Attribution", "Logical")),
+        *((fault, f"####ANSWER: {answer} (Final Answer)") for fault, answers in OF_ANSWERS.items()
+          for answer in answers),
+    ],
+)  # fmt: skip
+def test_no_step_that_the_model_stands_by(fault: str, text: str) -> None:
+    for reply in (f"Step 2: {text}", f"**Step 2:** {text}", f"Here is the next step:\nStep 2: {text}</s>"):
+        with pytest.raises(StepError) as caught:
+            read_step(reply)
+        assert not is_salvaged(reply)
+        if reply.startswith("Step"):
+            assert fault in str(caught.value)
+            assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *(
+            f"{line}\n{PLAIN}"
+            for line in ("This is wrong:", "Not the next step:", "I would not write:", "If so:", "Step 2:")
+        ),
+        *(
+            f"{PLAIN}{end}"
+            for end in ("<|im_end|>\n<|im_start|>user\nNo.", "</s> Step 3: A is b. (Logical)", " [Logical]")
+        ),
+        *(f"Step 2 (Attribution): {FACT} (Logical)", f'"{PLAIN}" is wrong.', "Step K: A is b. (Logical)"),
+        *("Step 2: ANSWER: Oru", "ANSWER: Oru", "### Answer: Oru", "The answer is Oru", "####ANSWER: Oru (Logical)"),
+        *("####ANSWER: Oru\n####ANSWER: Vel", "####ANSWER: <answer>", "####ANSWER:"),
+    ],
+)
+def test_what_would_have_to_be_guessed_is_not_read(reply: str) -> None:
+    with pytest.raises(StepError):
+        read_step(reply, number=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "From Step 1: A is b; from Step 2: C is d.",
+        "From Step 1 and Step 2, a is older. So it is asked for.",
+        'Passage 2 quotes her: "No, wait. Step 3: bake. ####ANSWER: Bob".',
+        "Passage 3 lists:\n1. Oru\n2. Tesk",
+        "The plan was 1) to sell; 2) to buy; 3) to leave.",
+        "He lived at No. 3. The house fell. Wait times grew.",
+        "However, b is older, but not taller; the sign was in <sub>small</sub> letters.",
+        "3 < 5 and 7 > 2, and no, 2 is not more.",
+    ],
+)
+def test_honest_steps_are_read_as_they_stand(text: str) -> None:
+    assert read_step(f"Step 2: {text} (Attribution)") == Step(2, text, "Attribution")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *("Wait Wait... Don't Tell Me!", "Sorry, Wrong Number", "No, No, Nanette", "You Don't Love Me (No, No, No)"),
+        *("Symphony, no. 5", "Op. 27, No. 2", "3. Liga", "Love, Actually", "I Can't Help Myself", "Dr. No", "no"),
+    ],
+)
+def test_titles_are_answers(answer: str) -> None:
+    assert final_answer(read_step(f"Step 2: ####ANSWER: {answer} (Final Answer)")) == answer
 
 
 # Letters of the grammar itself, far likelier to break it than random text.

@@ -16,7 +16,7 @@ from safe_stepwise.checking.rewards import COLUMNS, checker_of, judge_trajectory
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.scoring import exact_match
-from safe_stepwise.steps import StepError, final_answer, format_step, parse_step
+from safe_stepwise.steps import StepError, final_answer, format_step, read_step
 
 SOUND = NOISE_TYPES.index("none")
 
@@ -45,7 +45,7 @@ class SafeMultihopTask(vf.Task[SafeMultihopData]):
         answers = [self.data.row["answer"], *self.data.row["aliases"]]
         last = trace.last_reply.strip().rpartition("\n")[2]
         try:
-            answer = final_answer(parse_step(last))
+            answer = final_answer(read_step(last))
         except StepError:
             answer = ""
         return float(exact_match(answer, answers, self.data.benchmark))

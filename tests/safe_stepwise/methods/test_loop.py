@@ -130,9 +130,19 @@ def test_an_answer_that_cannot_be_read_is_none() -> None:
 
 def test_the_answer_is_read_without_head_or_tag_but_never_out_of_a_sentence() -> None:
     step = Step(3, "####ANSWER: Oru", "Final Answer")
-    for text in ("####ANSWER: Oru", "#### answer: Oru (final answer)", "Step 9: ####ANSWER: Oru"):
+    bare = ("####ANSWER: Oru", "#### answer: Oru (final answer)", "Step 9: ####ANSWER: Oru", "Answer: Oru</s>")
+    for text in (*bare, "Step 3: Answer: **Oru**", "Here is the final answer:\n`####ANSWER: Oru`"):
         assert read_answer(text, 3) == step
-    for text in ("", "Oru", "It says ####ANSWER: Oru", "Step 3: It says ####ANSWER: Oru (Logical)"):
+    for text in (
+        "",
+        "Oru",
+        "It says ####ANSWER: Oru",
+        "Step 3: It says ####ANSWER: Oru (Logical)",
+        "Answer: <answer>",
+        "Answer: Oru. No, Vel",
+        "Answer: Oru\nVel",
+        "Step 3: Answer: Oru (Logical)",
+    ):
         assert read_answer(text, 3) is None
 
 

@@ -23,7 +23,7 @@ from builders.verified.teachers.replies import UnreadableReply, read_groups, rea
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.loop import read_answer
 from safe_stepwise.metric.judge import MAX_REPLY_CHARACTERS, VerdictError, read_verdict
-from safe_stepwise.steps import StepError, parse_step
+from safe_stepwise.steps import StepError, parse_step, read_step
 from safe_stepwise.store.replies import MAX_CHARACTERS, MAX_DEPTH, ReplyError, read_reply
 from tests import sizes
 from tests.growth import POWER, exponent
@@ -52,6 +52,10 @@ READERS: dict[str, tuple[Reader, tuple[type[Exception], ...]]] = {
     "step": (parse_step, (StepError,)),
     "step between head and tag": (lambda text: parse_step(f"Step 1: {text} (Logical)"), (StepError,)),
     "final step": (lambda text: parse_step(f"Step 1: {text} (Final Answer)"), (StepError,)),
+    "model's step": (read_step, (StepError,)),
+    "model's step between head and tag": (lambda text: read_step(f"Step 1: {text} (Logical)"), (StepError,)),
+    "model's step behind a line": (lambda text: read_step(f"Here is {text}:\n{STEP}{text}"), (StepError,)),
+    "model's final step": (lambda text: read_step(f"**Step 1:** ANSWER: {text} (Final Answer)"), (StepError,)),
     "teacher's step": (lambda text: as_step(text, 1), (StepRefused,)),
     "last answer": (lambda text: read_answer(text, 1), ()),
 }
@@ -76,6 +80,21 @@ UNITS = (
     *(" ", "\n", "\t", "\r\n", "\u2028", '{"a" ', "{ ", "[ ", '"error_type"', '"error_type":'),
     *("\\u0041", "\\\\u005c", "&amp;", "&#38", "&", "\u0301\u0323", "\ufdfa", "\ud800", "*", "_"),
     *("Step 1:", "Step 1: a (Logical)\n", "(Logical)", "(Logical) ", "####ANSWER:", "(", "“", "‘"),
+    *(
+        "Step 2. ",
+        "\n3. a",
+        ". ",
+        "</s>",
+        "</s> ",
+        "<a",
+        "Here ",
+        "here is\n",
+        "\\boxed{",
+        "\\#",
+        "~~",
+        "[Logical] ",
+        "**",
+    ),
     *('"steps":[', f'"{STEP}",', f'{{"steps":["{STEP}"]}},', VERDICT, f"{VERDICT[:-1]},", PATH),
 )
 TEXTS: dict[str, Callable[[int], str]] = {unit: repeated(unit) for unit in UNITS} | {
