@@ -13,7 +13,7 @@ from safe_stepwise.store.names import LOCK
 
 
 @dataclass(frozen=True, slots=True)
-class _Manifest:
+class _ManifestRecord:
     """The file name and digest of the manifest that a release was made from."""
 
     name: str
@@ -24,7 +24,7 @@ _REGENERATE_ADVICE = "make the release anew with safe-stepwise regenerate"
 _FIELDS: Mapping[str, Any] = {
     "version": str,
     "files": Mapping[str, str],
-    "manifest": _Manifest,
+    "manifest": _ManifestRecord,
     "skipped": Sequence[str],
 }
 

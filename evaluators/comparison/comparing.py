@@ -42,7 +42,7 @@ Pairing = Callable[[Sequence[System]], Sequence[tuple[System, System]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ComparisonPlan:
     """The columns of a comparison: systems and totals, pairs of systems and pairs of totals."""
 
     systems: Sequence[System]
@@ -69,7 +69,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ResampledMeans:
     """Means and bootstrap means in one benchmark: arrays with three columns (`METRICS`) per system, total or pair.
 
     Arrays have the shape (columns,); ``resampled``, ``regained`` and ``flipped`` have (resamples, columns).
@@ -124,7 +124,7 @@ def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
     return Estimate(*(round(number, _DIGITS) + 0.0 for number in (value, low, high)))
 
 
-def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> Plan:
+def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> ComparisonPlan:
     """Plan the systems, their totals over all answerers, and the pairs to compare.
 
     ``simulated`` has all systems; a total never mixes models and simulated players.
@@ -135,10 +135,12 @@ def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> Plan:
         for total, members in group_totals(systems).items()
         if len({simulated[system] for system in members}) == 1
     }
-    return Plan(systems, totals, paired(systems), paired([*totals]))
+    return ComparisonPlan(systems, totals, paired(systems), paired([*totals]))
 
 
-def draw_sample(questions: Sequence[Questions], plan: Plan, rng: np.random.Generator, resamples: int) -> Sample:
+def draw_sample(
+    questions: Sequence[Questions], plan: ComparisonPlan, rng: np.random.Generator, resamples: int
+) -> ResampledMeans:
     """Compute the means and resampled means of one benchmark; ``questions`` has the outcomes of each system."""
     ids = sorted(set().union(*questions))
     values = np.array([[_measured(by_key.get(id_)) for by_key in questions] for id_ in ids])
@@ -154,7 +156,7 @@ def draw_sample(questions: Sequence[Questions], plan: Plan, rng: np.random.Gener
     systems = [[n] for n in place.values()] + [[place[s] for s in members] for members in plan.totals.values()]
     pair_place = {pair: n for n, pair in enumerate(pairs_in_order)}
     pairs = [[pair_place[pair] for pair in members] for members in plan.places]
-    return Sample(
+    return ResampledMeans(
         means=_aggregated(systems, means[:width]),
         resampled=_aggregated(systems, resampled[:, :width]),
         gains=_aggregated(pairs, means[width:]),
@@ -176,13 +178,13 @@ def _aggregated(groups: Sequence[Sequence[int]], columns: Matrix, reduce: Callab
     return np.stack(aggregates, axis=-2).reshape(shape) if aggregates else np.empty(shape)
 
 
-def mean_sample(samples: Sequence[Sample]) -> Sample:
+def mean_sample(samples: Sequence[ResampledMeans]) -> ResampledMeans:
     """Return the mean of the benchmarks' samples; NaN where one of them lacks a value."""
 
     def stacked(reduce: Callable[..., Matrix], *names: str) -> dict[str, Matrix]:
         return {name: reduce([getattr(s, name) for s in samples], axis=0) for name in names}
 
-    return Sample(
+    return ResampledMeans(
         **stacked(np.mean, "means", "resampled", "gains", "regained", "flipped"),
         **stacked(np.sum, "counts", "unpaired", "wins", "losses"),
         exact=samples[0].exact if len(samples) == 1 else [False] * len(samples[0].exact),
@@ -240,10 +242,10 @@ def compare(
 
 
 def _samples(
-    by_system: Mapping[System, Mapping[str, Questions]], plan: Plan, seed: int, resamples: int
-) -> dict[str | None, Sample]:
+    by_system: Mapping[System, Mapping[str, Questions]], plan: ComparisonPlan, seed: int, resamples: int
+) -> dict[str | None, ResampledMeans]:
     """Draw the sample of each benchmark; the key None has their mean."""
-    samples: dict[str | None, Sample] = {}
+    samples: dict[str | None, ResampledMeans] = {}
     for name in sorted({name for by_benchmark in by_system.values() for name in by_benchmark}):
         questions = [by_system[system].get(name, {}) for system in plan.systems]
         samples[name] = draw_sample(questions, plan, np.random.default_rng([seed, *name.encode()]), resamples)
@@ -256,7 +258,9 @@ def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Ou
     return {name: [o for member in members for o in member[name]] for name in names}
 
 
-def _row(system: System, groups: Mapping[str, list[Outcome]], samples: Mapping[str | None, Sample], place: int) -> Row:
+def _row(
+    system: System, groups: Mapping[str, list[Outcome]], samples: Mapping[str | None, ResampledMeans], place: int
+) -> Row:
     """Build the row of a system or total by its index ``place``."""
     outcomes = [outcome for group in groups.values() for outcome in group]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]

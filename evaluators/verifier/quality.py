@@ -75,7 +75,7 @@ class JudgedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedTrajectory:
+class TrajectoryVerdicts:
     """One trajectory with the verdict on each step; ``first_error`` is a step from 1, None without an error."""
 
     benchmark: str
@@ -87,7 +87,7 @@ class JudgedTrajectory:
     def flagged(self) -> int | None:
         """The first step (from 1) with a verdict other than Correct.
 
-        >>> JudgedTrajectory("b", "q", 2, ("Correct", "Redundancy")).flagged
+        >>> TrajectoryVerdicts("b", "q", 2, ("Correct", "Redundancy")).flagged
         2
         """
         places = (n for n, verdict in enumerate(self.verdicts, 1) if verdict in TWELVE and verdict != CORRECT)
@@ -101,7 +101,7 @@ class JudgedTrajectory:
 
 def measure_quality(
     judged: Sequence[JudgedStep],
-    trajectories: Sequence[JudgedTrajectory],
+    trajectories: Sequence[TrajectoryVerdicts],
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -167,7 +167,7 @@ def measure_agreement(first: Sequence[JudgedStep], other_judged: Sequence[Judged
     return {"rows": len(read), "left_out": len(pairs) - len(read), "share": share, "kappa": cohens_kappa(read)}
 
 
-def _by_question(judged: Sequence[JudgedStep], trajectories: Sequence[JudgedTrajectory]) -> Matrix:
+def _by_question(judged: Sequence[JudgedStep], trajectories: Sequence[TrajectoryVerdicts]) -> Matrix:
     """Count, per question, rows by gold label and outcome; then erroneous trajectories, and how many of them are
     judged right; then correct trajectories, and how many of them are judged right."""
     rows_of = {(row.benchmark, row.question) for row in judged}
@@ -223,5 +223,5 @@ def _by_wording(judged: Sequence[JudgedStep]) -> dict[str, dict[str, float | Non
     }
 
 
-def _own_measures(judged: Sequence[JudgedStep], trajectories: Sequence[JudgedTrajectory]) -> dict[str, float | None]:
+def _own_measures(judged: Sequence[JudgedStep], trajectories: Sequence[TrajectoryVerdicts]) -> dict[str, float | None]:
     return pooled_measures(_by_question(judged, trajectories), _measures)

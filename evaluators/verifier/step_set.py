@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluators.verifier.quality import TWELVE, JudgedTrajectory
+from evaluators.verifier.quality import TWELVE, TrajectoryVerdicts
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
@@ -192,7 +192,7 @@ def build_requests(cases: Iterable[StepCase], setting: RequestOptions = AS_TRAIN
     }
 
 
-def build_trajectories(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[JudgedTrajectory]:
+def build_trajectories(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[TrajectoryVerdicts]:
     """Return the trajectories of the rows (see the module), with the verdict on each step.
 
     ``verdicts`` has a verdict for each of `build_requests`.
@@ -200,7 +200,7 @@ def build_trajectories(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]
     ideal = [case for case in cases if case.origin == names.IDEAL]
     continued = {prefix for case in ideal for prefix in case.prefixes[:-1]}
     return [
-        JudgedTrajectory(
+        TrajectoryVerdicts(
             case.prefix.benchmark,
             case.prefix.question,
             None if case.gold == CORRECT else len(case.steps),

@@ -114,7 +114,7 @@ async def deliberate(
     ``failed``.
     """
     reached = {candidate: tuple(knowledge.rank_ends(candidate)) for candidate in pool}
-    run, failure = _Run(question, knowledge, clients[GENERATOR], options, reached), ""
+    run, failure = _PathRun(question, knowledge, clients[GENERATOR], options, reached), ""
     try:
         stop = await run.to_the_end()
     except EngineError as error:
@@ -133,7 +133,7 @@ def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
+class _PathReply:
     """A completion and what was read in it; ``replies`` holds the completion by its role."""
 
     reading: Reading
@@ -146,7 +146,7 @@ class _Reply:
 
 
 @dataclass
-class _Run:
+class _PathRun:
     """The state of one question: the candidates left, the paths tried, the attempts so far.
 
     ``reached`` maps each candidate to its ends, ranked; ``pool`` has the candidates that were not tried yet.
@@ -220,7 +220,7 @@ class _Run:
         self._keep(INSTANTIATE, states.VERIFY, followed.plain)
         return followed
 
-    async def _ask_verdict(self, followed: states.Instantiated) -> _Reply:
+    async def _ask_verdict(self, followed: states.Instantiated) -> _PathReply:
         """Ask for a verdict on the ends of a path."""
         scene = self._scene(self.pool.index(followed.candidate) + 1)
         is_induced = self.options.introspection and not self.options.predefined
@@ -230,7 +230,7 @@ class _Run:
         read = partial(states.read_verdict, quoted=quoted)
         return await self._query(states.VERIFY, partial(build, induced=is_induced), read)
 
-    def _take_verdict(self, followed: states.Instantiated, reply: _Reply) -> bool:
+    def _take_verdict(self, followed: states.Instantiated, reply: _PathReply) -> bool:
         """Record a verdict and return whether the loop ends; the path leaves the pool in any case."""
         checked = states.check_answers(reply.reading.value.get("answer", ()), followed)
         why_not = _explain_rejection(reply, checked, followed)
@@ -253,28 +253,28 @@ class _Run:
         relations = {relation for candidate in self.reached for relation in candidate.path}
         return [self.question.question, *self.question.topics, *sorted(relations)]
 
-    async def _query(self, state: str, build: Callable[..., Request], read: Callable[[str], Reading]) -> _Reply:
+    async def _query(self, state: str, build: Callable[..., Request], read: Callable[[str], Reading]) -> _PathReply:
         """Send a request until its reply can be read, or until no revision is left; return the last reply."""
         refused = ""
         for revisions_left in range(self.options.revisions, -1, -1):
             completion = await self.client.complete(replace(build(refused=refused), in_full=True))
             revises = state if refused else ""
             reading = read(completion.text).with_reply(completion)
-            reply = _Reply(replace(reading, revises=revises), {GENERATOR: completion})
+            reply = _PathReply(replace(reading, revises=revises), {GENERATOR: completion})
             if not reply.is_unread or not revisions_left:
                 break
             self._keep(state, state, {}, reply)
             refused = completion.transcript[:MAX_REPEATED_CHARACTERS]
         return reply
 
-    def _keep(self, state: str, after: str, read: Mapping[str, Any], reply: _Reply | None = None) -> None:
+    def _keep(self, state: str, after: str, read: Mapping[str, Any], reply: _PathReply | None = None) -> None:
         """Record an attempt at a state with the fields that it read; its number is the path's, from 1."""
         reading, replies = (reply.reading, reply.replies) if reply else (Reading("strict"), {})
         attempt = attempt_of(len(self.tried) + 1, state, after, reading, replies)
         self.attempts.append(replace(attempt, read={**reading.plain, **read} if reply else read))
 
 
-def _explain_rejection(reply: _Reply, checked: states.CheckedAnswers, followed: states.Instantiated) -> str:
+def _explain_rejection(reply: _PathReply, checked: states.CheckedAnswers, followed: states.Instantiated) -> str:
     """Explain for the next choice why a path does not suffice; empty if it does."""
     if reply.is_unread:
         return "It could not be verified."

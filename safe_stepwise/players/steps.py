@@ -182,7 +182,7 @@ def _generate(request: Request, rates: Rates, chance: Random) -> Step:
     scene, error_rate = _scene(request), rates.error_rate
     if scene.feedback is not None:
         error_rate = min(error_rate, DEAF)
-    writer = _Writer(scene.question, scene.previous, chance)
+    writer = _StepWriter(scene.question, scene.previous, chance)
     if request.role == generator.FINAL_ROLE:
         place = len(writer.items)
     else:
@@ -193,7 +193,7 @@ def _generate(request: Request, rates: Rates, chance: Random) -> Step:
     return writer.wrong(place) if chance.random() < error_rate else writer.step(place)
 
 
-class _Writer:
+class _StepWriter:
     """Writes the step after ``previous``. ``done`` maps places to the numbers of the steps that established them."""
 
     def __init__(self, question: Question, previous: Sequence[Step], chance: Random) -> None:

@@ -24,7 +24,7 @@ from safe_stepwise.store.terminal import printable
 
 _COLUMNS = ("id", "question_sha256", "noise_type", "teacher")
 _UNJUDGED = "unparsed"
-Place = tuple[str, str]
+SplitKey = tuple[str, str]
 """A benchmark and a split."""
 
 
@@ -38,11 +38,11 @@ class RowLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class LabelledBuild:
     """The noise labels of a build, by benchmark and split, then by id."""
 
     folder: Path
-    rows: Mapping[Place, Mapping[str, RowLabel]]
+    rows: Mapping[SplitKey, Mapping[str, RowLabel]]
 
     @property
     def title(self) -> str:
@@ -53,7 +53,7 @@ class Build:
         return sorted({row.teacher for rows in self.rows.values() for row in rows.values()})
 
 
-Comparison = Mapping[str, Any]
+BuildComparison = Mapping[str, Any]
 """Counts and scores of two builds on a ``benchmark``'s ``split``, or on all (where both names are empty).
 
 A row is in ``both`` builds, ``only_one`` (the first), ``only_other`` (the second), or has another text in the second
@@ -64,18 +64,18 @@ undefined. ``types`` counts the rows of ``both`` by the first build's noise type
 """
 
 
-def read_labels(folder: Path) -> Build:
+def read_labels(folder: Path) -> LabelledBuild:
     """Read the noise labels in a folder of `build_verified` or `regenerate`; raise ``UserError`` without any."""
     dataset = dataset_folder(folder, NOISE_LABELS)
     files = parquet_files(dataset, "*") if dataset else []
     if not files:
         raise UserError(f"{folder}: no {NOISE_LABELS} in it; give the --output of build_verified or regenerate")
-    rows: dict[Place, dict[str, RowLabel]] = {}
+    rows: dict[SplitKey, dict[str, RowLabel]] = {}
     for file in files:
         labels = rows.setdefault((file.parent.name, file.name.partition("-")[0]), {})
         for id_, label in read_rows(file, _label, _COLUMNS):
             labels.setdefault(id_, label)
-    return Build(folder, rows)
+    return LabelledBuild(folder, rows)
 
 
 def _label(row: Mapping[str, Any]) -> tuple[str, RowLabel]:
@@ -86,12 +86,12 @@ def _label(row: Mapping[str, Any]) -> tuple[str, RowLabel]:
     return id_, RowLabel(question, NOISE_TYPES[number], teacher)
 
 
-def compare(build: Build, reference: Build) -> list[Comparison]:
+def compare(build: LabelledBuild, reference: LabelledBuild) -> list[BuildComparison]:
     """Compare two builds on every split of a benchmark that one of them has; the last comparison is of all rows.
 
     Raises ``UserError`` for builds without a row in common.
     """
-    pairs: dict[Place, list[_Pair]] = {}
+    pairs: dict[SplitKey, list[_Pair]] = {}
     for place in sorted({*build.rows, *reference.rows}):
         rows, reference_rows = build.rows.get(place, {}), reference.rows.get(place, {})
         pairs[place] = [(rows.get(id_), reference_rows.get(id_)) for id_ in dict.fromkeys((*rows, *reference_rows))]
@@ -106,7 +106,7 @@ def compare(build: Build, reference: Build) -> list[Comparison]:
 _Pair = tuple[RowLabel | None, RowLabel | None]
 
 
-def _compare_rows(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Comparison:
+def _compare_rows(benchmark: str, split: str, pairs: Iterable[_Pair]) -> BuildComparison:
     """Compare two builds on the rows of a split, or on all (both names empty)."""
     types, counts = Counter[tuple[str, str]](), Counter[str]()
     for label, reference in pairs:
@@ -150,11 +150,11 @@ def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     }
 
 
-_PLACE: tuple[Column[Comparison], ...] = (
+_PLACE: tuple[Column[BuildComparison], ...] = (
     Column("benchmark", lambda comparison: comparison["benchmark"] or "all"),
     Column("split", itemgetter("split")),
 )
-_ROWS: tuple[Column[Comparison], ...] = (
+_ROWS: tuple[Column[BuildComparison], ...] = (
     *_PLACE,
     Column("in both", itemgetter("both")),
     Column("only in the first", itemgetter("only_one")),
@@ -162,17 +162,17 @@ _ROWS: tuple[Column[Comparison], ...] = (
     Column("other text", itemgetter("other_question")),
 )
 _SHARES = ("agreement", "kappa", "precision", "recall", "f1")
-_SCORES: tuple[Column[Comparison], ...] = (
+_SCORES: tuple[Column[BuildComparison], ...] = (
     *_PLACE,
     Column("judged by both", itemgetter("judged")),
     Column("noise: first", itemgetter("noise_one")),
     Column("second", itemgetter("noise_other")),
     Column("both", itemgetter("noise_both")),
-    *(Column[Comparison](name, itemgetter(name), decimal(3)) for name in _SHARES),
+    *(Column[BuildComparison](name, itemgetter(name), decimal(3)) for name in _SHARES),
 )
 
 
-def render(build: Build, reference: Build, comparisons: Sequence[Comparison]) -> str:
+def render(build: LabelledBuild, reference: LabelledBuild, comparisons: Sequence[BuildComparison]) -> str:
     """Render the comparisons as Markdown, and return the text."""
     crossed: list[tuple[str, Table]] = []
     for comparison in comparisons:
@@ -187,7 +187,7 @@ def render(build: Build, reference: Build, comparisons: Sequence[Comparison]) ->
     return fill(folder, "builds.md.jinja", first=build, second=reference, crossed=crossed, **sheets).rstrip("\n")
 
 
-def write(build: Build, reference: Build, comparisons: Sequence[Comparison], path: Path) -> None:
+def write(build: LabelledBuild, reference: LabelledBuild, comparisons: Sequence[BuildComparison], path: Path) -> None:
     """Write the comparisons to a JSON file; raise ``UserError`` if it can't be written."""
     *splits, total = comparisons
     builds = {

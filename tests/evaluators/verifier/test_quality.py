@@ -16,7 +16,7 @@ from evaluators.verifier.quality import (
     ROW_MEASURES,
     UNPARSED,
     JudgedStep,
-    JudgedTrajectory,
+    TrajectoryVerdicts,
     measure_agreement,
     measure_quality,
 )
@@ -77,11 +77,11 @@ WALKS = [
 
 @pytest.mark.parametrize(("error", "said", "right"), WALKS)
 def test_the_first_error(error: int | None, said: tuple[str, ...], right: bool) -> None:
-    assert JudgedTrajectory("b", "q", error, said).is_right is right
+    assert TrajectoryVerdicts("b", "q", error, said).is_right is right
 
 
 def test_processbench_by_hand() -> None:
-    walks = [JudgedTrajectory("b", f"q{n}", error, said) for n, (error, said, _) in enumerate(WALKS)]
+    walks = [TrajectoryVerdicts("b", f"q{n}", error, said) for n, (error, said, _) in enumerate(WALKS)]
     found = measure_quality(judged((C, C)), walks)
     assert (found["erroneous"], found["correct"]) == (9, 5)
     m = found["measures"]
@@ -91,15 +91,15 @@ def test_processbench_by_hand() -> None:
 
 
 def test_who_never_flags_has_no_f1() -> None:
-    walks = [JudgedTrajectory("b", "q", 1, (C,)), JudgedTrajectory("b", "q", None, (C,))]
+    walks = [TrajectoryVerdicts("b", "q", 1, (C,)), TrajectoryVerdicts("b", "q", None, (C,))]
     m = measure_quality(judged((C, C)), walks)["measures"]
     assert m["first_error_correct"] == 1
     assert m["first_error_f1"] == 0
     worse = measure_quality(
-        judged((C, C)), [JudgedTrajectory("b", "q", 1, (C,)), JudgedTrajectory("b", "q", None, (R,))]
+        judged((C, C)), [TrajectoryVerdicts("b", "q", 1, (C,)), TrajectoryVerdicts("b", "q", None, (R,))]
     )
     assert worse["measures"]["first_error_f1"] == 0
-    one_sided = measure_quality(judged((C, C)), [JudgedTrajectory("b", "q", None, (C,))])["measures"]
+    one_sided = measure_quality(judged((C, C)), [TrajectoryVerdicts("b", "q", None, (C,))])["measures"]
     assert one_sided["first_error_f1"] is None
     assert one_sided["first_error_erroneous"] is None
 
@@ -120,7 +120,7 @@ def test_nothing_to_measure() -> None:
 
 def test_benchmarks_are_measured_apart() -> None:
     rows = [JudgedStep("1", "a", "q", C, C), JudgedStep("2", "b", "q", C, R), JudgedStep("3", "b", "q", R, R)]
-    found = measure_quality(rows, [JudgedTrajectory("b", "q", 1, (R,))])
+    found = measure_quality(rows, [TrajectoryVerdicts("b", "q", 1, (R,))])
     assert found["questions"] == 2
     assert found["benchmarks"]["a"]["accuracy"] == 1
     assert found["benchmarks"]["b"]["accuracy"] == 0.5
@@ -176,7 +176,7 @@ ROWS = st.lists(
 )
 WALKED = st.lists(
     st.builds(
-        lambda question, said, wrong: JudgedTrajectory("a", question, len(said) if wrong else None, said),
+        lambda question, said, wrong: TrajectoryVerdicts("a", question, len(said) if wrong else None, said),
         question=st.sampled_from("12345"),
         said=st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=4).map(tuple),
         wrong=st.booleans(),
@@ -187,7 +187,7 @@ WALKED = st.lists(
 
 @settings(max_examples=sizes.examples(60), deadline=None)
 @given(ROWS, WALKED, st.randoms(use_true_random=False))
-def test_any_verdicts(rows: list[JudgedStep], walks: list[JudgedTrajectory], chance: random.Random) -> None:
+def test_any_verdicts(rows: list[JudgedStep], walks: list[TrajectoryVerdicts], chance: random.Random) -> None:
     found = measure_quality(rows, walks, resamples=40)
     for name, value in found["measures"].items():
         assert value is None or 0 <= value <= 1, name
@@ -230,7 +230,7 @@ def test_rows_are_measured_by_wording_where_they_say_it() -> None:
         JudgedStep("3", "b", "q2", "Redundancy", "Correct", "unseen"),
         JudgedStep("4", "b", "q3", "Redundancy", "Redundancy"),
     ]
-    found = measure_quality(rows, [JudgedTrajectory("b", "q1", None, ("Correct",))], resamples=0)["wordings"]
+    found = measure_quality(rows, [TrajectoryVerdicts("b", "q1", None, ("Correct",))], resamples=0)["wordings"]
     assert [*found] == ["seen", "unseen"]
     assert (found["seen"]["rows"], found["seen"]["accuracy"]) == (2, 1.0)
     assert (found["unseen"]["rows"], found["unseen"]["accuracy"]) == (1, 0.0)

@@ -9,7 +9,7 @@ import pytest
 
 from evaluators.run.runner import standing
 from evaluators.verifier.command import ask_verifier, judge_rows, make_constant, quality_of
-from evaluators.verifier.quality import UNPARSED, JudgedTrajectory
+from evaluators.verifier.quality import UNPARSED, TrajectoryVerdicts
 from evaluators.verifier.step_set import Prefix, StepCase, build_requests, read_cases
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import MAX_FAILURES, Client
@@ -89,4 +89,4 @@ def test_a_constant_says_one_thing_and_costs_nothing() -> None:
     assert found["measures"]["accuracy"] == 0.5
     assert found["measures"]["first_error_erroneous"] == 0  # it flags the first step already
     assert run.tokens()["requests"] == 0
-    assert JudgedTrajectory("b", "q", None, ("Correct",)).flagged is None
+    assert TrajectoryVerdicts("b", "q", None, ("Correct",)).flagged is None

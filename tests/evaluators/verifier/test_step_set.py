@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.steps.configs import step_features
-from evaluators.verifier.quality import JudgedTrajectory
+from evaluators.verifier.quality import TrajectoryVerdicts
 from evaluators.verifier.step_set import COLUMNS, build_requests, build_trajectories, find_majority_label, read_cases
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
@@ -85,7 +85,7 @@ def test_two_ideal_trajectories_of_a_question_stand_apart(tmp_path: Path) -> Non
     folder = write_set(tmp_path, test=[row("1", [A, B]), row("2", [A, X])])
     cases = read_cases(folder, "test")
     found = build_trajectories(cases, dict.fromkeys(build_requests(cases), "Correct"))
-    assert found == [JudgedTrajectory("synthetic", "q1", None, ("Correct", "Correct"))] * 2
+    assert found == [TrajectoryVerdicts("synthetic", "q1", None, ("Correct", "Correct"))] * 2
 
 
 def test_the_majority_label_is_of_train_and_ties_go_by_the_taxonomy(tmp_path: Path) -> None:

@@ -13,19 +13,19 @@ from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from studies.labels.builds import Build, RowLabel, compare, render, write
+from studies.labels.builds import LabelledBuild, RowLabel, compare, render, write
 
 PLACES = [("hotpotqa", "train"), ("musique", "train"), ("musique", "validation")]
 TYPES = st.sampled_from(NOISE_TYPES)
 ROWS = st.dictionaries(st.tuples(st.sampled_from(PLACES), st.integers(0, 9)), TYPES)
 
 
-def built(rows: Mapping[tuple[tuple[str, str], int], str], teacher: str = "t") -> Build:
+def built(rows: Mapping[tuple[tuple[str, str], int], str], teacher: str = "t") -> LabelledBuild:
     """Labels of rows that are called by place and number; the question has the number too."""
     found: dict[tuple[str, str], dict[str, RowLabel]] = {}
     for (place, number), type_ in rows.items():
         found.setdefault(place, {})[str(number)] = RowLabel(f"q{number}", type_, teacher)
-    return Build(Path(teacher), found)
+    return LabelledBuild(Path(teacher), found)
 
 
 def noisy(type_: str) -> bool:
@@ -84,8 +84,8 @@ def test_a_build_agrees_with_itself(rows: dict[tuple[tuple[str, str], int], str]
 
 def test_another_question_under_one_id_is_no_row_of_both() -> None:
     place = ("musique", "train")
-    one = Build(Path("a"), {place: {"1": RowLabel("q1", "none", "t"), "2": RowLabel("q2", "none", "t")}})
-    other = Build(Path("b"), {place: {"1": RowLabel("q1", "none", "t"), "2": RowLabel("x", "none", "t")}})
+    one = LabelledBuild(Path("a"), {place: {"1": RowLabel("q1", "none", "t"), "2": RowLabel("q2", "none", "t")}})
+    other = LabelledBuild(Path("b"), {place: {"1": RowLabel("q1", "none", "t"), "2": RowLabel("x", "none", "t")}})
     part, _ = compare(one, other)
     assert (part["both"], part["other_question"], part["only_one"], part["only_other"]) == (1, 1, 0, 0)
 
