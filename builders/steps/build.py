@@ -25,6 +25,7 @@ from builders.steps.rows import Refused, StepRow, question_key
 from builders.steps.skeletons import find_unseen
 from builders.verified.chunks import code_of
 from builders.verified.questions import VerifiedQuestion
+from builders.verified.teachers.choice import describe_unreadable
 from builders.work import publishing
 from builders.work.executors import Standing, results
 from builders.work.plans import Plan, libraries
@@ -207,11 +208,12 @@ class CandidatePool:
                 "add others, as of --split train, or a smaller --evaluation-size in build_verified"
             )
         if not self.candidates:
-            commonest = [f"; most often ({n:,}) {reason}" for (_, reason), n in self.refused.most_common(1)]
+            causes = [f"; most often ({n:,}) {reason}" for (_, reason), n in self.refused.most_common(1)]
+            causes.append(describe_unreadable(self.maker))
             raise UserError(
                 f"{plan.verified}: no row could be made of its {finished:,} questions "
                 f"({kept_out:,} belong to the evaluation sample)"
-                f"{''.join(commonest)}; all reasons are in {plan.work / names.REFUSED}"
+                f"{''.join(causes)}; all reasons are in {plan.work / names.REFUSED}"
             )
 
 

@@ -22,6 +22,7 @@ from builders.verified import chunks, questions
 from builders.verified.collect import Build, collect, source_of
 from builders.verified.features import config_features
 from builders.verified.statistics import TRUTH, KindCounts, ReferenceLabels, SampleCounts, Statistics, Tally
+from builders.verified.teachers.choice import describe_unreadable
 from builders.verified.teachers.published import lists_of
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
@@ -89,7 +90,7 @@ def _refuse_unjudged(plan: Build, collected: Collected, statistics: Statistics) 
         mend = "to have it asked again, run with another --cache (or try another model)"
     raise UserError(
         f"{plan.teacher.name}: none of the {statistics.unparsed} rows could be judged, and nothing "
-        f"was published; the last: {last.rstrip('.')}; {mend}"
+        f"was published; the last: {last.rstrip('.')}{describe_unreadable(plan.teacher)}; {mend}"
     )
 
 

@@ -28,6 +28,8 @@ class Readability:
     unread: int = 0
     """Units without a readable reply, until the first readable one."""
     unread_replies: int = 0
+    first: str = ""
+    """Why the first unit was unreadable; empty once one is readable."""
     ended: str = ""
     """Why the run ended; empty as long as it has not. A unit that still waits for a slot then sends nothing."""
     slots: asyncio.Semaphore = field(init=False)
@@ -44,16 +46,17 @@ class Readability:
         if self.is_readable:
             return
         if not reason:
-            self.is_readable = True
+            self.is_readable, self.first = True, ""
             for _ in range(self.in_flight - PROBES):
                 self.slots.release()
             return
+        self.first = self.first or reason
         self.unread += 1
         self.unread_replies += replies
         enough = FEWER_QUESTIONS if self.unread_replies >= FEW_REPLIES else MAX_UNREADABLE
         if self.unread >= min(enough, self.total):
-            first = f"the first {self.unread} {self.units}"
-            self.ended = self.ended or f"nothing could be read in any reply to {first}; {reason}"
+            units = f"the first {self.unread} {self.units}"
+            self.ended = self.ended or f"nothing could be read in any reply to {units}; {self.first}"
         self.check()
 
     def check(self) -> None:

@@ -192,6 +192,17 @@ def test_a_model_that_never_answers_is_status_2_and_its_work_is_kept(verified: P
     assert list((tmp_path / "out" / ".work" / "verifier-steps" / "shards").iterdir())
 
 
+def test_replies_of_which_none_can_be_read_are_quoted_with_the_likely_cause(verified: Path, tmp_path: Path) -> None:
+    options = arguments(verified, tmp_path / "out", cache=str(tmp_path / "c.sqlite"), pool="3")
+    with MockServer(lambda _: "Okay, so the user wants steps.\nThe first is ...") as server:
+        options[options.index("annotations")] = server.spec
+        with pytest.raises(UserError, match=r"no row could be made of its 6 .*most often \(6\) the reply") as caught:
+            build_verifier_steps.main(options)
+    assert "; the first reply begins 'Okay, so the user wants steps.' (" in str(caught.value)
+    assert "; it seems to think aloud: serve a thinking model with its reasoning parser" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_server_that_is_not_there_is_a_mistake(verified: Path, tmp_path: Path) -> None:
     options = arguments(verified, tmp_path, teacher="openai:mock@http://127.0.0.1:1/v1")
     with pytest.raises(UserError, match="no server answers"):

@@ -149,8 +149,10 @@ def test_replies_of_which_none_can_be_read_are_asked_for_again_with_another_cach
     with MockServer(lambda _: "I would rather not.") as server:
         options[options.index("")] = server.spec
         for _ in range(2):
-            with pytest.raises(UserError, match=r"holds no JSON; .* another --cache"):
+            with pytest.raises(UserError, match=r"holds no JSON; .* another --cache") as caught:
                 build_verified.main(options)
+            assert "; the first reply begins 'I would rather not.' (" in str(caught.value)
+            assert "; does the model keep to the form that is asked for? " in str(caught.value)
         assert max(server.asked.values()) == 1
     assert not (tmp_path / "out" / "safe-verified-multihop").exists()
     with MockServer(Truth(known), port=server.port):

@@ -64,6 +64,12 @@ def client_of(asker: object) -> Client | None:
     return client if isinstance(client, Client) else None
 
 
+def describe_unreadable(asker: object) -> str:
+    """Say, as a clause, how a model's first reply begins and why it is unreadable; "" if it gave a readable one."""
+    client = client_of(asker)
+    return f"; {client.readability.first}" if client is not None and client.readability.first else ""
+
+
 def spending(client: Client | None) -> str:
     """Render the calls and tokens of this run by role; empty if no model was asked."""
     if client is None or not client.accounts:

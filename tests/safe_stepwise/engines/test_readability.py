@@ -51,6 +51,13 @@ def test_one_readable_reply_and_all_are_asked(readable: int) -> None:
     client = Client(MockEngine(lambda r: "7" if int(r.messages[0].content) == readable else ALOUD))
     assert read(client, 200).count("ValueError") == 199
     assert client.total().calls == 200
+    assert client.readability.first == ""
+
+
+def test_the_first_reply_of_less_work_is_kept_for_the_message() -> None:
+    client = Client(MockEngine(lambda r: "Hm." if int(r.messages[0].content) else ALOUD))
+    assert read(client, 3) == ["ValueError"] * 3
+    assert client.readability.first.startswith("the first reply begins 'Okay, so the user")
 
 
 def test_requests_that_fail_are_no_replies() -> None:
