@@ -11,7 +11,7 @@ from typing import Any
 from safe_stepwise.methods.prompting import ANSWERING, salvaged_answer, winning_fields
 from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, REVISED_IN, SEARCH, TERMINATE
-from safe_stepwise.methods.sg_fsm_safe import FIND, GUARDED
+from safe_stepwise.methods.sg_fsm_safe import FINDING, GUARDED
 from safe_stepwise.records import ANSWERED, Attempt, Question, Trajectory
 
 FACTS, TRIPLES = "supporting_facts", "evidences"
@@ -97,7 +97,7 @@ def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
     subquestion = question = ""
     for attempt in attempts:
         reply = _strict(attempt)
-        if attempt.state == FIND:
+        if attempt.state == FINDING:
             if _is_taken_back(attempt, answers):
                 answers.pop()
         elif not reply:

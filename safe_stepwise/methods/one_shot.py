@@ -1,7 +1,7 @@
-"""Methods that answer in one reply: instructions, passages, question, and JSON as the reply.
+"""Methods that answer in one reply in JSON: direct, CoT, SP-CoT.
 
-Several samples are put to the vote (self-consistency, Wang et al., 2022). Nobody revises a reply:
-one that cannot be read strictly is wrong, or salvaged where a score says so.
+With several samples the most frequent answer counts (self-consistency, Wang et al., 2022). No reply is revised: one
+that is not strict counts as wrong, except in scores that count salvaged replies.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajector
 
 @dataclass
 class OneShot:
-    """A method that is one prompt file."""
+    """A method with one prompt file and one request per sample."""
 
     name: str
     title: str

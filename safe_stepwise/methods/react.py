@@ -1,8 +1,8 @@
-"""Thought, action and observation in turn (ReAct, Yao et al., 2022; SG-FSM, appendix A.3).
+"""ReAct: a model thinks, acts (Search, Lookup, Finish) and observes in turns (Yao et al., 2022; SG-FSM, appendix A.3).
 
-The environment is real: what a model observes is what its action brings from the question's passages (`library`). A
-model never writes an observation: where it goes on behind its action, the engine stops it, and a reply that goes on
-all the same is told so and takes none. A machine of one state, ``act``.
+An observation is what an action really retrieves from the question's passages (`Library`); the model never writes one.
+If it goes on after its action, the engine stops it; a reply that goes on all the same gets a remark instead of an
+observation. The method is a machine (`methods.machine`) with one state, ``act``.
 """
 
 import json
@@ -22,8 +22,8 @@ from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, Passage, Question, Trajectory
 from safe_stepwise.store.replies import is_copied
 
-NEAR = 5
-"""Titles that are named where no passage fits."""
+MAX_TITLES = 5
+"""The most titles that an observation lists if no passage matches a search."""
 _WORD = re.compile(r"\w+")
 _COMMON = frozenset(
     "a an and are at by did do does for from had has have he her his how in is it its of on or she "
@@ -33,9 +33,11 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Passages, the one that was brought last (from 1), and where looking up goes on in it.
+    """The passages to search, and the state of the search.
 
-    ``evidence``: sentences are shown with their numbers, from 0.
+    ``current`` is the number (from 1) of the passage that was retrieved last; ``words`` are those of the last lookup
+    in it, and ``matches_read`` counts the sentences that it returned. ``evidence``: show sentences with their numbers,
+    from 0.
     """
 
     passages: tuple[Passage, ...]
@@ -45,10 +47,9 @@ class Library:
     matches_read: int = 0
 
     def search(self, words: str) -> tuple[str, "Library"]:
-        """The passage of that title, else the one that shares most words with the query.
+        """Retrieve the passage with that title, or the one that shares most words with the query; return its text.
 
-        Words of a title count for more than those of the text, rare ones for more than common
-        ones; of several passages alike in that the first comes.
+        Words of a title count twice, rare words more than common ones; the first of equal passages wins.
 
         >>> oru = Passage("Oru (town)", ("Oru lies on the Vel.", "Marn is near."))
         >>> library = Library((Passage("Vel", ("A river.",)), oru))
@@ -59,15 +60,15 @@ class Library:
         """
         number = self._titled(words) or self._best(words)
         if not number:
-            titles = "; ".join(page.title for page in self.passages[:NEAR])
-            ellipsis = "; ..." if len(self.passages) > NEAR else ""
+            titles = "; ".join(page.title for page in self.passages[:MAX_TITLES])
+            ellipsis = "; ..." if len(self.passages) > MAX_TITLES else ""
             return f"No passage is about that. There are: {titles}{ellipsis}.", self
         page = self.passages[number - 1]
         observation = f"Passage {number}, {page.title}: {self._render(range(len(page.sentences)), page)}"
         return observation, replace(self, current=number, words="", matches_read=0)
 
     def look_up(self, words: str) -> tuple[str, "Library"]:
-        """The next sentence with all of some words in the passage that was brought last.
+        """Return the next sentence of the current passage that has all the words.
 
         >>> oru = Passage("Oru", ("Oru lies on the Vel.", "Marn is near.", "The Vel is long."))
         >>> _, library = Library((oru,)).search("Oru")
@@ -91,28 +92,29 @@ class Library:
         return " ".join(f"[{n}] {text}" if self.evidence else text for n, text in texts)
 
     def _titled(self, words: str) -> int:
-        """The passage of that title, though what stands in brackets behind it be missing."""
+        """Return the number of the passage with that title, perhaps without its part in brackets; 0 if none has it."""
         sought = _plain(words)
         titles = [(n, page.title) for n, page in enumerate(self.passages, 1)]
         for form in (_plain, lambda title: _plain(title.partition(" (")[0])):
             if numbers := [n for n, title in titles if sought and form(title) == sought]:
-                # Titles may repeat: who asks again is brought the next one.
+                # Titles may repeat: a second search retrieves the next passage.
                 later = [n for n in numbers if n > self.current]
                 return later[0] if self.current in numbers and later else numbers[0]
         return 0
 
     def _best(self, words: str) -> int:
+        """Return the number of the passage that shares most words; 0 if none shares any."""
         sought = _terms(words)
         titles = [_terms(page.title) for page in self.passages]
         texts = [_terms(page.text) for page in self.passages]
         counts = Counter(term for pair in zip(titles, texts, strict=True) for term in pair[0] | pair[1])
         # Summed exactly: a set's order, and so a rounding, differs from run to run.
-        worth = [
+        scores = [
             math.fsum((2 * (term in title) + (term in text)) / (counts[term] or 1) for term in sought)
             for title, text in zip(titles, texts, strict=True)
         ]
-        best = max(worth, default=0.0)
-        return worth.index(best) + 1 if best > 0 else 0
+        best = max(scores, default=0.0)
+        return scores.index(best) + 1 if best > 0 else 0
 
 
 def _plain(text: str) -> str:
@@ -120,13 +122,13 @@ def _plain(text: str) -> str:
 
 
 def _terms(text: str) -> frozenset[str]:
-    """The words of a text that say something; all of them where none does."""
+    """Return the words of a text without common ones; all words if it has no others."""
     words = frozenset(_plain(text).split())
     return words - _COMMON or words
 
 
 ACT, END, UNFINISHED = "act", "end", "unfinished"
-"""Its state and its two ends, the latter of which is a stop reason, too."""
+"""The machine's state and its two ends; ``unfinished`` is also the stop reason if no turns are left."""
 SEARCH, LOOKUP, FINISH = "Search", "Lookup", "Finish"
 _STOP = ("\nObservation", "\nobservation")
 _HEAD = r"[ \t]*+[0-9]*+[ \t*_]*+:[ \t*_]*+"
@@ -139,7 +141,7 @@ _REJECTION = "No action could be read in the reply: {why}. Write one thought and
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions(PromptingOptions):
-    """``max_steps``: turns, the last of which can but finish."""
+    """Options of ReAct; ``max_steps`` is the maximum number of turns, of which the last has to finish."""
 
     max_steps: int = 10
 
@@ -151,7 +153,7 @@ class TurnOptions(PromptingOptions):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn: thought, action and observation; ``rejected`` where nothing could be read."""
+    """One turn: thought, action, observation; ``rejected`` is the reply if no action could be read in it."""
 
     thought: str
     action: str
@@ -160,8 +162,8 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
-    """A question under way."""
+class ReactMemory:
+    """The machine's memory of a question: the library, the turns so far, and the answer."""
 
     question: Question
     options: TurnOptions
@@ -170,10 +172,10 @@ class Doing:
     answer: str = ""
 
 
-def read_turn(text: str, doing: Doing) -> Reading:
-    """The one action of a reply, its argument, and the thought before it.
+def read_turn(text: str, memory: ReactMemory) -> Reading:
+    """Read the action of a reply, its argument, and the thought before it.
 
-    Strict where nothing stands behind the action; an action that stands in an observation is none.
+    The reading is strict if nothing follows the action. An action that is copied from an observation is unreadable.
     """
     if (first := _ACTION.search(text)) is None:
         return Reading("unreadable", {}, "no line opens with Action: and Search, Lookup or Finish")
@@ -181,81 +183,82 @@ def read_turn(text: str, doing: Doing) -> Reading:
     further = _GOES_ON.search(tail)
     body = tail[: further.start()] if further else tail
     name = next(n for n in (SEARCH, LOOKUP, FINISH) if n.lower() == first[1].lower())
-    is_json = name == FINISH and doing.options.evidence
+    is_json = name == FINISH and memory.options.evidence
     line, _, below = (body, "", "") if is_json else body.partition("\n")
     argument, closing, behind = line.rpartition("]")
     if not closing:
         return Reading("unreadable", {}, "the action has no closing bracket")
-    if is_copied({"Action": f"{name}[{argument}]"}, _quoted(doing)):
+    if is_copied({"Action": f"{name}[{argument}]"}, _quoted(memory)):
         return Reading("unreadable", {}, "the action is one that was quoted to you")
     thought = reason(_THOUGHT.sub("", text[: first.start()]), True)
     fields = {"action": name, "argument": argument.strip(), "thought": thought}
     after = tail[further.start() :] if further else ""
     is_more = f"{behind}{below}".strip("` \t\r\n*_.") or after.strip()
-    return _argument_read(fields, doing, "something stands behind the action" if is_more else "")
+    return _read_argument(fields, memory, "something stands behind the action" if is_more else "")
 
 
-def _quoted(doing: Doing) -> list[str]:
-    return [*(turn.observation for turn in doing.turns), doing.question.question]
+def _quoted(memory: ReactMemory) -> list[str]:
+    return [*(turn.observation for turn in memory.turns), memory.question.question]
 
 
-def _argument_read(turn_fields: dict[str, str], doing: Doing, problem: str) -> Reading:
+def _read_argument(turn_fields: dict[str, str], memory: ReactMemory, problem: str) -> Reading:
+    """Read the action's argument, which is an answer with evidence in JSON if that is asked for."""
     form: Form = "salvaged" if problem else "strict"
-    if turn_fields["action"] != FINISH or not doing.options.evidence:
+    if turn_fields["action"] != FINISH or not memory.options.evidence:
         try:
             value = turn_fields | {"argument": words(turn_fields["argument"], False)}
         except ValueError as error:
             return Reading("unreadable", {}, f"what stands in the brackets: {error}")
         answer = {"answer": value["argument"]} if turn_fields["action"] == FINISH else {}
         return Reading(form, value | answer, problem)
-    fields = answer_fields(doing.question.passages, True)
+    fields = answer_fields(memory.question.passages, True)
     del fields["explain"]
-    argument = read(turn_fields["argument"], fields, _quoted(doing))
+    argument = read(turn_fields["argument"], fields, _quoted(memory))
     if not argument.value:
         return argument
     form = form if argument.is_strict else argument.form
     return Reading(form, {**turn_fields, "argument": "", **argument.value}, argument.problem or problem)
 
 
-def _request(doing: Doing) -> Request:
-    turns = tuple((turn.action, turn.observation) for turn in doing.turns)
+def _request(memory: ReactMemory) -> Request:
+    turns = tuple((turn.action, turn.observation) for turn in memory.turns)
     request = request_of(
         "react/react",
-        doing.options,
-        PromptingScene(doing.question, doing.options.evidence, turns=turns),
-        question=doing.question.question,
-        turns=[asdict(turn) for turn in doing.turns],
-        is_last=len(doing.turns) + 1 >= doing.options.max_steps,
+        memory.options,
+        PromptingScene(memory.question, memory.options.evidence, turns=turns),
+        question=memory.question.question,
+        turns=[asdict(turn) for turn in memory.turns],
+        is_last=len(memory.turns) + 1 >= memory.options.max_steps,
     )
     return replace(request, sampling=replace(request.sampling, stop=_STOP))
 
 
-def _moved(doing: Doing, reading: Reading) -> Move[Doing]:
-    fields, library = reading.value, doing.library
+def _move(memory: ReactMemory, reading: Reading) -> Move[ReactMemory]:
+    fields, library = reading.value, memory.library
     if reading.is_strict and fields["action"] == FINISH:
         turn = Turn(fields["thought"], f"{FINISH}[{json.dumps(fields['answer'])}]", "")
-        return Move(END, replace(doing, turns=(*doing.turns, turn), answer=fields["answer"]))
+        return Move(END, replace(memory, turns=(*memory.turns, turn), answer=fields["answer"]))
     if reading.is_strict:
         look = library.search if fields["action"] == SEARCH else library.look_up
         observed, library = look(fields["argument"])
         turn = Turn(fields["thought"], f"{fields['action']}[{fields['argument']}]", observed)
     else:
         turn = Turn("", "", _REJECTION.format(why=reading.problem), reason(reading.text, True))
-    doing = replace(doing, turns=(*doing.turns, turn), library=library)
-    return Move(ACT if len(doing.turns) < doing.options.max_steps else UNFINISHED, doing)
+    memory = replace(memory, turns=(*memory.turns, turn), library=library)
+    return Move(ACT if len(memory.turns) < memory.options.max_steps else UNFINISHED, memory)
 
 
 MACHINE = Machine(
-    {ACT: State(ACT, frozenset((ACT, END, UNFINISHED)), _moved, _request, lambda doing, text: read_turn(text, doing))},
+    {ACT: State(ACT, frozenset((ACT, END, UNFINISHED)), _move, _request, lambda m, text: read_turn(text, m))},
     {END: ANSWERED, UNFINISHED: UNFINISHED},
-    number=lambda doing: len(doing.turns),
-    answer=lambda doing: doing.answer,
+    number=lambda memory: len(memory.turns),
+    answer=lambda memory: memory.answer,
 )
 
 
 @dataclass
 class React:
-    """A model that looks things up in the passages."""
+    """The method ReAct."""
 
     name: str = "react"
     title: str = "ReAct"
@@ -266,7 +269,7 @@ class React:
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: TurnOptions) -> Trajectory:
         """Answer one question and return its trajectory."""
-        start = Doing(question, options, Library(question.passages, options.evidence))
+        start = ReactMemory(question, options, Library(question.passages, options.evidence))
         return await drive(MACHINE, start, clients, question.id, self.name)
 
 

@@ -1,22 +1,23 @@
-"""SG-FSM: a question is taken apart, searched for, decided upon and summed up by a machine.
+"""SG-FSM: a finite state machine that decomposes a question into sub-questions, searches for each, and sums up.
 
-Of a question the machine knows how it stands now, the sub-question that it asks, and what was found before (section
-3). All of this is pure; `machine.drive` asks.
+The memory of the machine (section 3) has the question as last rewritten, the current sub-question, and the *findings*:
+sub-questions with their answers and passages. One model plays all roles. The functions here are pure; `machine.drive`
+sends the requests.
 
 ======  ==========  ==============================================================================
-state   role        where it leads
+state   role        next states
 ======  ==========  ==============================================================================
-q0      decompose   q2, or q1 if it could not be read, or q7 once it was entered too often
-q2      search      q4, or q5 if the question was simple, or q3 if it could not be read
-q4      terminate   q0 to go on, or q5, or q4r if it could not be read
-q6      summarize   the end, or q6r if it could not be read
-q1, q3  revise      what q0, q2 lead to; once more; or q7, or back where a redo is left
+q0      decompose   q2; q1 if the reply is unreadable; q7 if no iteration is left
+q2      search      q4; q5 if the question is simple; q3 if the reply is unreadable
+q4      terminate   q0 to go on; q5 with the answer; q4r if the reply is unreadable
+q6      summarize   the end; q6r if the reply is unreadable
+q1, q3  revise      those of q0, q2; itself; q7; or back to q0, q2 if a redo is left
 ======  ==========  ==============================================================================
 
-Section 3.2 and our decisions: a reply that could not be read is revised, twice at most, and then the question is
-withdrawn with a blank; so is one that enters q0 a seventh time. ``sg_fsm1`` ends with the Terminator's answer, else
-what was found last. ``sg_fsm2`` does the same, word for word, so that its calls are in the cache, and has all of it
-checked once more (q6). The paper has no state that revises what q4 and q6 say: ``q4r`` and ``q6r`` are ours.
+Section 3.2 and our decisions: the model may revise an unreadable reply twice; then the question is withdrawn without
+an answer (q7), and so it is on entering q0 a seventh time. ``sg_fsm1`` ends with the Terminator's answer, or with that
+of the last finding. ``sg_fsm2`` sends the same requests, so that a cache has their replies, and then has everything
+checked once more (q6). The paper has no states for revising q4 and q6: we added ``q4r`` and ``q6r``.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,11 +43,11 @@ from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Traject
 
 DECOMPOSE, SEARCH, TERMINATE, SUMMARIZE = "q0", "q2", "q4", "q6"
 REVISED_IN = {DECOMPOSE: "q1", SEARCH: "q3", TERMINATE: "q4r", SUMMARIZE: "q6r"}
-"""Where the reply of a state is put right."""
+"""The state in which the model revises an unreadable reply of another state."""
 DONE, WITHDRAWN, END = "q5", "q7", "end"
-"""The ends: of SG-FSM1, of a question given up, and of SG-FSM2, whose q6 still asks."""
+"""The ends of SG-FSM1, of a withdrawn question, and of SG-FSM2, which continues after ``DONE``."""
 WITHDREW = "withdrawn"
-"""The stop reason of a question that was given up."""
+"""The stop reason of a withdrawn question."""
 TITLES = {DECOMPOSE: "Decompose", SEARCH: "Search", TERMINATE: "Terminate", SUMMARIZE: "Summarize"}
 TITLES |= {**dict.fromkeys(REVISED_IN.values(), "Revise"), DONE: "Done", WITHDRAWN: "Withdraw"}
 PROMPTS = tuple(f"sg_fsm/{name}" for name in ("decompose", "search", "revise", "terminate", "summarize"))
@@ -54,12 +55,13 @@ PROMPTS = tuple(f"sg_fsm/{name}" for name in ("decompose", "search", "revise", "
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A question under way.
+    """The machine's memory of a question.
 
-    ``current`` is the question as it was last rewritten, ``entries`` how often q0 was asked;
-    ``rejected`` are the replies to the request at hand that could not be read, ``refused`` the one
-    that a redo shows. ``faults`` are finds, or first questions, that a verdict took back, with what
-    was said of each; ``avoided`` are those of first questions while another one is searched for.
+    ``current`` is the question as last rewritten, ``entries`` the number of requests in q0, ``sub_answers`` the
+    findings. ``rejected`` are the unreadable replies to the current request, ``problem`` says what is wrong with the
+    last one, and ``refused`` is the reply that a redo shows. Where SAFE guards the machine, ``faults`` are the
+    findings or sub-questions that a verdict rejected, each with its verdict, and ``avoided`` the sub-questions among
+    them while another one is searched for.
     """
 
     question: Question
@@ -79,36 +81,36 @@ class Memory:
 
     @property
     def best(self) -> str:
-        """The answer, else what was found last."""
+        """The answer, or that of the last finding."""
         return self.answer or (self.sub_answers[-1].answer if self.sub_answers else "")
 
     @property
     def cited(self) -> list[tuple[int, Passage]]:
-        """The passages that something was found in, by number."""
-        numbers = sorted({find.passage for find in self.sub_answers})
+        """The passages of the findings, with their numbers from 1, sorted."""
+        numbers = sorted({finding.passage for finding in self.sub_answers})
         return [(number, self.question.passages[number - 1]) for number in numbers]
 
     @property
     def quoted(self) -> list[str]:
         """The texts that a request quotes beside passages: questions, answers, verdicts."""
-        texts = [text for find in self.sub_answers for text in (find.question, find.answer)]
+        texts = [text for finding in self.sub_answers for text in (finding.question, finding.answer)]
         verdicts = [text for _, verdict in self.faults for text in (verdict.diagnosis, verdict.guidance)]
         return [self.question.question, self.current, self.subquestion, *texts, *verdicts]
 
     def scene(self, **fields: Any) -> PromptingScene:
-        """Build the scene for a simulating player."""
+        """Build the scene for a symbolic player."""
         verdicts = tuple(verdict for _, verdict in self.faults)
         context = (self.question, self.options.evidence, self.current, self.subquestion, self.sub_answers, self.answer)
         return PromptingScene(*context, faults=verdicts, **fields)
 
     def request(self, prompt: str, **data: Any) -> Request:
-        """The request of a prompt file, which shows what was found and the reply that a redo is for."""
-        common: dict[str, Any] = {"found": [asdict(find) for find in self.sub_answers], "refused": self.refused}
+        """Build the request of a prompt file; it shows the findings, and on a redo the unreadable reply."""
+        common: dict[str, Any] = {"found": [asdict(finding) for finding in self.sub_answers], "refused": self.refused}
         return request_of(f"sg_fsm/{prompt}", self.options, self.scene(), **common, **data)
 
     @property
     def remarks(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-        """The rejected sub-answers, each with the remarks on it."""
+        """The rejected findings or sub-questions, each with the remarks of its verdict by title."""
         remarks = []
         for text, verdict in self.faults:
             entries = [("Fault", verdict.error_type), ("Why", verdict.diagnosis), ("Now", verdict.guidance)]
@@ -117,7 +119,7 @@ class Memory:
 
 
 def _ask_decomposer(memory: Memory) -> Request | None:
-    """Nobody once there were as many iterations as may be."""
+    """Build the request for a sub-question; None if no iteration is left."""
     if memory.entries >= memory.options.iterations:
         return None
     memory = replace(memory, subquestion="")
@@ -125,13 +127,13 @@ def _ask_decomposer(memory: Memory) -> Request | None:
 
 
 def ask_searcher(memory: Memory) -> Request:
-    """The request for the answer to a sub-question, and the passage that has it."""
+    """Build the request for the answer to a sub-question, and the number of its passage."""
     passages = memory.question.passages
     return memory.request("search", passages=passages, question=memory.subquestion, faults=memory.remarks)
 
 
 def ask_terminator(memory: Memory) -> Request:
-    """The request to go on with a question rewritten, or to answer."""
+    """Build the request for a decision: go on with a rewritten question, or answer."""
     return memory.request("terminate", original=memory.question.question, question=memory.current)
 
 
@@ -145,15 +147,15 @@ def _unreadable(reading: Reading, problem: str) -> Reading:
 
 
 def _read_decomposition(memory: Memory, text: str) -> Reading:
-    """Compound questions need a first question."""
+    """Read the Decomposer's reply; it needs a sub-question if it calls the question compound."""
     reading = reads.read(text, {"simple": reads.flag, "subquestion": reads.maybe_words}, memory.quoted)
     if reading.is_strict and not reading.value["simple"] and not reading.value["subquestion"]:
         return _unreadable(reading, "subquestion: it is missing")
     return reading
 
 
-def read_find(memory: Memory, text: str) -> Reading:
-    """A reply of the searcher."""
+def read_finding(memory: Memory, text: str) -> Reading:
+    """Read the Searcher's reply."""
     passages = memory.question.passages
     number = reads.number_of(passages)
     fields: dict[str, reads.FieldReader] = {"answer": reads.words, "passage": number, "question": reads.words}
@@ -169,7 +171,7 @@ def read_find(memory: Memory, text: str) -> Reading:
 
 
 def read_decision(memory: Memory, text: str) -> Reading:
-    """A reply of the terminator."""
+    """Read the Terminator's reply; it needs a rewritten question if it goes on."""
     maybe = reads.maybe_words
     reading = reads.read(text, {"continue": reads.flag, "question": maybe, "answer": maybe}, memory.quoted)
     if reading.is_strict and reading.value["continue"] and not reading.value["question"]:
@@ -184,7 +186,7 @@ def _read_summary(memory: Memory, text: str) -> Reading:
 
 
 def _after_decomposition(memory: Memory, reading: Reading) -> Move[Memory]:
-    """A simple question is searched for as it stands."""
+    """Move on to the search, for the question itself if it is simple."""
     is_simple = reading.value["simple"]
     subquestion = memory.current if is_simple else reading.value["subquestion"]
     after = replace(memory, is_simple=is_simple, subquestion=subquestion)
@@ -192,15 +194,15 @@ def _after_decomposition(memory: Memory, reading: Reading) -> Move[Memory]:
 
 
 def after_search(memory: Memory, reading: Reading) -> Move[Memory]:
-    """Keep a search's answer under the sub-question asked, however the reply repeats that."""
+    """Keep the Searcher's answer as a finding, under our wording of the sub-question, not the reply's."""
     value = reading.value
     evidence = (tuple(value.get("sentences", ())), tuple(value.get("evidence", ())))
-    find = SubAnswer(memory.subquestion, value["passage"], value["answer"], *evidence)
-    return Move(DONE if memory.is_simple else TERMINATE, replace(memory, sub_answers=(*memory.sub_answers, find)))
+    finding = SubAnswer(memory.subquestion, value["passage"], value["answer"], *evidence)
+    return Move(DONE if memory.is_simple else TERMINATE, replace(memory, sub_answers=(*memory.sub_answers, finding)))
 
 
 def after_decision(memory: Memory, reading: Reading) -> Move[Memory]:
-    """The question goes on, rewritten, or has its answer."""
+    """Go on with the rewritten question, or end with the answer."""
     value = reading.value
     current = value["question"] or memory.current
     if value["continue"]:
@@ -209,10 +211,11 @@ def after_decision(memory: Memory, reading: Reading) -> Move[Memory]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """A state that asks, and the one that puts its replies right (section 3.5).
+class RevisedState:
+    """A state with a request, and the state that revises its unreadable replies (section 3.5).
 
-    After ``options.revisions`` tries in vain the question is withdrawn, unless a redo is left.
+    After ``options.revisions`` unreadable revisions the question is withdrawn, unless a redo is left. ``leads_to`` are
+    the next states after a strict reply.
     """
 
     name: str
@@ -223,26 +226,26 @@ class Asking:
 
     @property
     def states(self) -> tuple[State[Memory], State[Memory]]:
-        """Both of them."""
+        """The state and its reviser."""
         reviser = REVISED_IN[self.name]
         edges = frozenset((*self.leads_to, reviser, WITHDRAWN, self.name))
         return (
-            State(self.name, edges, self._moved_first, self.build_request, self.reads),
+            State(self.name, edges, self._move_first, self.build_request, self.reads),
             State(
                 reviser,
                 edges,
-                self._moved,
-                self._revising,
+                self._move,
+                self._ask_reviser,
                 lambda memory, text: replace(self.reads(memory, text), revises=self.name),
             ),
         )
 
-    def _moved_first(self, memory: Memory, reading: Reading) -> Move[Memory]:
+    def _move_first(self, memory: Memory, reading: Reading) -> Move[Memory]:
         if reading is UNASKED:
             return Move(WITHDRAWN, memory)
-        return self._moved(replace(memory, entries=memory.entries + (self.name == DECOMPOSE)), reading)
+        return self._move(replace(memory, entries=memory.entries + (self.name == DECOMPOSE)), reading)
 
-    def _moved(self, memory: Memory, reading: Reading) -> Move[Memory]:
+    def _move(self, memory: Memory, reading: Reading) -> Move[Memory]:
         if reading.is_strict:
             return self.after(replace(memory, rejected=(), problem="", redone=0, refused=""), reading)
         rejected = (*memory.rejected, reading.text[:MAX_REPEATED_CHARACTERS])
@@ -252,7 +255,7 @@ class Asking:
             return Move(self.name, replace(memory, rejected=(), redone=memory.redone + 1, refused=rejected[-1]))
         return Move(WITHDRAWN, memory)
 
-    def _revising(self, memory: Memory) -> Request:
+    def _ask_reviser(self, memory: Memory) -> Request:
         request = self.build_request(replace(memory, entries=0))
         assert request is not None
         scene = memory.scene(mends=request.role, rejected=memory.rejected)
@@ -260,13 +263,13 @@ class Asking:
         return request_of("sg_fsm/revise", memory.options, scene, **data)
 
 
-def states_of(*askings: Asking) -> dict[str, State[Memory]]:
-    """Their states by name, in the order given."""
-    return {state.name: state for asking in askings for state in asking.states}
+def states_of(*pairs: RevisedState) -> dict[str, State[Memory]]:
+    """Return the states and their revisers by name, in order."""
+    return {state.name: state for pair in pairs for state in pair.states}
 
 
-DECOMPOSING = Asking(DECOMPOSE, _ask_decomposer, _read_decomposition, _after_decomposition, (SEARCH,))
-SUMMARIZING = Asking(
+DECOMPOSING = RevisedState(DECOMPOSE, _ask_decomposer, _read_decomposition, _after_decomposition, (SEARCH,))
+SUMMARIZING = RevisedState(
     SUMMARIZE,
     _ask_summarizer,
     _read_summary,
@@ -275,10 +278,10 @@ SUMMARIZING = Asking(
 )
 _FIRST = states_of(
     DECOMPOSING,
-    Asking(SEARCH, ask_searcher, read_find, after_search, (TERMINATE, DONE)),
-    Asking(TERMINATE, ask_terminator, read_decision, after_decision, (DECOMPOSE, DONE)),
+    RevisedState(SEARCH, ask_searcher, read_finding, after_search, (TERMINATE, DONE)),
+    RevisedState(TERMINATE, ask_terminator, read_decision, after_decision, (DECOMPOSE, DONE)),
 )
-_PASSING_ON: State[Memory] = State(DONE, frozenset((SUMMARIZE,)), lambda memory, _: Move(SUMMARIZE, memory))
+_TO_SUMMARY: State[Memory] = State(DONE, frozenset((SUMMARIZE,)), lambda memory, _: Move(SUMMARIZE, memory))
 
 
 def _machine(states: Mapping[str, State[Memory]], end: str) -> Machine[Memory]:
@@ -287,13 +290,13 @@ def _machine(states: Mapping[str, State[Memory]], end: str) -> Machine[Memory]:
 
 
 SINGLE_TURN = _machine(_FIRST, DONE)
-TWO = _machine({**_FIRST, DONE: _PASSING_ON, **states_of(SUMMARIZING)}, END)
-"""The two stages' machines."""
+TWO = _machine({**_FIRST, DONE: _TO_SUMMARY, **states_of(SUMMARIZING)}, END)
+"""The machines of SG-FSM1 and SG-FSM2."""
 
 
 @dataclass
 class SgFsm:
-    """A stage of SG-FSM; one model plays all roles."""
+    """The method SG-FSM1 or SG-FSM2."""
 
     name: str
     title: str

@@ -1,13 +1,12 @@
-"""SG-FSM whose edges SAFE's verifier guards: a find goes on where its verdict lets it (no paper).
+"""SG-FSM with SAFE's verifier as its guard: a finding or an answer goes on only if a verdict accepts it (no paper).
 
-What a search came to is rendered as an Attribution step and judged in ``g2``; the Terminator's answer is judged as a
-Final Answer in ``g4``. Where a verdict leads is `GUARDED`: search again, ask another question first, stop here, or
-have everything checked (q6). Whoever is asked again is shown what was at fault.
+The guard ``g2`` judges a finding as an Attribution step, the guard ``g4`` the Terminator's answer as a Final Answer
+step. `GUARDED` says where a rejection leads: search again, ask another sub-question, stop here, or have everything
+checked (q6). The next request shows what was wrong.
 
-A find that keeps failing is searched for at most ``max_retries`` times more, and as many other first questions are
-asked in its place where its verdict wants that. Then ``on_exhausted`` is SAFE's: ``accept`` lets the find pass as it
-is, ``drop`` asks another first question, and the seventh of those withdraws. A verdict that can't be read never lets
-anything pass, not even then.
+After a rejection a sub-question is searched again at most ``max_retries`` times, or replaced by at most as many other
+sub-questions. Then SAFE's option ``on_exhausted`` decides: ``accept`` accepts the finding as it is, ``drop`` asks
+another sub-question (the seventh withdraws the question). An unreadable verdict never accepts anything, not even then.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,17 +28,17 @@ from safe_stepwise.methods.prompting import GENERATOR, MachineOptions
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Scene, SubAnswer
 from safe_stepwise.methods.searching import note_vain_search, retrieve_new
-from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, END, SEARCH, SUMMARIZE, TERMINATE, WITHDRAWN, Asking, Memory
+from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, END, SEARCH, SUMMARIZE, TERMINATE, WITHDRAWN, Memory
 from safe_stepwise.methods.verifier import ROLE, verifier_request
 from safe_stepwise.records import ANSWERED, Feedback, Question, Step, Trajectory, VerdictOrder
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, TAXONOMY, Category
 
-FIND, ANSWER = "g2", "g4"
-"""The guards behind q2 and q4."""
+FINDING, ANSWER = "g2", "g4"
+"""The guards after q2 and q4."""
 _STATES = {"search": SEARCH, "decompose": DECOMPOSE, "stop": DONE, "summarize": SUMMARIZE}
 GUARDED: Mapping[str, str] = {entry.name: _STATES[entry.mended_by] for entry in TAXONOMY if entry.mended_by}
-"""Where a find leads by the label of its verdict; ``Correct`` is the edge that is guarded."""
+"""The next state after a rejected finding, by the label of the verdict."""
 _UNREAD = Feedback(
     UNREAD,
     "No verdict on this find could be read, so that it does not count as verified.",
@@ -49,12 +48,12 @@ _UNREAD = Feedback(
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions(MachineOptions):
-    """SG-FSM's options and SAFE's N and rule; with a ``search`` the evidence may be incomplete."""
+    """SG-FSM's options with SAFE's (`limits.Limits`); with a ``search``, evidence may be missing and is searched."""
 
     max_retries: int = 3
     on_exhausted: OnExhausted = "accept"
     drop_category: Category | None = None
-    """As in SAFE's loop (`limits.Limits`), as are the next two, of the verifier alone."""
+    """The error category that the verifier's prompt lacks; it and the next two are as in `limits.Limits`."""
     prompts: PromptsName | None = None
     verdict_order: VerdictOrder | None = None
     search: Search | None = field(default=None, compare=False, repr=False)
@@ -74,7 +73,7 @@ class GuardOptions(MachineOptions):
 
 
 def step_of(sub_answer: SubAnswer, number: int) -> Step:
-    """A find as a step: a wording that the checker knows.
+    """Word a finding as a step that the checker can read.
 
     >>> step_of(SubAnswer("Where was Ors Velt born?", 2, "Oru"), 1).text
     'According to Passage 2, the answer to “Where was Ors Velt born?” is Oru.'
@@ -97,8 +96,8 @@ def _all_steps(memory: Memory) -> tuple[Step, ...]:
     return (*_steps_of(memory), _answer_of(memory)) if memory.answer else _steps_of(memory)
 
 
-def _unwritten(memory: Memory) -> str:
-    """Why the steps do not hold to the grammar; a model may put anything into a sub-question."""
+def _grammar_fault(memory: Memory) -> str:
+    """Say why the steps break the grammar, as a model may write anything into a sub-question; "" if they do not."""
     try:
         for step in _all_steps(memory):
             format_step(step)
@@ -119,7 +118,7 @@ def _request(memory: Memory, previous: tuple[Step, ...], step: Step) -> Request:
     return replace(request, scene=Scene(q, previous=previous, step=step))
 
 
-def _ask_about_find(memory: Memory) -> Request:
+def _ask_about_finding(memory: Memory) -> Request:
     *previous, step = _steps_of(memory)
     return _request(memory, tuple(previous), step)
 
@@ -129,7 +128,7 @@ def _ask_about_answer(memory: Memory) -> Request:
 
 
 def _read_verdict(memory: Memory, text: str, build_request: Callable[[Memory], Request]) -> Reading:
-    """A verdict counts unless it stands in what was judged."""
+    """Read a verdict; one that the reply only copies from the judged text does not count."""
     options, planted = _options(memory), prompts.data_of(build_request(memory))
     try:
         verdict = parse_feedback(text, options.search is not None, planted, options.drop_category)
@@ -138,100 +137,101 @@ def _read_verdict(memory: Memory, text: str, build_request: Callable[[Memory], R
     return Reading("strict", {"verdict": verdict.error_type}, text=text, feedback=verdict)
 
 
-def _readable(
+def _require_grammar(
     reads: Callable[[Memory, str], Reading], after: Callable[[Memory, Reading], Move[Memory]]
 ) -> Callable[[Memory, str], Reading]:
-    """The reader of a reply that has to come to steps: what no step can say can't be judged."""
+    """Return a reader that also calls a reply unreadable if its text breaks the grammar of steps."""
 
     def read(memory: Memory, text: str) -> Reading:
         reading = reads(memory, text)
-        problem = _unwritten(after(memory, reading).memory) if reading.is_strict else ""
+        problem = _grammar_fault(after(memory, reading).memory) if reading.is_strict else ""
         return replace(reading, form="unreadable", value={}, problem=problem) if problem else reading
 
     return read
 
 
-def _judged(memory: Memory, reading: Reading) -> Move[Memory]:
-    """Move on from a find by its verdict."""
+def _after_verdict(memory: Memory, reading: Reading) -> Move[Memory]:
+    """Move on from a finding by its verdict."""
     verdict = reading.feedback or _UNREAD
     if verdict.error_type == CORRECT:
-        return _passed(memory)
+        return _accept(memory)
     target = GUARDED.get(verdict.error_type, SEARCH)
     if target == SEARCH:
-        return _searched_again(memory, verdict)
+        return _search_again(memory, verdict)
     if target == DECOMPOSE:
-        return _asked_anew(memory, verdict)
+        return _ask_another(memory, verdict)
     kept_answers = memory.sub_answers[:-1] or memory.sub_answers
     return Move(target, replace(memory, sub_answers=kept_answers) if target == DONE else memory)
 
 
-def _passed(memory: Memory) -> Move[Memory]:
+def _accept(memory: Memory) -> Move[Memory]:
     return Move(DONE if memory.is_simple else TERMINATE, replace(memory, faults=(), avoided=()))
 
 
-def _searched_again(memory: Memory, verdict: Feedback) -> Move[Memory]:
-    options, find, question = _options(memory), memory.sub_answers[-1], memory.question
+def _search_again(memory: Memory, verdict: Feedback) -> Move[Memory]:
+    """Search for the sub-question again, with passages that the verdict's query retrieves, if any."""
+    options, finding, question = _options(memory), memory.sub_answers[-1], memory.question
     if len(memory.faults) >= options.max_retries:
-        return _passed(memory) if _is_lenient(options, verdict) else _asked_anew(memory, verdict)
+        return _accept(memory) if _is_lenient(options, verdict) else _ask_another(memory, verdict)
     searches = options.search if verdict.error_type == MISSING_EVIDENCE and verdict.query else None
     retrieved = retrieve_new(searches, verdict.query or "", question.passages) if searches else ()
-    fault = (f"{find.question} {find.answer} (Passage {find.passage})", note_vain_search(verdict, retrieved))
+    fault = (f"{finding.question} {finding.answer} (Passage {finding.passage})", note_vain_search(verdict, retrieved))
     question = replace(question, passages=(*question.passages, *retrieved))
     back = replace(memory, question=question, sub_answers=memory.sub_answers[:-1], faults=(*memory.faults, fault))
     return Move(SEARCH, back, retrieved)
 
 
-def _asked_anew(memory: Memory, verdict: Feedback) -> Move[Memory]:
-    """Another first question, those at fault being shown; there are N more of them, too."""
+def _ask_another(memory: Memory, verdict: Feedback) -> Move[Memory]:
+    """Ask another sub-question, showing the rejected ones; at most N times, then `_is_lenient` decides."""
     options = _options(memory)
     if len(memory.avoided) >= options.max_retries and _is_lenient(options, verdict):
-        return _passed(memory)
+        return _accept(memory)
     faults = (*memory.avoided, (memory.sub_answers[-1].question, verdict))
     return Move(DECOMPOSE, replace(memory, sub_answers=memory.sub_answers[:-1], faults=faults))
 
 
 def _is_lenient(options: GuardOptions, verdict: Feedback) -> bool:
-    """Whether a find that N tries did not mend passes as it is."""
+    """Whether a finding is accepted as it is after N retries."""
     return options.on_exhausted == "accept" and verdict is not _UNREAD
 
 
-def _concluded(memory: Memory, reading: Reading) -> Move[Memory]:
-    """An answer passes as it is or has everything checked; so does one on which none is read."""
+def _conclude(memory: Memory, reading: Reading) -> Move[Memory]:
+    """End with the answer if its verdict allows it; otherwise, or without a readable verdict, check everything."""
     label = (reading.feedback or _UNREAD).error_type
     return Move(DONE if label == CORRECT or GUARDED.get(label) == DONE else SUMMARIZE, memory)
 
 
-def _guarded_decision(memory: Memory, reading: Reading) -> Move[Memory]:
+def _guard_decision(memory: Memory, reading: Reading) -> Move[Memory]:
     target, after, _ = sg_fsm.after_decision(memory, reading)
     return Move(ANSWER if target == DONE else target, after)
 
 
-_SEARCHING = Asking(
+_SEARCHING = sg_fsm.RevisedState(
     SEARCH,
     sg_fsm.ask_searcher,
-    _readable(sg_fsm.read_find, sg_fsm.after_search),
-    lambda memory, reading: Move(FIND, sg_fsm.after_search(memory, reading).memory),
-    (FIND,),
+    _require_grammar(sg_fsm.read_finding, sg_fsm.after_search),
+    lambda memory, reading: Move(FINDING, sg_fsm.after_search(memory, reading).memory),
+    (FINDING,),
 )
-_DECIDING = Asking(
+_DECIDING = sg_fsm.RevisedState(
     TERMINATE,
     sg_fsm.ask_terminator,
-    _readable(sg_fsm.read_decision, sg_fsm.after_decision),
-    _guarded_decision,
+    _require_grammar(sg_fsm.read_decision, sg_fsm.after_decision),
+    _guard_decision,
     (DECOMPOSE, ANSWER),
 )
 _JUDGING = State(
-    FIND,
+    FINDING,
     frozenset((*GUARDED.values(), TERMINATE)),
-    _judged,
-    _ask_about_find,
-    partial(_read_verdict, build_request=_ask_about_find),
+    _after_verdict,
+    _ask_about_finding,
+    partial(_read_verdict, build_request=_ask_about_finding),
     VERIFIER,
 )
 _CONCLUDING = State(
     ANSWER,
     frozenset((DONE, SUMMARIZE)),
-    _concluded,
+    _conclude,
     _ask_about_answer,
     partial(_read_verdict, build_request=_ask_about_answer),
     VERIFIER,
@@ -239,7 +239,7 @@ _CONCLUDING = State(
 MACHINE = Machine(
     {
         **sg_fsm.states_of(sg_fsm.DECOMPOSING, _SEARCHING),
-        FIND: _JUDGING,
+        FINDING: _JUDGING,
         **sg_fsm.states_of(_DECIDING),
         ANSWER: _CONCLUDING,
         **sg_fsm.states_of(sg_fsm.SUMMARIZING),
@@ -247,14 +247,14 @@ MACHINE = Machine(
     {DONE: ANSWERED, END: ANSWERED, WITHDRAWN: sg_fsm.WITHDREW},
     number=lambda memory: memory.entries,
     answer=lambda memory: memory.best,
-    titles={**sg_fsm.TITLES, FIND: "Judge find", ANSWER: "Judge answer"},
-    steps=lambda memory: () if _unwritten(memory) else _all_steps(memory),
+    titles={**sg_fsm.TITLES, FINDING: "Judge find", ANSWER: "Judge answer"},
+    steps=lambda memory: () if _grammar_fault(memory) else _all_steps(memory),
 )
 
 
 @dataclass
 class SgFsmSafe:
-    """The machine, and who guards it."""
+    """The method: SG-FSM's machine, guarded by a verifier."""
 
     name: str = "sg_fsm_safe"
     title: str = "SG-FSM + SAFE"
@@ -271,7 +271,7 @@ class SgFsmSafe:
         return resolved
 
     def prompts_of(self, options: GuardOptions) -> tuple[str, ...]:
-        """The prompts that some options ask by."""
+        """Return the names of the prompt files that these options use."""
         return sg_fsm.PROMPTS + options.prompt_set.verifying
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: GuardOptions) -> Trajectory:

@@ -246,7 +246,7 @@ def test_what_is_written_in_the_form_is_read_strictly(answer: str, go: bool, ask
 def test_the_readers_take_time_in_proportion_to_the_text() -> None:
     passage = Passage("Oru", ("A town.",))
     asked = Question("q", "b", "s", "Q?", "a", passages=(passage,))
-    doing = react.Doing(asked, react.TurnOptions(), react.Library((passage,)))
+    doing = react.ReactMemory(asked, react.TurnOptions(), react.Library((passage,)))
     units = ["{", '"', '{"answer": ', "\n", " ", "*", "Action:  ", "\n\t", "answer: ", "`", "]",
              "Action: Finish[", "0", "action 0", "</think>", "\\", "&amp;"]  # fmt: skip
 

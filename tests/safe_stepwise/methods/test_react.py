@@ -12,7 +12,7 @@ import pytest
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
-from safe_stepwise.methods.react import REACT, Doing, Library, TurnOptions, read_turn
+from safe_stepwise.methods.react import REACT, Library, ReactMemory, TurnOptions, read_turn
 from safe_stepwise.methods.running import transitions
 from safe_stepwise.records import Passage, Question, Trajectory
 
@@ -115,7 +115,7 @@ def test_with_evidence_it_finishes_with_json() -> None:
 def test_json_that_the_question_plants_finishes_nothing() -> None:
     said = '{"supporting_facts": [], "evidences": [], "answer": "Ana"}'
     asked = replace(ASKED, question=f"Where was its director born? {said}")
-    doing = Doing(asked, TurnOptions(evidence=True), Library(PASSAGES, True))
+    doing = ReactMemory(asked, TurnOptions(evidence=True), Library(PASSAGES, True))
     reading = read_turn(f"Action: Finish[{said}]", doing)
     assert (reading.form, reading.value) == ("unreadable", {})
     own = read_turn(f"Action: Finish[{said.replace('Ana', 'Oru')}]", doing)
