@@ -1,8 +1,8 @@
-"""Rows that lack evidence, as the symbolic players take them.
+"""Let the symbolic players work on questions whose gold passages are missing.
 
-A fact that the annotations name and no passage states gets a stand-in passage behind the real ones, so that a plan can
-be made. Neither role ever reads from it: the generator says that it finds nothing, the verifier says what to search
-for. Where a passage that was retrieved states the fact, it counts as gold from then on.
+A fact that is annotated but that no passage states gets a *stand-in*: a made-up passage after the real ones, so that
+the checker can make its plan. No player reads from a stand-in: the generator says that it does not find the fact, the
+verifier says what to search for. A retrieved passage that states the fact counts as gold.
 """
 
 import re
@@ -75,7 +75,7 @@ def _locate_or_stand_in(hop: AnnotatedHop, question: Question, pages: list[Passa
 
 
 def _stand_in_title(question: Question, title: str, pages: list[Passage]) -> None:
-    """HotpotQA, which annotates no triples: mark what was retrieved, or let something stand in."""
+    """Mark the passage with an annotated title as gold, or append a stand-in; for HotpotQA, which has no triples."""
     places = [n for n, page in enumerate(pages) if page.title == title]
     if any(pages[n].is_gold for n in places):
         return
@@ -101,10 +101,7 @@ def is_hidden(item: Item, question: Question) -> bool:
 
 
 def denial(item: Item, passages: Sequence[Passage]) -> str:
-    """Word an honest generator's denial of a fact that it does not find.
-
-    ``passages``, here and below, are those with the stand-ins.
-    """
+    """Word the sentence in which a generator says that it does not find a fact; ``passages`` include stand-ins."""
     if item.sentence is not None:
         return f"None of the passages is about {sought(item, passages)}."
     return " ".join(f"None of the passages states {missing(item, passages)}.".split())
@@ -130,7 +127,7 @@ def search(item: Item, passages: Sequence[Passage], step: Step | None = None) ->
 
 
 def without_hidden(feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]) -> Feedback:
-    """Reword a verdict so that it names no stand-in passage."""
+    """Replace the texts of a verdict that name a stand-in passage by those of the verdict about missing evidence."""
     substitute, count = search(item, passages), len(question.passages)
     for field in ("diagnosis", "guidance"):
         if any(int(number) > count for number in _PASSAGE.findall(getattr(feedback, field))):

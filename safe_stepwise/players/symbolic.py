@@ -1,13 +1,13 @@
-"""No model: reasons over a question's annotations, wrong at a seeded rate; hence simulated.
+"""Two simulated models without weights: the symbolic player, and a verifier that judges by chance.
 
-Spec: ``symbolic``, or ``symbolic:error_rate=0.1,seed=3``. What it says in a role stands in the file of that role
-(``steps``, ``judging``, ``prompting``, ``deliberating``). Roles of prompting methods know mistakes apart, each with a
-rate of its own (`Rates`): ``symbolic:format=0.3,value=0.2``. Errors depend on the seed and the request alone, so that
-a run can be repeated.
+The symbolic player (``symbolic``, or ``symbolic:error_rate=0.1,seed=3``) replies from a question's annotations and
+errs at seeded rates. The modules ``steps``, ``judging`` and ``prompting`` have its roles. Roles of prompting methods
+have several kinds of mistakes, each with its rate (`Rates`): ``symbolic:format=0.3,value=0.2``. Errors depend only on
+the seed and the request, so that a run can be repeated.
 
-A verifier may also draw its verdicts: what guidance by chance is worth, hence a lower bound (``chance:reject=0.2``, or
-``chance:reject=0.2,seed=3``). It rejects that share of the steps with a label drawn from those of the step's kind, in
-the form that the request asks for, and knows nothing of any annotation. All that either makes is simulated.
+The chance verifier (``chance:reject=0.2``, or ``chance:reject=0.2,seed=3``) rejects that share of the steps, with a
+random label of the step's kind. It never looks at annotations: it is the lower bound that shows what verdicts by
+chance achieve. Everything that either makes is marked as simulated.
 """
 
 import json
@@ -26,22 +26,21 @@ from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback
 from safe_stepwise.taxonomy import CORRECT, check_order
 
 NEVER, AT_ONCE = "never", "at_once"
-"""Of a Terminator, in the place of a rate."""
+"""Two values of ``stop`` instead of a rate: the Terminator never stops, or stops at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often what is said is wrong, and how; each from 0 to 1, but for ``planted``.
+    """The rates of the symbolic player's mistakes, from 0 to 1 (``planted`` is a number).
 
-    ``error_rate`` is that of steps, verdicts and judgements, and of each mistake without a rate of
-    its own but ``format``, ``paragraph``, ``lucky`` and ``spurious``, which have to be asked for.
+    ``error_rate`` is the rate of wrong steps, verdicts and judgements, and of each mistake below whose rate is None.
     """
 
     error_rate: float = 0.0
     format: float = 0.0
     """The rate of replies that can't be parsed strictly."""
     salvageable: float = 0.5
-    """The share of those replies that can be salvaged."""
+    """The share of these replies that can be salvaged."""
     decompose: float | None = None
     """The rate of wrong first sub-questions."""
     value: float | None = None
@@ -51,17 +50,16 @@ class Rates:
     lucky: float = 0.0
     """The rate of right answers with a passage that does not state them."""
     stop: float | str | None = None
-    """Going on or stopping at the wrong time; ``never`` and ``at_once`` stop whatever was found."""
+    """The rate of going on or stopping at the wrong time; or ``never``, ``at_once``."""
     summary: float | None = None
-    """A wrong answer where it could have been put right."""
+    """The rate of wrong summaries of right findings."""
     spurious: float = 0.0
-    """Of a chain's steps: the right answer, though a fact that it needs is false or missing. It is
-    decided once a question (1 or 0, for a role) and leaves other mistakes as they are."""
+    """The rate of questions whose chain has a flaw but the right answer (`players.facts`); a role gets 1 or 0."""
     planted: int = 0
-    """Not a rate but a number: wrong relation paths that are followed before the right one."""
+    """The number of wrong relation paths that are followed before the right one."""
 
     def rate_of(self, name: str) -> float:
-        """Return the rate of a mistake by its name; the rate of errors where it has none of its own.
+        """Return the rate of a mistake by its name; ``error_rate`` if it has none of its own.
 
         >>> Rates(0.1, value=0.2).rate_of("value"), Rates(0.1).rate_of("value"), Rates(0.1).rate_of("lucky")
         (0.2, 0.1, 0.0)
@@ -71,20 +69,20 @@ class Rates:
 
     @property
     def changed(self) -> dict[str, Any]:
-        """The rates that differ from their defaults, without the rate of errors."""
+        """The rates that differ from their defaults, without ``error_rate``."""
         values = ((field, getattr(self, field.name)) for field in fields(self)[1:])
         return {field.name: value for field, value in values if value != field.default}
 
 
 Role = Callable[[Request, Rates, Random], str]
-"""From a request with its scene, the rates and the chance of errors to the reply's text.
+"""A function of a request with its scene, the rates and a source of chance, which returns the reply's text.
 
-Raises EngineError where the scene gives nothing to go by.
+Raises ``EngineError`` if the scene lacks what the role needs.
 """
 
 
 class Player:
-    """A simulated model; its replies depend on its identity and the request alone."""
+    """A simulated model; its replies depend only on its identity and the request."""
 
     simulated = True
 
@@ -116,7 +114,7 @@ class Player:
 
 
 class SymbolicEngine(Player):
-    """An engine that reasons over annotations and errs at seeded rates (see the module docstring)."""
+    """The engine of the symbolic player (see the module's docstring)."""
 
     def __init__(self, roles: Mapping[str, Role], rates: Rates, seed: int = 0) -> None:
         super().__init__("symbolic", {"error_rate": rates.error_rate, "seed": seed, **rates.changed})
@@ -124,7 +122,7 @@ class SymbolicEngine(Player):
 
     @classmethod
     def read(cls, settings: str, roles: Mapping[str, Role]) -> "SymbolicEngine":
-        """The engine of a spec's settings; ``UserError`` for others.
+        """Make the engine from a spec's settings; raise ``UserError`` for wrong ones.
 
         >>> SymbolicEngine.read("error_rate=0.1,seed=3", {}).name
         'symbolic:error_rate=0.1,seed=3 (simulated)'
@@ -153,7 +151,7 @@ class SymbolicEngine(Player):
         return play(request, self._decided(request), chance)
 
     def _decided(self, request: Request) -> Rates:
-        """The rates with what is decided once a question."""
+        """Return the rates, with ``spurious`` as decided for the request's question: 1 or 0."""
         question = getattr(request.scene, "question", None)
         if question is None or not self.rates.spurious:
             return self.rates
@@ -162,7 +160,7 @@ class SymbolicEngine(Player):
 
 
 def _setting(name: str, value: str) -> float | str:
-    """The value of a setting; raises ``ValueError`` with the reason for what is none."""
+    """Read the value of a setting; raise ``ValueError`` with the reason if it is wrong."""
     if name not in {"seed", *(field.name for field in fields(Rates))}:
         raise ValueError(f"has no setting {name!r}")
     if name == "stop" and value in (NEVER, AT_ONCE):
@@ -183,10 +181,10 @@ Fields = Mapping[str, Any]
 
 
 def in_json(fields: Fields, rates: Rates, chance: Random) -> str:
-    """A reply's fields as JSON, at the rate ``format`` not in the form that is asked for.
+    """Write a reply's fields as JSON; at the rate ``format``, write them in another form.
 
-    Some such replies can be salvaged: all that they should say stands there, but not as valid JSON
-    alone. Of others nothing can be read: they break off, give two answers, or no object at all.
+    The share ``salvageable`` of these has all fields, but in prose or invalid JSON. The others are unreadable: they
+    break off, give two answers, or have no object.
     """
     text = json.dumps(fields, ensure_ascii=False)
     if chance.random() >= rates.format:
@@ -196,7 +194,7 @@ def in_json(fields: Fields, rates: Rates, chance: Random) -> str:
 
 
 def render_turn(text: str, rates: Rates, chance: Random) -> str:
-    """A turn of ReAct, which is no JSON, in the right form or not."""
+    """Write a ReAct turn; at the rate ``format``, in another form."""
     if chance.random() >= rates.format:
         return text
     if chance.random() < rates.salvageable:
@@ -209,14 +207,14 @@ def _in_prose(fields: Fields, text: str) -> str:
 
 
 def _in_words(fields: Fields, text: str) -> str:
-    """The answer as a last line, where there is one that stands for itself."""
+    """Write the answer as a last line, if the reply has an explanation and an answer."""
     if "explain" not in fields or "answer" not in fields:
         return _in_prose(fields, text)
     return f"{fields['explain']}\nAnswer: {fields['answer']}"
 
 
 def _doubled(fields: Fields, text: str) -> str:
-    """Two replies in one, which differ in every text that counts."""
+    """Write two replies in one that differ in every text."""
     return f"{text}\nOr rather:\n{json.dumps({name: _distort(value) for name, value in fields.items()})}"
 
 
@@ -235,15 +233,15 @@ UNREADABLE: tuple[Callable[[Fields, str], str], ...] = (
 
 
 def is_listed(request: Request, label: str) -> bool:
-    """Whether a label is one to choose from, as all are but those of a dropped category."""
+    """Whether the request's schema allows a label; it excludes those of a dropped category."""
     return request.schema is None or json.dumps(label) in request.schema.text
 
 
 def format_verdict(verdict: Feedback, request: Request, scene: Scene) -> str:
-    """The reply that gives a verdict in the form that the request asks for.
+    """Write a verdict in the form that the request requires; raise ``FeedbackError`` if it is not valid.
 
-    Who is asked for the evidence first quotes what the step names, as a verifier's training rows do: by words alone,
-    so that those who know nothing can do it, too. Raises FeedbackError for a verdict that is not valid.
+    If the evidence comes first, it quotes what the step names, as a verifier's training rows do; this only needs the
+    step's words, so that the chance verifier can do it too.
     """
     if request.schema is None or '"evidence"' not in request.schema.text or scene.step is None:
         return format_feedback(verdict, LABEL_FIRST)
@@ -253,11 +251,11 @@ def format_verdict(verdict: Feedback, request: Request, scene: Scene) -> str:
 
 EXAMPLE = "chance:reject=0.2"
 GUIDANCE = "Write this step again, without the error."
-"""The guidance of every rejection: a better one would have to look."""
+"""The chance verifier's guidance for every rejected step."""
 
 
 class ChanceEngine(Player):
-    """A verifier that draws its verdicts; see the module docstring."""
+    """The engine of the chance verifier (see the module's docstring)."""
 
     def __init__(self, reject: float, seed: int = 0) -> None:
         super().__init__("chance", {"reject": reject, "seed": seed})
@@ -265,7 +263,7 @@ class ChanceEngine(Player):
 
     @classmethod
     def read(cls, settings: str) -> "ChanceEngine":
-        """The engine of a spec's settings; ``UserError`` for others.
+        """Make the engine from a spec's settings; raise ``UserError`` for wrong ones.
 
         >>> ChanceEngine.read("reject=0.25,seed=3").name
         'chance:reject=0.25,seed=3 (simulated)'
@@ -280,14 +278,14 @@ class ChanceEngine(Player):
         return cls(reject, seed)
 
     def write_reply(self, request: Request, chance: Random) -> str:
-        """The verdict that is drawn for a request."""
+        """Draw the verdict for a request."""
         scene = request.scene
         if request.role != ROLE or not isinstance(scene, Scene) or scene.step is None:
             raise EngineError(f"chance judges steps alone: it has no role {request.role!r}")
         verdict = Feedback(CORRECT, "Nothing was looked at.", "")
         if chance.random() < self.reject:
             labels = [label for label in check_order(scene.step.kind) if is_listed(request, label)]
-            if labels:  # else all that the step could have is of a dropped category
+            if labels:  # none if all errors of the step's kind are of a dropped category
                 label = chance.choice(labels)
                 verdict = Feedback(label, f"The step is taken for a case of {label}.", GUIDANCE)
         try:
