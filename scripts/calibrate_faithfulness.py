@@ -16,7 +16,7 @@ def main(options: reading.CalibrationOptions) -> str:
     measured: list[Calibration] = []
     distances: list[Distance] = []
 
-    def add(name: str, group: reading.Benchmark) -> None:
+    def add(name: str, group: reading.BenchmarkSources) -> None:
         if group.sources:
             measured.append(calibrate(name, group.sources, judges, options.seed, group.graph, group.left_out))
 

@@ -25,7 +25,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class TokenizedRow:
     """A training row as tokens; the first ``prompt`` tokens are not learnt."""
 
     id: str
@@ -56,8 +56,8 @@ class Data:
     source: DatasetSource
     joined: Sequence[Joined]
     sha256: str
-    train: Sequence[Example]
-    held_out: Sequence[Example]
+    train: Sequence[TokenizedRow]
+    held_out: Sequence[TokenizedRow]
     longest: int
     """Tokens of the longest row, before long ones are left out."""
     limit: int
@@ -74,7 +74,7 @@ def read_data(recipe: Recipe, weights: Weights, kind: RowKind | None = None) -> 
     chat, kind = Chat.load(weights), kind or kind_of(recipe)
     source, rows, joined = train_rows(recipe, kind)
     train, bad = tokenize(rows, chat, kind.check)
-    held_out: list[Example] = []
+    held_out: list[TokenizedRow] = []
     if recipe.held_out:
         _, tests = kind.open(recipe.dataset, TEST, recipe.filters)
         held_out, bad_tests = tokenize(tests[: recipe.held_out], chat, kind.check)
@@ -117,7 +117,9 @@ def train_rows(recipe: Recipe, kind: RowKind | None = None) -> tuple[DatasetSour
     return source, rows, joined
 
 
-def tokenize(rows: Iterable[Row], chat: Chat, check: Callable[[str], None]) -> tuple[list[Example], dict[str, str]]:
+def tokenize(
+    rows: Iterable[Row], chat: Chat, check: Callable[[str], None]
+) -> tuple[list[TokenizedRow], dict[str, str]]:
     """Tokenise rows; return the examples, and the reasons why other rows can't be trained on, by id.
 
     ``check`` raises ``BadRow`` for a completion that must not be learnt (`RowKind.check`).
@@ -131,7 +133,7 @@ def tokenize(rows: Iterable[Row], chat: Chat, check: Callable[[str], None]) -> t
     return examples, bad
 
 
-def too_long(examples: Iterable[Example], limit: int) -> dict[str, str]:
+def too_long(examples: Iterable[TokenizedRow], limit: int) -> dict[str, str]:
     """Map the id of each row with more than ``limit`` tokens to an error message."""
     lengths = {example.id: len(example.tokens) for example in examples}
     return {id_: f"has {length} tokens, more than {limit}" for id_, length in lengths.items() if length > limit}
@@ -140,7 +142,7 @@ def too_long(examples: Iterable[Example], limit: int) -> dict[str, str]:
 def check_masks(
     trained: Sequence[Mapping[str, Any]],
     collate: Callable[[list[Mapping[str, Any]]], Mapping[str, Any]],
-    examples: Sequence[Example],
+    examples: Sequence[TokenizedRow],
 ) -> None:
     """Raise ``UserError`` with a row's id if the trainer changed its tokens or its mask.
 
@@ -185,7 +187,7 @@ def order(lengths: Sequence[int], epochs: float, step: int, seed: int, by_length
     return [row for rows in steps for row in sorted(rows, key=lambda n: lengths[n])]
 
 
-def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> Example:
+def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> TokenizedRow:
     prompt, completion = row["prompt"], row["completion"]
     if not prompt or not all(turn["content"].strip() for turn in prompt):
         raise BadRow("has an empty prompt")
@@ -196,7 +198,7 @@ def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> Example:
     check(completion[0]["content"])
     turns = [Message(turn["role"], turn["content"]) for turn in (*prompt, *completion)]
     start = chat.encode(turns[:-1])
-    return Example(str(row["id"]), (*start, *_completion(chat, turns)), len(start), bool(row.get("label", True)))
+    return TokenizedRow(str(row["id"]), (*start, *_completion(chat, turns)), len(start), bool(row.get("label", True)))
 
 
 def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:

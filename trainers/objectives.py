@@ -20,7 +20,7 @@ from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from trainers import models
 from trainers.config import PathRecipe, Recipe
-from trainers.data import Data, Example, check_masks, order
+from trainers.data import Data, TokenizedRow, check_masks, order
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def make_sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, a
     return trainer
 
 
-def token_rows(examples: Sequence[Example]) -> Any:
+def token_rows(examples: Sequence[TokenizedRow]) -> Any:
     """Return rows as a `datasets.Dataset` that is already prepared for the ``SFTTrainer``."""
     from datasets import Dataset
 
@@ -173,7 +173,7 @@ def make_kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Dat
     return trainer
 
 
-def pair_rows(examples: Sequence[Example], batch: int) -> Any:
+def pair_rows(examples: Sequence[TokenizedRow], batch: int) -> Any:
     """Return rows as a `datasets.Dataset` that is already prepared for the ``KTOTrainer``.
 
     The KL term is measured on mismatched pairs: each prompt with the completion of the previous row of its batch, the
@@ -232,7 +232,7 @@ def _batches(prompts: Sequence[Hashable], batch: int, generator: random.Random) 
 def check_batches(
     trained: Sequence[Mapping[str, Any]],
     collate: Callable[[list[Mapping[str, Any]]], Mapping[str, Any]],
-    examples: Sequence[Example],
+    examples: Sequence[TokenizedRow],
     batch: int,
 ) -> None:
     """Raise ``UserError`` with a row's id if the ``KTOTrainer`` changed its tokens, mask or label.
@@ -269,7 +269,7 @@ def _unpadded(collated: Mapping[str, Any], prefix: str, number: int) -> tuple[li
     )
 
 
-def _held_out_pairs(recipe: PathRecipe, examples: Sequence[Example]) -> Any:
+def _held_out_pairs(recipe: PathRecipe, examples: Sequence[TokenizedRow]) -> Any:
     """Return held-out rows in batches like those of training; raise ``UserError`` if they are too few."""
     prompts = [example.tokens[: example.prompt] for example in examples]
     row_order = order_apart(prompts, 1, recipe.device_batch, recipe.seed)

@@ -12,7 +12,7 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import TRAINING
 from trainers import models
 from trainers.config import CHANGEABLE, Recipe
-from trainers.data import Data, Example, Joined
+from trainers.data import Data, Joined, TokenizedRow
 from trainers.rows.base import RowKind
 
 RECORD = TRAINING
@@ -141,7 +141,7 @@ def describe_result(trainer: Any, output: Path) -> dict[str, Any]:
     }
 
 
-def describe_joined(joined: Joined, train: Sequence[Example]) -> dict[str, Any]:
+def describe_joined(joined: Joined, train: Sequence[TokenizedRow]) -> dict[str, Any]:
     """Return the record of a joined data set; ``rows`` counts rows trained on, ``sha256`` covers dropped ones too."""
     about = joined.source.about
     return {

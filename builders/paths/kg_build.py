@@ -79,7 +79,7 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class CorpusCounts:
     """Counts of the whole corpus, and the split of each question, by question or by template.
 
     Questions of one template differ only in their topic. So a set split by question tests little more than recall (the
@@ -180,7 +180,7 @@ def _read_shards(collected: Collected, title: str) -> Iterator[list[Row]]:
             finished += 1
 
 
-def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
+def _survey(plan: PathsBuild, collected: Collected) -> CorpusCounts:
     """Count the whole corpus, and draw the test templates."""
     templates, hops = weak.Templates(), dict[str, int]()
     ties: Counter[tuple[str, bool, tuple[RelationPath, ...]]] = Counter()
@@ -196,11 +196,11 @@ def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
         "": weak.popularity((tied, n) for (_, in_train, tied), n in ties.items() if in_train),
         names.BY_TEMPLATE: weak.popularity((tied, n) for (name, _, tied), n in ties.items() if name not in in_test),
     }
-    return Corpus(popular, templates.gold(), len(templates.sizes), in_test)
+    return CorpusCounts(popular, templates.gold(), len(templates.sizes), in_test)
 
 
 def _write(
-    plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit, folder: Path
+    plan: PathsBuild, collected: Collected, corpus: CorpusCounts, audit: Audit, folder: Path
 ) -> parquet.FilesByConfig:
     """Write the Parquet files; ``audit`` counts each topic entity once, and the KTO rows of each config."""
     splits = [(config + grouping, split) for config in CONFIGS for grouping in GROUPINGS for split in SPLITS]

@@ -26,7 +26,7 @@ _FACTS = [Triple(_NAME, "a relation", _NAME, 1)] * 2
 
 
 @dataclass(slots=True)
-class Work:
+class RoleCost:
     """The calls and tokens of one role; ``naive`` counts calls without any sharing between questions."""
 
     naive: int = 0
@@ -48,12 +48,12 @@ class Work:
         return (self.prompt * prompt_price + self.completion * completion_price) / 1e6
 
 
-def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, Work]:
+def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, RoleCost]:
     """Estimate the work by role, in the order of the stages, with all gleaning rounds: an upper bound on calls.
 
     No call is made; the cache is only read. A passage that several questions share is counted once.
     """
-    work = {role: Work() for role in ("extract", "glean", "resolve", "path")}
+    work = {role: RoleCost() for role in ("extract", "glean", "resolve", "path")}
     keys, client, allowance = set[str](), teachers.client, teachers.allowance
     for question in questions:
         graph_tokens = 0

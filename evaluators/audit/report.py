@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluators.audit.rows import Sample, select_rows
+from evaluators.audit.rows import AuditSample, select_rows
 from evaluators.audit.score import FORM, INSTEAD, LABEL, RIGHT, Group, Scores, Share, questions_for
 from evaluators.pages.offline import render_page, write_file, write_page
 from safe_stepwise.errors import UserError
@@ -96,7 +96,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("judgements", "kept", "rows", "page")
 
 
-def write_sample(sample: Sample, meanings: Mapping[str, str], output: Path) -> None:
+def write_sample(sample: AuditSample, meanings: Mapping[str, str], output: Path) -> None:
     """Write a sample as one HTML page to judge it on, which loads nothing and sends nothing anywhere.
 
     ``meanings`` says what each label means. Same sample, same bytes. Raises ``UserError`` for a file that can't be
@@ -105,12 +105,12 @@ def write_sample(sample: Sample, meanings: Mapping[str, str], output: Path) -> N
     write_page(output, render_sample(sample, meanings))
 
 
-def render_sample(sample: Sample, meanings: Mapping[str, str]) -> str:
+def render_sample(sample: AuditSample, meanings: Mapping[str, str]) -> str:
     """Return the page on a sample as HTML."""
     return render_page(_TEMPLATES, f"{sample.audited} {sample.sha256[:12]}", _SCRIPTS, page_data(sample, meanings))
 
 
-def page_data(sample: Sample, meanings: Mapping[str, str]) -> dict[str, Any]:
+def page_data(sample: AuditSample, meanings: Mapping[str, str]) -> dict[str, Any]:
     """Return the data of the page, for JSON."""
     questions = FORM[sample.audited]
     keys = iter("123456789")

@@ -32,7 +32,7 @@ _STEP = (*_PLACE, *_TEXTS, "passages", "previous_steps", "query")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AuditRow:
     """One row, with all that the page shows of it as JSON (``content``)."""
 
     key: Key
@@ -61,7 +61,7 @@ def read_strata(folder: Path, audited: Audited) -> dict[Key, Stratum]:
     return {key: stratum for key, stratum in by_key.items() if stratum[1] != _UNJUDGED}
 
 
-def select_rows(folder: Path, audited: Audited, keys: Collection[Key]) -> dict[Key, Row]:
+def select_rows(folder: Path, audited: Audited, keys: Collection[Key]) -> dict[Key, AuditRow]:
     """Read the rows that have one of these keys; raises the errors of `read_strata`."""
     keys = frozenset(keys)
     ids = pa.array([id_ for _, id_ in keys], pa.string())
@@ -70,7 +70,7 @@ def select_rows(folder: Path, audited: Audited, keys: Collection[Key]) -> dict[K
         selected = _read_labels(folder, _label_row, condition=has_id)
     else:
         selected = _read_steps(folder, _step_row, _STEP, has_id)
-    by_key: dict[Key, Row] = {}
+    by_key: dict[Key, AuditRow] = {}
     for row in selected:
         if row.key in keys:
             by_key.setdefault(row.key, row)
@@ -110,7 +110,7 @@ def _label_place(benchmark: str, row: Mapping[str, Any]) -> tuple[Key, Stratum]:
     return (benchmark, boundary.read(str, row["id"])), (benchmark, _class_name(row["noise_type"], NOISE_TYPES))
 
 
-def _label_row(benchmark: str, row: Mapping[str, Any]) -> Row:
+def _label_row(benchmark: str, row: Mapping[str, Any]) -> AuditRow:
     question = question_of(row, benchmark=benchmark, split="")
     label = label_of(row)
     content = {
@@ -136,7 +136,7 @@ def _label_row(benchmark: str, row: Mapping[str, Any]) -> Row:
         "graph": [asdict(triple) for triple in label.knowledge_graph],
         "teacher": label.teacher,
     }
-    return Row((benchmark, question.id), (benchmark, label.noise_type), content)
+    return AuditRow((benchmark, question.id), (benchmark, label.noise_type), content)
 
 
 def _step_place(row: Mapping[str, Any]) -> tuple[Key, Stratum]:
@@ -145,7 +145,7 @@ def _step_place(row: Mapping[str, Any]) -> tuple[Key, Stratum]:
     return (benchmark, id_), (benchmark, error, origin)
 
 
-def _step_row(row: Mapping[str, Any]) -> Row:
+def _step_row(row: Mapping[str, Any]) -> AuditRow:
     key, stratum = _step_place(row)
     content = {
         **{name: boundary.read(str, row[name], name) for name in _TEXTS},
@@ -159,7 +159,7 @@ def _step_row(row: Mapping[str, Any]) -> Row:
         "origin": stratum[2],
         "query": boundary.read(str | None, row["query"], "query"),
     }
-    return Row(key, stratum, content)
+    return AuditRow(key, stratum, content)
 
 
 def _class_name(number: int | None, names: Sequence[str]) -> str:
@@ -170,11 +170,11 @@ def _class_name(number: int | None, names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class AuditSample:
     """The sampled rows in the page's order; ``sizes`` counts the rows of each stratum in the whole set."""
 
     audited: Audited
-    rows: tuple[Row, ...]
+    rows: tuple[AuditRow, ...]
     sizes: Mapping[Stratum, int]
 
     @property
@@ -183,7 +183,7 @@ class Sample:
         return identity([self.audited, [row.sha256 for row in self.rows]])
 
 
-def draw(folder: Path, audited: Audited, size: int, seed: int) -> Sample:
+def draw(folder: Path, audited: Audited, size: int, seed: int) -> AuditSample:
     """Draw a sample of ``size`` rows of a published set, or of all its rows if they are fewer.
 
     A hash of seed and id makes every choice, so the order of the files changes nothing.
@@ -196,7 +196,7 @@ def draw(folder: Path, audited: Audited, size: int, seed: int) -> Sample:
     chosen = balance_keys(groups, size, seed)
     selected = select_rows(folder, audited, chosen)
     sizes = {stratum: len(group) for stratum, group in sorted(groups.items())}
-    return Sample(audited, tuple(selected[key] for key in chosen), sizes)
+    return AuditSample(audited, tuple(selected[key] for key in chosen), sizes)
 
 
 def balance_keys(groups: Mapping[Stratum, list[Key]], size: int, seed: int) -> list[Key]:

@@ -241,7 +241,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class DoubtfulRow:
     """A row whose label a reviewer calls wrong, or on which reviewers disagree."""
 
     benchmark: str
@@ -277,7 +277,7 @@ class Scores:
     """By name of a stratum field, the groups of rows with equal values of it."""
     strata: tuple[Group, ...]
     agreement: tuple[Pair, ...]
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[DoubtfulRow, ...]
     judged: tuple[tuple[str, str, str], ...]
     """Benchmark, id and SHA-256 of each judged row."""
 
@@ -356,7 +356,7 @@ def _agreement(audited: Audited, judgements: Sequence[Judgement]) -> Iterable[Pa
                 yield Pair(rater, peer, name, len(pairs), round(equal, 4), kappa)
 
 
-def _doubts(rows: Iterable[Sequence[Judgement]]) -> Iterable[Doubt]:
+def _doubts(rows: Iterable[Sequence[Judgement]]) -> Iterable[DoubtfulRow]:
     for judgements in sorted(rows, key=lambda judgements: judgements[0].key):
         example = judgements[0]
         names = [question.name for question in FORM[example.of] if question.name != INSTEAD]
@@ -367,4 +367,4 @@ def _doubts(rows: Iterable[Sequence[Judgement]]) -> Iterable[Doubt]:
             instead = {j.answers[INSTEAD] for j in judgements if INSTEAD in j.answers}
             notes = tuple(j.note for j in judgements if j.note)
             key = example.benchmark, example.id, example.stratum
-            yield Doubt(*key, wrong, disagree, tuple(sorted(instead)), notes)
+            yield DoubtfulRow(*key, wrong, disagree, tuple(sorted(instead)), notes)

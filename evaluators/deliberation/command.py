@@ -15,7 +15,7 @@ from evaluators.comparison.systems import VARIANT
 from evaluators.deliberation.measuring import RESAMPLES, ScoredCase, compare_runs, measure, score_case
 from evaluators.deliberation.options import Options, engines_of
 from evaluators.deliberation.proposing import PROPOSER, Proposer, answer_case, make_proposers
-from evaluators.deliberation.questions import PathQuestion, QuestionRows, Questions
+from evaluators.deliberation.questions import GraphQuestion, QuestionRows, QuestionSet
 from evaluators.deliberation.scorers import HEADLINE, METRICS, TITLES
 from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.runner import Task, Work, run_tasks
@@ -44,7 +44,7 @@ _LEARNING = ("train", "labels")
 _METRIC_TITLES = dict(zip(METRICS, ("H", "H@1", "F1"), strict=True))
 Record = Mapping[str, Any]
 _PALETTE = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#777777")
-PlacedCase = tuple[PathQuestion, Knowledge]
+PlacedCase = tuple[GraphQuestion, Knowledge]
 """A question with the knowledge of its graph."""
 
 
@@ -53,7 +53,7 @@ class Plan:
     """An evaluation's plan: questions, proposers and players."""
 
     options: Options
-    questions: Questions
+    questions: QuestionSet
     contenders: Mapping[str, Proposer]
     """The proposers, by the name of the run."""
     players: Mapping[str, Client]
@@ -127,7 +127,7 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Questi
     rows = rows_of(options, options.output / GRAPH)
     opener = Opener(options.timeout)
     with lock_folder(options.output, "evaluation", (*FILES, GRAPH)), options.replies() as replies:
-        questions = Questions.choose(options, rows)
+        questions = QuestionSet.choose(options, rows)
         if questions.note:
             note(questions.note)
         # Faults of the files show before an engine lacks its extra.

@@ -16,8 +16,8 @@ from evaluators.comparison import significance
 from evaluators.comparison.significance import Matrix, holm, interval
 from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.proposing import FAILED_CALL, NOWHERE, PROPOSER, UNREADABLE
-from evaluators.deliberation.questions import PathQuestion
-from evaluators.deliberation.scorers import HEADLINE, METRICS, SCORERS, Score
+from evaluators.deliberation.questions import GraphQuestion
+from evaluators.deliberation.scorers import HEADLINE, METRICS, SCORERS, AnswerScore
 from evaluators.outcomes import grouped
 from safe_stepwise.methods import deliberation
 from safe_stepwise.methods.deliberation import INSTANTIATE
@@ -30,10 +30,10 @@ RESAMPLES = 2_000
 class ScoredCase:
     """A question with its trajectory, its answers, and their scores by rule."""
 
-    case: PathQuestion
+    case: GraphQuestion
     trajectory: Trajectory
     answers: tuple[str, ...]
-    scores: Mapping[str, Score]
+    scores: Mapping[str, AnswerScore]
 
     @property
     def proposals(self) -> list[Attempt]:
@@ -50,12 +50,12 @@ class ScoredCase:
 Answered = Sequence[ScoredCase]
 
 
-def score_case(case: PathQuestion, trajectory: Trajectory) -> ScoredCase:
+def score_case(case: GraphQuestion, trajectory: Trajectory) -> ScoredCase:
     """Score a question's answers by every rule; a failed question gets 0."""
     answers, gold = answers_of(trajectory), case.question.answers
     scores = {name: rule(answers, gold) for name, rule in SCORERS.items()}
     if trajectory.stop_reason == FAILED:
-        nothing = {n: Score(0.0, 0.0, None if s.f1 is None else 0.0) for n, s in scores.items()}
+        nothing = {n: AnswerScore(0.0, 0.0, None if s.f1 is None else 0.0) for n, s in scores.items()}
         return ScoredCase(case, trajectory, (), nothing)
     return ScoredCase(case, trajectory, answers, scores)
 

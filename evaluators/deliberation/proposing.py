@@ -19,7 +19,7 @@ from typing import Any
 
 from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.options import BASELINES, Options, check_names, split_name
-from evaluators.deliberation.questions import Example, PathQuestion, PathsSet
+from evaluators.deliberation.questions import GraphQuestion, PathExample, PathsSet
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import CountingClient
@@ -50,7 +50,7 @@ class Proposal:
     usage: Usage | None = None
 
 
-Ranking = Callable[[PathQuestion, str], Iterable[RelationPath]]
+Ranking = Callable[[GraphQuestion, str], Iterable[RelationPath]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Baseline:
     """Whether it proposes only paths that the graph has, like a constrained engine."""
     client: Client | None = None
 
-    async def propose(self, case: PathQuestion, knowledge: Knowledge) -> list[Proposal]:
+    async def propose(self, case: GraphQuestion, knowledge: Knowledge) -> list[Proposal]:
         """Return the proposals, topic by topic, the best first."""
         proposals = []
         for topic in case.question.topics:
@@ -85,21 +85,21 @@ def make_oracle() -> Baseline:
     return Baseline("oracle", ["oracle"], lambda case, topic: case.gold.get(topic, ()), None)
 
 
-def make_majority(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
+def make_majority(examples: Sequence[PathExample], limit: int, constrained: bool = False) -> Baseline:
     """Return the proposer of the most frequent paths of questions with as many hops."""
     counts: dict[int, Counter[RelationPath]] = defaultdict(Counter)
     for example in examples:
         counts[example.hops].update(example.paths)
     by_question = {example.question: example for example in examples}
 
-    def rank(case: PathQuestion, topic: str) -> list[RelationPath]:
+    def rank(case: GraphQuestion, topic: str) -> list[RelationPath]:
         del topic
         return _frequent(counts[case.question.hops], by_question.get(case.question.question))
 
     return Baseline("majority", ["majority", identity(examples), limit, constrained], rank, limit, constrained)
 
 
-def make_nearest(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
+def make_nearest(examples: Sequence[PathExample], limit: int, constrained: bool = False) -> Baseline:
     """Return the proposer of the paths of the questions whose masked words are nearest."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -118,7 +118,7 @@ def make_nearest(examples: Sequence[Example], limit: int, constrained: bool = Fa
         places = sorted(range(len(templates)), key=lambda n: (-similarity[n], -sizes[templates[n]], n))
         return [templates[n] for n in places]
 
-    def rank(case: PathQuestion, topic: str) -> Iterator[RelationPath]:
+    def rank(case: GraphQuestion, topic: str) -> Iterator[RelationPath]:
         del topic
         example = by_question.get(case.question.question)
         for template in order(case.template):
@@ -128,14 +128,14 @@ def make_nearest(examples: Sequence[Example], limit: int, constrained: bool = Fa
     return Baseline("nearest", ["nearest", identity(examples), limit, constrained], rank, limit, constrained)
 
 
-def _frequent(counts: Counter[RelationPath], excluded: Example | None) -> list[RelationPath]:
+def _frequent(counts: Counter[RelationPath], excluded: PathExample | None) -> list[RelationPath]:
     """Sort paths by frequency, then by name; the paths of ``excluded`` do not count."""
     remaining = counts - Counter(excluded.paths) if excluded is not None else counts
     return sorted(remaining, key=lambda path: (-remaining[path], path))
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class ModelProposer:
     """A model, usually with an adapter; ``constrained`` to the paths that the graph has."""
 
     name: str
@@ -150,7 +150,7 @@ class Engine:
         settings = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
         return [dict(self.client.engine.identity), self.client.allowance.plain, *settings]
 
-    async def propose(self, case: PathQuestion, knowledge: Knowledge) -> list[Proposal]:
+    async def propose(self, case: GraphQuestion, knowledge: Knowledge) -> list[Proposal]:
         """Return the proposals, topic by topic, the greedy one first."""
         client: Client = CountingClient(self.client) if self.client.engine.simulated else self.client
         proposals = []
@@ -167,7 +167,7 @@ class Engine:
         return proposals
 
 
-Proposer = Baseline | Engine
+Proposer = Baseline | ModelProposer
 """What proposes paths for a question."""
 
 
@@ -184,7 +184,7 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
 
 
 def make_proposers(
-    options: Options, cases: Sequence[PathQuestion], train: PathsSet | None, clients: Mapping[str, Client]
+    options: Options, cases: Sequence[GraphQuestion], train: PathsSet | None, clients: Mapping[str, Client]
 ) -> dict[str, Proposer]:
     """Make the proposers of ``--paths``, by the run's name; ``clients`` has the engines by spec.
 
@@ -197,12 +197,12 @@ def make_proposers(
 
 
 def _proposer(
-    spec: str, options: Options, cases: Sequence[PathQuestion], train: PathsSet | None, clients: Mapping[str, Client]
+    spec: str, options: Options, cases: Sequence[GraphQuestion], train: PathsSet | None, clients: Mapping[str, Client]
 ) -> Proposer:
     limit, constrained = options.candidates_per_topic, not options.free
     if spec not in BASELINES:
         client = clients[spec]
-        return Engine(client.name, client, limit, constrained, options.seed)
+        return ModelProposer(client.name, client, limit, constrained, options.seed)
     if spec == "oracle":
         if not any(case.gold for case in cases):
             raise UserError("--paths oracle: no gold path of any question is known")
@@ -213,19 +213,19 @@ def _proposer(
     return (make_majority if spec == "majority" else make_nearest)(examples, limit, constrained)
 
 
-def _as_examples(cases: Sequence[PathQuestion]) -> list[Example]:
-    by_words: dict[str, Example] = {}
+def _as_examples(cases: Sequence[GraphQuestion]) -> list[PathExample]:
+    by_words: dict[str, PathExample] = {}
     for case in cases:
         words, paths = case.question.question, [path for topic_paths in case.gold.values() for path in topic_paths]
         if words in by_words:  # a question that comes twice would teach itself
             paths = [*by_words[words].paths, *paths]
         if paths:
-            by_words[words] = Example(words, case.template, case.question.hops, tuple(dict.fromkeys(paths)))
+            by_words[words] = PathExample(words, case.template, case.question.hops, tuple(dict.fromkeys(paths)))
     return [*by_words.values()]
 
 
 async def answer_case(
-    case: PathQuestion, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: PathOptions
+    case: GraphQuestion, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: PathOptions
 ) -> Trajectory:
     """Answer one question, by the loop or, without ``clients``, by the first path that leads somewhere.
 

@@ -26,7 +26,7 @@ _COLUMNS = ("question", "template", "hops", "path", "best", "gold")
 
 
 @dataclass(frozen=True, slots=True)
-class PathQuestion:
+class GraphQuestion:
     """A question, with its gold paths if they are known."""
 
     question: KGQuestion
@@ -36,7 +36,7 @@ class PathQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class PathExample:
     """A question with the paths that label it, the first one first."""
 
     question: str
@@ -60,18 +60,18 @@ class PathsSet:
         digests = {file.name: sha256_of(file) for file in parquet_files(self.folder, CONFIGS[self.unit])}
         return {"name": self.folder.name, "splits": self.unit, "sha256": digests}
 
-    def examples(self, labels: Labels) -> list[Example]:
+    def examples(self, labels: Labels) -> list[PathExample]:
         """Return the examples of the train split, without questions that have no path with such a label."""
         column = "gold" if labels == "gold" else "best"
-        by_question: dict[str, Example] = {}
+        by_question: dict[str, PathExample] = {}
         for row in self.rows[TRAIN]:
             if row[column]:
                 example = by_question.get(row["question"])
                 unique = tuple(dict.fromkeys((*(example.paths if example else ()), tuple(row["path"]))))
-                by_question[row["question"]] = Example(row["question"], row["template"], row["hops"], unique)
+                by_question[row["question"]] = PathExample(row["question"], row["template"], row["hops"], unique)
         return [*by_question.values()]
 
-    def split_of(self, case: PathQuestion) -> str:
+    def split_of(self, case: GraphQuestion) -> str:
         """Return the split with a question's words or template; "" if no split has it."""
         return self._splits.get(case.question.question if self.unit == "question" else case.template, "")
 
@@ -130,14 +130,14 @@ class QuestionRows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class QuestionSet:
     """All questions of the files, and the indices of those that the evaluation uses.
 
     `choose` makes it without gold paths and `with_gold` adds them, so that bad files raise errors before slow work.
     """
 
     rows: QuestionRows
-    all_cases: tuple[PathQuestion, ...]
+    all_cases: tuple[GraphQuestion, ...]
     indices: tuple[int, ...]
     train: PathsSet | None
     description: Mapping[str, Any]
@@ -147,12 +147,12 @@ class Questions:
     """A warning for the user, if any."""
 
     @classmethod
-    def choose(cls, options: Options, rows: QuestionRows) -> "Questions":
+    def choose(cls, options: Options, rows: QuestionRows) -> "QuestionSet":
         """Choose questions by the options; raises ``UserError`` for faults of the files."""
         description = rows.description
         train = read_set(options.train, options.benchmark, options.splits) if options.train else None
         cases = tuple(
-            PathQuestion(question, masked(question.question, question.topics), {}) for question in rows.read()
+            GraphQuestion(question, masked(question.question, question.topics), {}) for question in rows.read()
         )
         indices, splits, note = select_held_out(cases, train, options.held_out)
         selected = tuple(_limit_per_hop(cases, indices, options.per_hop))[: options.limit]
@@ -167,7 +167,7 @@ class Questions:
         }
         return cls(rows, cases, selected, train, description, options.convention, note)
 
-    def with_gold(self) -> "Questions":
+    def with_gold(self) -> "QuestionSet":
         """Return these questions with gold paths, which may take long."""
         template_paths = self.train.gold if self.train else {}
         gold, origin = self.rows.gold([case.question for case in self.all_cases], template_paths, self.indices)
@@ -177,7 +177,7 @@ class Questions:
         )
 
     @property
-    def cases(self) -> tuple[PathQuestion, ...]:
+    def cases(self) -> tuple[GraphQuestion, ...]:
         """The chosen questions."""
         return tuple(self.all_cases[index] for index in self.indices)
 
@@ -203,7 +203,7 @@ class Questions:
 
 
 def select_held_out(
-    cases: Sequence[PathQuestion], train: PathsSet | None, only: bool
+    cases: Sequence[GraphQuestion], train: PathsSet | None, only: bool
 ) -> tuple[list[int], dict[str, int], str]:
     """Return the indices of the questions to use, the number of questions by split, and a warning or "".
 
@@ -229,7 +229,7 @@ def select_held_out(
     return indices, counts, ""
 
 
-def _limit_per_hop(cases: Sequence[PathQuestion], indices: Iterable[int], limit: int | None) -> Iterator[int]:
+def _limit_per_hop(cases: Sequence[GraphQuestion], indices: Iterable[int], limit: int | None) -> Iterator[int]:
     counts = Counter[int]()
     for index in indices:
         hops = cases[index].question.hops

@@ -31,7 +31,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class AnswerScore:
     """The scores of one question's answers, 0 to 1; F1 is None by a rule without it."""
 
     hit: float
@@ -39,58 +39,58 @@ class Score:
     f1: float | None
 
 
-Scorer = Callable[[Sequence[str], Collection[str]], Score]
+Scorer = Callable[[Sequence[str], Collection[str]], AnswerScore]
 
 
-def score_dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
+def score_dp(predicted: Sequence[str], gold: Collection[str]) -> AnswerScore:
     """Score by the rule of Deliberation on Priors (see the module).
 
     >>> score_dp(["Oru", "ana", "ana"], ["Ana"])  # precision 2/3, recall 1
-    Score(hit=1.0, hits_at_1=0.0, f1=0.8)
+    AnswerScore(hit=1.0, hits_at_1=0.0, f1=0.8)
     """
     predicted_names, gold_names = [name.lower() for name in predicted], [name.lower() for name in gold]
     if not gold_names:
-        return Score(1.0, 1.0, 1.0)
+        return AnswerScore(1.0, 1.0, 1.0)
     matches = [name in gold_names for name in predicted_names]
     precision = sum(matches) / len(matches) if matches else 0.0
     recall = sum(name in predicted_names for name in gold_names) / len(gold_names)
-    return Score(float(any(matches)), float(any(matches[:1])), mean_of(precision, recall))
+    return AnswerScore(float(any(matches)), float(any(matches[:1])), mean_of(precision, recall))
 
 
-def score_rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
+def score_rog(predicted: Sequence[str], gold: Collection[str]) -> AnswerScore:
     """Score by the rule of Reasoning on Graphs (see the module): frequent answers go first; each counts once.
 
     >>> score_rog(["Ana Brell and Edo Marn"], ["Ana Brell", "Edo Marn"])  # precision 2, recall 1
-    Score(hit=1.0, hits_at_1=1.0, f1=1.3333333333333333)
+    AnswerScore(hit=1.0, hits_at_1=1.0, f1=1.3333333333333333)
     """
     answers = _by_frequency(predicted)
     match_count = _count_stated(answers, gold)
     f1 = mean_of(match_count / len(answers), match_count / len(gold)) if answers and gold else 0.0
-    return Score(float(match_count > 0), float(_count_stated(answers[:1], gold) > 0), f1)
+    return AnswerScore(float(match_count > 0), float(_count_stated(answers[:1], gold) > 0), f1)
 
 
-def score_gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
+def score_gcr(predicted: Sequence[str], gold: Collection[str]) -> AnswerScore:
     """Score by the rule of Graph-constrained Reasoning (see the module).
 
     >>> score_gcr(["Ana Brell and Edo Marn", "Oru"], ["Ana Brell", "Edo Marn"])  # precision 1/2
-    Score(hit=1.0, hits_at_1=1.0, f1=0.6666666666666666)
+    AnswerScore(hit=1.0, hits_at_1=1.0, f1=0.6666666666666666)
     """
     answers, gold_answers = _by_frequency([name for name in predicted if name.strip()]), set(gold)
     match_count = _count_stated(answers, gold_answers)
     precise = sum(_count_stated([name], gold_answers) > 0 for name in answers)
     f1 = mean_of(precise / len(answers), match_count / len(gold_answers)) if answers and gold_answers else 0.0
-    return Score(float(match_count > 0), float(_count_stated(answers[:1], gold_answers) > 0), f1)
+    return AnswerScore(float(match_count > 0), float(_count_stated(answers[:1], gold_answers) > 0), f1)
 
 
-def score_tog(predicted: Sequence[str], gold: Collection[str]) -> Score:
+def score_tog(predicted: Sequence[str], gold: Collection[str]) -> AnswerScore:
     """Score by the rule of Think on Graph (see the module), which looks at one reply: any answer may be it.
 
     >>> score_tog(["the Ana Brell", "Oru"], ["Ana Brell"]), score_tog(["Ana"], ["Ana Brell"]).hits_at_1
-    (Score(hit=1.0, hits_at_1=1.0, f1=None), 1.0)
+    (AnswerScore(hit=1.0, hits_at_1=1.0, f1=None), 1.0)
     """
     replies, names = map(_bare, predicted), [*map(_bare, gold)]
     right = [bool(reply) and any(reply in name or name in reply for name in names) for reply in replies]
-    return Score(float(any(right)), float(any(right[:1])), None)
+    return AnswerScore(float(any(right)), float(any(right[:1])), None)
 
 
 SCORERS: Mapping[str, Scorer] = {"dp": score_dp, "rog": score_rog, "gcr": score_gcr, "tog": score_tog}

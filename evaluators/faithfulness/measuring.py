@@ -29,7 +29,7 @@ LONGEST_NAME = 12
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class ExternalGraph:
     """The triples of an external graph that chains may rest on, too (``--kb FILE``), with an index by entity.
 
     A question gets the triples of the entities that its texts name. An entity with more than `HUB_SIZE` triples, such
@@ -79,13 +79,13 @@ class Knowledge:
             start = end
 
 
-def read_knowledge(file: Path) -> Knowledge:
+def read_knowledge(file: Path) -> ExternalGraph:
     """Read a file with a triple ``head|relation|tail`` on each line (MetaQA's form), perhaps ``.gz``.
 
     Raise the errors of `read_triples`.
     """
     triples = dict.fromkeys(Triple(head.strip(), r.strip(), t.strip()) for head, r, t in read_triples(file))
-    return Knowledge(file.name, sha256_of(file), [*triples])
+    return ExternalGraph(file.name, sha256_of(file), [*triples])
 
 
 QUESTIONS_PER_JOB = 25
@@ -122,7 +122,7 @@ class Options:
     """How the paper's rule finds evidence for a step: a name in `RETRIEVALS`."""
     sigma: float | None = None
     """The similarity at which the paper's rule accepts evidence; None for the paper's own threshold."""
-    knowledge: Knowledge | None = None
+    knowledge: ExternalGraph | None = None
     spread: Spread = judge_sequentially
 
 
@@ -175,7 +175,7 @@ def judge_all(job: Job, rules: Sequence[Rule], settings: tuple[str, float | None
     ]
 
 
-def _pieces(pairs: Sequence[Pair], responses: Sequence[Response], knowledge: Knowledge | None) -> dict[str, Piece]:
+def _pieces(pairs: Sequence[Pair], responses: Sequence[Response], knowledge: ExternalGraph | None) -> dict[str, Piece]:
     chains_by_key: dict[str, tuple[Question, dict[Chain, None]]] = {}
     for (_, question), response in zip(pairs, responses, strict=True):
         if response.chains and is_grounded(question):
@@ -187,7 +187,7 @@ def _pieces(pairs: Sequence[Pair], responses: Sequence[Response], knowledge: Kno
     }
 
 
-def _piece(question: Question, chains: Sequence[Chain], knowledge: Knowledge | None) -> Piece:
+def _piece(question: Question, chains: Sequence[Chain], knowledge: ExternalGraph | None) -> Piece:
     external: tuple[Triple, ...] = ()
     if knowledge:
         texts = [text for chain in chains for text in (*chain.steps, chain.answer)]

@@ -39,7 +39,7 @@ QuestionKey = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Run:
+class EvaluationRun:
     """An evaluation as its folder holds it."""
 
     folder: Path
@@ -71,7 +71,7 @@ class Run:
         return by_key
 
 
-def read_run(text: str) -> Run:
+def read_run(text: str) -> EvaluationRun:
     """Read the evaluation in a folder, given as ``DIR`` or ``DIR=NAME``.
 
     Raises ``UserError`` for a folder without an evaluation that has ended, and for an empty name.
@@ -86,7 +86,7 @@ def read_run(text: str) -> Run:
     conditions = reading.conditions_of(settings)
     # Older runs keep their conditions in the settings alone.
     outcomes, questions = reading.read_outcomes(folder, conditions), reading.read_questions(folder, conditions)
-    run = Run(folder, name, settings, tuple(outcomes), tuple(questions))
+    run = EvaluationRun(folder, name, settings, tuple(outcomes), tuple(questions))
     if not run.outcomes:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
     if unknown := set().union(*run.systems.values()) - run.questions_by_key.keys():
@@ -98,7 +98,7 @@ def read_run(text: str) -> Run:
     return run
 
 
-def shared_keys(runs: Sequence[Run]) -> dict[str, set[QuestionKey]]:
+def shared_keys(runs: Sequence[EvaluationRun]) -> dict[str, set[QuestionKey]]:
     """Return, by benchmark, the questions that all runs with this benchmark have.
 
     Raises ``UserError`` where runs with a benchmark share no question of it, and where one id stands
@@ -119,7 +119,7 @@ def shared_keys(runs: Sequence[Run]) -> dict[str, set[QuestionKey]]:
     return by_benchmark
 
 
-def _check_alike(earlier: Run, later: Run) -> None:
+def _check_alike(earlier: EvaluationRun, later: EvaluationRun) -> None:
     before, after = earlier.questions_by_key, later.questions_by_key
     for key in before.keys() & after.keys():
         for question, candidate in product(before[key].values(), after[key].values()):
@@ -152,7 +152,7 @@ class Joined:
     """The systems that several runs hold with the same outcomes."""
 
 
-def join_runs(runs: Sequence[Run]) -> Joined:
+def join_runs(runs: Sequence[EvaluationRun]) -> Joined:
     """Join runs into one.
 
     Raises ``UserError`` for runs with different questions (`shared_keys`), and for equal systems with
@@ -167,7 +167,7 @@ def join_runs(runs: Sequence[Run]) -> Joined:
         for run in runs
     ]
     merged: dict[System, dict[QuestionKey, Outcome]] = {}
-    source: dict[tuple[System, QuestionKey], Run] = {}
+    source: dict[tuple[System, QuestionKey], EvaluationRun] = {}
     twice: dict[System, None] = {}
     for n, run in enumerate(runs):
         for system, by_key in outcomes_by_run[n].items():
@@ -202,7 +202,9 @@ def join_runs(runs: Sequence[Run]) -> Joined:
     )
 
 
-def _variant(system: System, place: int, runs: Sequence[Run], outcomes_by_run: Sequence[HeldOutcomes]) -> System:
+def _variant(
+    system: System, place: int, runs: Sequence[EvaluationRun], outcomes_by_run: Sequence[HeldOutcomes]
+) -> System:
     """Return a run's system, with the run's name as a condition where that sets it apart."""
     holders = [n for n, systems in enumerate(outcomes_by_run) if system in systems]
     pairs = [(a, b) for a, b in combinations(holders, 2) if runs[a].name != runs[b].name]
@@ -264,7 +266,7 @@ def join(options: Options) -> str:
     return _summary(runs, union, tables[0], output, summary)
 
 
-def _check_places(runs: Sequence[Run], output: Path) -> None:
+def _check_places(runs: Sequence[EvaluationRun], output: Path) -> None:
     places = [run.folder.resolve() for run in runs]
     if len(set(places)) < len(places):
         raise UserError("one folder is named twice; name each evaluation once")
@@ -277,7 +279,7 @@ def _check_places(runs: Sequence[Run], output: Path) -> None:
         raise UserError(f"{output}: holds an evaluation; choose another --output")
 
 
-def _judge(runs: Sequence[Run]) -> str | None:
+def _judge(runs: Sequence[EvaluationRun]) -> str | None:
     judged = {str(run.settings["judge"]): run for run in runs if run.settings.get("judge")}
     if len(judged) > 1:
         judges = ", ".join(f"{run.title} by {judge}" for judge, run in judged.items())
@@ -288,7 +290,7 @@ def _judge(runs: Sequence[Run]) -> str | None:
     return next(iter(judged), None)
 
 
-def _differences(runs: Sequence[Run]) -> list[str]:
+def _differences(runs: Sequence[EvaluationRun]) -> list[str]:
     """Return a warning that names the settings in which runs differ and that no table shows."""
     values: dict[str, set[str]] = {}
     for run in runs:
@@ -301,7 +303,7 @@ def _differences(runs: Sequence[Run]) -> list[str]:
     return [f"the runs differ in {', '.join(differ)}, too; see their {RESULTS}"] if differ else []
 
 
-def _results(runs: Sequence[Run], union: Joined, judge: str | None, seed: int) -> dict[str, Any]:
+def _results(runs: Sequence[EvaluationRun], union: Joined, judge: str | None, seed: int) -> dict[str, Any]:
     """Return ``results.json`` as an evaluation writes it, with the joined runs as its sources."""
     by_system = grouped(union.outcomes, system_of)
     roles, systems = roles_of(union.outcomes), [*by_system]
@@ -332,7 +334,7 @@ def _results(runs: Sequence[Run], union: Joined, judge: str | None, seed: int) -
     }
 
 
-def _summary(runs: Sequence[Run], union: Joined, first: ablation.Ablation, output: Path, earned: str) -> str:
+def _summary(runs: Sequence[EvaluationRun], union: Joined, first: ablation.Ablation, output: Path, earned: str) -> str:
     system_names = name_systems(list(dict.fromkeys(row.system for row in first.comparison.rows)))
     measure = METRIC_NAMES[ablation.headline_metric(first.comparison)]
     lines = [f"{first.title}, average {measure}:", text_table(ablation.average_table(first.comparison)), ""]

@@ -227,7 +227,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class VerdictReply:
     """The verdict of a request (`FAILED` without a reply), the raw reply, the reason for no verdict, the tokens."""
 
     verdict: str
@@ -243,7 +243,7 @@ class Verdicts:
     name: str
     role: str
     simulated: bool
-    replies: Mapping[Any, Reply]
+    replies: Mapping[Any, VerdictReply]
     """Replies by item, in order."""
     is_constant: bool = False
     """Whether this is a baseline with one verdict for every item, without requests."""
@@ -287,17 +287,17 @@ def collect_verdicts(
     total = len(requests)
     client.readability = Readability(client.in_flight, total, is_readable=not is_first)
 
-    async def request_verdict(request: Request) -> Reply:
+    async def request_verdict(request: Request) -> VerdictReply:
         try:
             async with client.reading(request) as reply:
                 verdict, reason = read(reply.text, prompts.data_of(request)), ""
         except EngineError as error:
-            return Reply(FAILED, reason=str(error))
+            return VerdictReply(FAILED, reason=str(error))
         except (FeedbackError, ReplyError) as error:
             verdict, reason = unread, reply.flaw or str(error)
-        return Reply(verdict, reply.transcript, reason, reply.usage)
+        return VerdictReply(verdict, reply.transcript, reason, reply.usage)
 
-    async def request_all() -> list[Reply]:
+    async def request_all() -> list[VerdictReply]:
         async with opened([client]):
             return await gather_all(map(request_verdict, requests.values()))
 

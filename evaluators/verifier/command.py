@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.run.runner import Reply, Verdicts, collect_verdicts, encode_lines, render_run_usage
+from evaluators.run.runner import VerdictReply, Verdicts, collect_verdicts, encode_lines, render_run_usage
 from evaluators.verifier import quality, step_set
 from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep
 from evaluators.verifier.step_set import Prefix, RequestOptions, StepCase
@@ -155,7 +155,7 @@ def ask_verifier(
 
 def make_constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdicts:
     """Make the baseline that gives every step the same label, without requests."""
-    return Verdicts(f"always {label}", role, False, dict.fromkeys(requests, Reply(label)), is_constant=True)
+    return Verdicts(f"always {label}", role, False, dict.fromkeys(requests, VerdictReply(label)), is_constant=True)
 
 
 def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:

@@ -32,7 +32,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class QuestionComparison:
     """A question's comparison; ``operation`` and ``result`` are None if they can't be decided.
 
     ``result`` is what `compare` gives: an entity, ``yes``, ``no``, ``tie``.
@@ -94,7 +94,7 @@ def answers_choice(question: Question, names: Sequence[str]) -> bool:
     return any(word in answer for word in words)
 
 
-def comparison_of(question: Question, branches: Sequence[Sequence[Triple]]) -> Comparison:
+def comparison_of(question: Question, branches: Sequence[Sequence[Triple]]) -> QuestionComparison:
     """Compare the values that the branches of a path end in, as a question asks.
 
     ``operation`` and ``result`` are None if the question's words name no operation, if a branch ends in an unknown
@@ -108,8 +108,8 @@ def comparison_of(question: Question, branches: Sequence[Sequence[Triple]]) -> C
     op = operation(without_names(question.question, [side.entity for side in sides]))
     is_comparable = all(branch[-1].relation in RELATIONS for branch in branches)
     if op is None or not is_comparable or (is_yes_or_no(question.answer) and op != "same"):
-        return Comparison(sides)
-    return Comparison(sides, op, compare(op, sides))
+        return QuestionComparison(sides)
+    return QuestionComparison(sides, op, compare(op, sides))
 
 
 def side_of(branch: Sequence[Triple]) -> Side:

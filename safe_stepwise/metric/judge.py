@@ -148,7 +148,7 @@ class JudgeCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class JudgeReply:
     """One reply of the judge: its outcome, explanation and text; ``failed`` if the request failed."""
 
     outcome: Outcome
@@ -164,7 +164,7 @@ class Verdict:
 
     outcome: Outcome
     explanation: str
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[JudgeReply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,15 +218,15 @@ class Judge:
 
         return tuple(await gather_all(map(judge_case, cases)))
 
-    def _read(self, reply: Completion | EngineError, case: JudgeCase) -> Reply:
+    def _read(self, reply: Completion | EngineError, case: JudgeCase) -> JudgeReply:
         if isinstance(reply, EngineError):
-            return Reply("unscored", f"The request failed: {reply}", failed=True)
+            return JudgeReply("unscored", f"The request failed: {reply}", failed=True)
         try:
             outcome, explanation = read_verdict(reply.text, case.data)
         except VerdictError as error:
             reason = f"The judge's reply cannot be read: {reply.flaw or error}."
-            return Reply("unscored", reason, reply.transcript, usage=reply.usage)
-        return Reply(outcome, explanation, reply.text, usage=reply.usage)
+            return JudgeReply("unscored", reason, reply.transcript, usage=reply.usage)
+        return JudgeReply(outcome, explanation, reply.text, usage=reply.usage)
 
 
 def judge_request(case: JudgeCase) -> Request:
@@ -249,10 +249,10 @@ def judge_request(case: JudgeCase) -> Request:
     return PROMPT.request(messages, AnswerScene(case.prediction.strip(), tuple(case.references)))
 
 
-def verdict_of(replies: Sequence[Reply]) -> Verdict:
+def verdict_of(replies: Sequence[JudgeReply]) -> Verdict:
     """Return the most frequent outcome of the replies about one answer; a tie is ``unscored``.
 
-    >>> replies = [Reply("correct", "Same river."), Reply("unscored", "?"), Reply("correct", "Yes.")]
+    >>> replies = [JudgeReply("correct", "Same river."), JudgeReply("unscored", "?"), JudgeReply("correct", "Yes.")]
     >>> verdict_of(replies).outcome, verdict_of(replies[:2]).outcome
     ('correct', 'unscored')
     """

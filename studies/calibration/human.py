@@ -47,7 +47,7 @@ class WrittenChain:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ChainReading:
     """A reader's label of a chain; ``first_bad`` is None where no step is bad."""
 
     id: str
@@ -60,13 +60,13 @@ def read_chains(file: Path) -> list[WrittenChain]:
     return [*_rows(file, WrittenChain, "chain", "a chain has id, benchmark, question_id, steps (texts) and answer")]
 
 
-def read_labels(file: Path, chains: Iterable[WrittenChain]) -> dict[str, Reading]:
+def read_labels(file: Path, chains: Iterable[WrittenChain]) -> dict[str, ChainReading]:
     """Read a reader's labels, by the id of their chain.
 
     Raises ``UserError`` for a line that is no label, a chain without a label, or a label without a chain.
     """
     mend = "a label has id, label (faithful or unfaithful) and perhaps first_bad (from 1)"
-    labels = {row.id: row for row in _rows(file, Reading, "label", mend)}
+    labels = {row.id: row for row in _rows(file, ChainReading, "label", mend)}
     ids = {chain.id for chain in chains}
     if lacking := sorted(ids - labels.keys()):
         raise UserError(f"{file}: no label for chain {lacking[0]!r} ({len(lacking)} lack one)")
@@ -108,7 +108,7 @@ PAPER: Mapping[Label, tuple[float, float, float]] = {
     "unfaithful": (0.8612, 0.9601, 0.9080),
 }
 """Precision, recall and F1 as Table 4 prints them: 100 responses of ChatGPT on CWQ, two experts."""
-Readings = tuple[Mapping[str, Reading], Mapping[str, Reading]]
+Readings = tuple[Mapping[str, ChainReading], Mapping[str, ChainReading]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ class CalibrationOptions(QuestionOptions):
 
 
 @dataclass(slots=True)
-class Benchmark:
+class BenchmarkSources:
     """A benchmark's sources, further true facts (``graph``), and numbers of left-out questions by reason."""
 
     sources: list[CalibrationSource] = field(default_factory=list)
@@ -182,9 +182,11 @@ def shuffle_rows(rows: Iterable[T], id_of: Callable[[T], str], seed: int) -> lis
     return sorted(rows, key=lambda row: (choice_for(str(seed), id_of(row)), id_of(row)))
 
 
-def select_questions(rows: Iterable[Labelled], derivations: Derivations, options: CalibrationOptions) -> Benchmark:
+def select_questions(
+    rows: Iterable[Labelled], derivations: Derivations, options: CalibrationOptions
+) -> BenchmarkSources:
     """Select sound questions with a gold path, ``--rows`` of them, in the order that ``--seed`` gives."""
-    benchmark = Benchmark()
+    benchmark = BenchmarkSources()
     for question, label in shuffle_rows(rows, lambda row: row[0].id, options.seed):
         gold = derivations.get(question.id, ()) if question.benchmark == "hotpotqa" else ()
         if label.noise_type != "none" and not gold:
@@ -198,10 +200,10 @@ def select_questions(rows: Iterable[Labelled], derivations: Derivations, options
     return benchmark
 
 
-def select_films(options: CalibrationOptions, kb: Path, kb_questions: Path) -> Benchmark:
+def select_films(options: CalibrationOptions, kb: Path, kb_questions: Path) -> BenchmarkSources:
     """Select MetaQA's questions whose gold paths its knowledge base gives."""
     triples, graph, questions = read_films(kb, kb_questions)
-    benchmark = Benchmark(graph=triples)
+    benchmark = BenchmarkSources(graph=triples)
     by_head: dict[str, list[Triple]] = {}
     for triple in triples:
         by_head.setdefault(triple.head, []).append(triple)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluators.run.runner import Reply, Verdicts
+from evaluators.run.runner import VerdictReply, Verdicts
 from evaluators.verifier.command import make_constant, render_results
 from evaluators.verifier.step_set import build_requests, read_cases
 from tests.evaluators.verifier.step_rows import row, step, write_set
@@ -153,9 +153,9 @@ def quality(folder: Path, **changes: Any) -> dict[str, Any]:
     cases = read_cases(write_set(folder, test=rows), "test")
     asked = build_requests(cases)
     gold = {case.prefix: case.gold for case in cases}
-    some = {one: Reply(gold.get(one, "Correct")) for one in asked}
-    worse = {one: Reply("unparsed" if n % 3 else "Correct") for n, one in enumerate(asked)}
-    missed = {**some, cases[2].prefix: Reply("Correct"), cases[3].prefix: Reply("Off-topic")}
+    some = {one: VerdictReply(gold.get(one, "Correct")) for one in asked}
+    worse = {one: VerdictReply("unparsed" if n % 3 else "Correct") for n, one in enumerate(asked)}
+    missed = {**some, cases[2].prefix: VerdictReply("Correct"), cases[3].prefix: VerdictReply("Off-topic")}
     runs = [
         Verdicts("vllm:Qwen/Qwen3-8B+adapter@0123", "verifier", False, missed),
         Verdicts("vllm:Qwen/Qwen3-8B", "baseline 1", False, worse),

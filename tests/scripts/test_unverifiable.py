@@ -22,7 +22,7 @@ from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
 from tests.servers.steps import Asked, careless
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import Example, train_rows
+from trainers.data import TokenizedRow, train_rows
 from trainers.record import describe_joined
 from trainers.rows.base import fingerprint, kind_of
 
@@ -91,7 +91,7 @@ def test_they_join_in_training_under_the_same_filters(built: Path) -> None:
     assert len(joined.ids) == len(rows) - len(alone) > 30
     assert (source.name, joined.source.about["unverifiable"]) == (SET, True)
     assert joined.sha256 == fingerprint(rows[len(alone) :])
-    dropped = [Example(str(row["id"]), (1, 2), 1) for row in rows[:-1]]  # the last one too long
+    dropped = [TokenizedRow(str(row["id"]), (1, 2), 1) for row in rows[:-1]]  # the last one too long
     told = describe_joined(joined, dropped)
     assert (told["rows"], told["sha256"]) == (len(joined.ids) - 1, joined.sha256)
     assert (told["unverifiable"], told["teacher"][:7]) == (True, "openai:")

@@ -9,7 +9,7 @@ from typing import Any
 from safe_stepwise.records import Usage
 
 
-class Refused(Exception):
+class HttpRefusal(Exception):
     """The refusal of a request: an HTTP ``status``, and a message of one line that says why."""
 
     def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
@@ -24,7 +24,7 @@ class Refused(Exception):
         return {"error": {"message": str(self), "type": kind, "param": None, "code": self.status}}
 
 
-class Reply:
+class ChatReply:
     """Writes one reply in the protocol's forms, all with the same id."""
 
     def __init__(self, model: str, marks: Mapping[str, Any]) -> None:
@@ -77,29 +77,29 @@ def list_models(names: Mapping[str, Any], owner: str) -> dict[str, Any]:
 
 
 def check_model(name: Any, names: Iterable[str]) -> str:
-    """Return the name of a model that the server has; raises `Refused` for any other."""
+    """Return the name of a model that the server has; raises `HttpRefusal` for any other."""
     if name not in names:
-        raise Refused(404, f"no such model: this server has {', '.join(names)} alone")
+        raise HttpRefusal(404, f"no such model: this server has {', '.join(names)} alone")
     return str(name)
 
 
 def message_text(message: Any) -> str:
-    """Return the text of a message; its content is a text or a list of text parts, else `Refused` is raised."""
+    """Return the text of a message; its content is a text or a list of text parts, else `HttpRefusal` is raised."""
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, list):
         texts = [item["text"] for item in content if isinstance(item, Mapping) and isinstance(item.get("text"), str)]
         content = "\n".join(texts) if texts and len(texts) == len(content) else None
     if not isinstance(content, str):
-        raise Refused(400, "a message's content has to be text")
+        raise HttpRefusal(400, "a message's content has to be text")
     return content
 
 
 def request_messages(body: Mapping[str, Any], model: str) -> list[Any]:
-    """Return the messages of a request for a ``model``; raises `Refused` for a request that is not valid."""
+    """Return the messages of a request for a ``model``; raises `HttpRefusal` for a request that is not valid."""
     check_model(body.get("model"), [model])
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise Refused(400, "messages has to be a list of at least one")
+        raise HttpRefusal(400, "messages has to be a list of at least one")
     if body.get("n") not in (None, 1):
-        raise Refused(400, "n can't be but 1: the answer is always the same")
+        raise HttpRefusal(400, "n can't be but 1: the answer is always the same")
     return messages

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from safe_stepwise.commands.ending import strip_keys
 from safe_stepwise.commands.serving import chat
-from safe_stepwise.commands.serving.chat import Refused
+from safe_stepwise.commands.serving.chat import HttpRefusal
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import LOOPBACK
@@ -69,10 +69,12 @@ def _host_guard(names: frozenset[str] | None) -> Any:
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         host = _hostname(f"//{request.headers.get('Host', '')}")
         if names is not None and host not in names:
-            raise Refused(403, f"this server answers to {', '.join(sorted(names))} alone: start it with --host NAME")
+            raise HttpRefusal(
+                403, f"this server answers to {', '.join(sorted(names))} alone: start it with --host NAME"
+            )
         origin = request.headers.get("Origin")
         if origin is not None and _hostname(origin) not in (names or {host}):
-            raise Refused(403, "a page of another site may not ask here")
+            raise HttpRefusal(403, "a page of another site may not ask here")
         return await handler(request)
 
     return guard
@@ -86,36 +88,36 @@ def _hostname(address: str) -> str:
 
 
 async def read_body(request: web.Request) -> dict[str, Any]:
-    """Read the JSON object in the body of a request; raises `Refused` for a late, long, compressed or other body.
+    """Read the JSON object in the body of a request; raises `HttpRefusal` for a late, long, compressed or other body.
 
     The content type has to be JSON: a web page cannot send that to a foreign server without its leave (CORS), which is
     never given. A compressed body could unpack to a thousand times its size. A long body is parsed in another thread,
     so that the event loop goes on.
     """
     if request.content_type != "application/json":
-        raise Refused(415, "send Content-Type: application/json")
+        raise HttpRefusal(415, "send Content-Type: application/json")
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise Refused(415, "send the body as it is, without Content-Encoding")
+        raise HttpRefusal(415, "send the body as it is, without Content-Encoding")
     try:
         async with asyncio.timeout(BODY_S):
             raw = await request.read()
     except TimeoutError:
-        raise Refused(408, f"the body was not here within {BODY_S:g} s") from None
+        raise HttpRefusal(408, f"the body was not here within {BODY_S:g} s") from None
     except web.RequestPayloadError:
-        raise Refused(400, "the body breaks off") from None
+        raise HttpRefusal(400, "the body breaks off") from None
     try:
         body = parse_json(raw) if len(raw) <= _SHORT_BODY else await asyncio.to_thread(parse_json, raw)
     except ValueError as error:
-        raise Refused(400, f"the body is no JSON ({error})") from None
+        raise HttpRefusal(400, f"the body is no JSON ({error})") from None
     if not isinstance(body, dict):
-        raise Refused(400, "the body is no JSON object")
+        raise HttpRefusal(400, "the body is no JSON object")
     return body
 
 
-def log_fault() -> Refused:
+def log_fault() -> HttpRefusal:
     """Print the current exception to the log, and return the refusal that tells the client of a fault."""
     traceback.print_exc()
-    return Refused(500, "a fault of ours, which its log tells of")
+    return HttpRefusal(500, "a fault of ours, which its log tells of")
 
 
 def answer_json(content: Any, status: int = 200) -> web.Response:
@@ -181,17 +183,17 @@ def run_server(serving: Callable[[], Awaitable[None]], end: Callable[[], str]) -
 async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except Refused as error:
+    except HttpRefusal as error:
         response = answer_json(error.body, error.status)
         if error.retry_after is not None:
             response.headers["Retry-After"] = str(error.retry_after)
         return response
     except web.HTTPRequestEntityTooLarge:
         limit = f"{request.client_max_size:,} bytes"
-        return answer_json(Refused(413, f"the body is longer than {limit}").body, 413)
+        return answer_json(HttpRefusal(413, f"the body is longer than {limit}").body, 413)
     except web.HTTPException as error:
         reason = f"{request.method} {request.path}: {error.reason.lower()}"
-        return answer_json(Refused(error.status, reason).body, error.status)
+        return answer_json(HttpRefusal(error.status, reason).body, error.status)
     except Exception:
         return answer_json(log_fault().body, 500)
 
@@ -205,7 +207,7 @@ def log_line(is_enabled: bool) -> Iterator[list[str]]:
     start, notes = time.monotonic(), list[str]()
     try:
         yield notes
-    except Refused as error:
+    except HttpRefusal as error:
         notes.append(f"refused with {error.status}")
         raise
     except asyncio.CancelledError:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from safe_stepwise import prompts
-from safe_stepwise.commands.serving.chat import Refused, message_text
+from safe_stepwise.commands.serving.chat import HttpRefusal, message_text
 from safe_stepwise.engines.base import GREEDY, Message, Request, Sampling, Schema
 from safe_stepwise.methods.generator import FINAL_ROLE
 from safe_stepwise.methods.generator import ROLE as GENERATE
@@ -38,11 +38,11 @@ class QuestionIndex:
         return len(self._by_words)
 
     def scene(self, role: str, user: str) -> Scene | AnswerScene:
-        """Read the scene from a user's message to a role; raises `Refused` for other prompts or questions."""
+        """Read the scene from a user's message to a role; raises `HttpRefusal` for other prompts or questions."""
         try:
             return self._scene(role, user.split("\n"))
         except (ValueError, StepError, LookupError) as error:
-            raise Refused(400, f"the prompt can't be read as one of ours ({error})") from None
+            raise HttpRefusal(400, f"the prompt can't be read as one of ours ({error})") from None
 
     def _scene(self, role: str, lines: Sequence[str]) -> Scene | AnswerScene:
         if role == JUDGE:
@@ -59,7 +59,7 @@ class QuestionIndex:
     def _question(self, words: str, pages: Sequence[Passage]) -> Question:
         """Return the question of this text, with the passages of the prompt in their order."""
         if (question := self._by_words.get(words)) is None:
-            raise Refused(
+            raise HttpRefusal(
                 400,
                 f"the stand-in has no model: it knows the annotations of {len(self):,} questions, "
                 "and this is none of them; see --examples and --questions",
@@ -80,7 +80,7 @@ def request_of(body: Mapping[str, Any], messages: Sequence[Any]) -> Request:
     turns = tuple(_message(message) for message in messages)
     limit = body.get("max_completion_tokens") or body.get("max_tokens") or GREEDY.max_tokens
     if type(limit) is not int or limit < 1:
-        raise Refused(400, "max_completion_tokens has to be a whole number from 1 on")
+        raise HttpRefusal(400, "max_completion_tokens has to be a whole number from 1 on")
     form = body.get("response_format")
     json_schema = form.get("json_schema") if isinstance(form, Mapping) else None
     schema = None
@@ -114,7 +114,7 @@ def _instructions() -> tuple[tuple[str, str], ...]:
 def _message(message: Any) -> Message:
     role = message.get("role") if isinstance(message, Mapping) else None
     if role not in _ROLES:
-        raise Refused(400, f"a message's role is {', '.join(_ROLES)}, not {role!r}")
+        raise HttpRefusal(400, f"a message's role is {', '.join(_ROLES)}, not {role!r}")
     return Message(role, message_text(message))
 
 

@@ -17,7 +17,7 @@ from aiohttp import web
 from safe_stepwise.commands.loop import OnAttempt
 from safe_stepwise.commands.reading import parse_passage, unannotated_question
 from safe_stepwise.commands.serving import chat
-from safe_stepwise.commands.serving.chat import Refused, Reply
+from safe_stepwise.commands.serving.chat import ChatReply, HttpRefusal
 from safe_stepwise.commands.serving.http import (
     answer_json,
     application,
@@ -113,7 +113,7 @@ class VerifiedLoop:
             question, ignored = await asyncio.to_thread(parse_request, body)
             async with self._admission():
                 marks = self._marks | ({"messages_not_read": ignored} if ignored else {})
-                reply = Reply(MODEL, marks)
+                reply = ChatReply(MODEL, marks)
                 if body.get("stream"):
                     stream = await begin_stream(request, {})
                     await self._stream(stream, body, question, reply, line)
@@ -127,7 +127,12 @@ class VerifiedLoop:
                 return answer_json(reply.completion(message, _total_usage(trajectory)))
 
     async def _stream(
-        self, stream: web.StreamResponse, body: Mapping[str, Any], question: Question, reply: Reply, line: list[str]
+        self,
+        stream: web.StreamResponse,
+        body: Mapping[str, Any],
+        question: Question,
+        reply: ChatReply,
+        line: list[str],
     ) -> None:
         """Write each attempt as it ends, then the answer or the error, to a stream whose head is sent."""
         await stream.write(reply.chunk({"role": "assistant", "content": ""}))
@@ -140,7 +145,7 @@ class VerifiedLoop:
                 reasons = {"reasoning_content": "".join(f"{text}\n" for text in lines)}
                 await stream.write(ALIVE if attempt is None else reply.chunk(reasons))
             trajectory = await answering
-        except Refused as error:
+        except HttpRefusal as error:
             line.append(f"refused with {error.status}")
             await stream.write(chat.event(error.body))
             return
@@ -159,10 +164,10 @@ class VerifiedLoop:
 
     @asynccontextmanager
     async def _admission(self) -> AsyncIterator[None]:
-        """Count a question as active while it lasts; raises `Refused` where too many are."""
+        """Count a question as active while it lasts; raises `HttpRefusal` where too many are."""
         if self._active >= self.bounds.at_once + self.bounds.waiting:
             self.tally.refused += 1
-            raise Refused(429, f"{self._active} questions are here already: come again", RETRY_AFTER_S)
+            raise HttpRefusal(429, f"{self._active} questions are here already: come again", RETRY_AFTER_S)
         self._active += 1
         try:
             yield
@@ -173,11 +178,11 @@ class VerifiedLoop:
             self._active -= 1
 
     async def _answer_counted(self, question: Question, on_attempt: OnAttempt, line: list[str]) -> Trajectory:
-        """Answer a question and count its outcome; raises `Refused` where it failed."""
+        """Answer a question and count its outcome; raises `HttpRefusal` where it failed."""
         trajectory = await self._answer_in_time(question, on_attempt)
         if trajectory.stop_reason == FAILED:
             self.tally.failed += 1
-            raise Refused(502, f"a request to the model failed ({sanitize(trajectory.failure)}); ask again")
+            raise HttpRefusal(502, f"a request to the model failed ({sanitize(trajectory.failure)}); ask again")
         reasons = doubts(trajectory)
         self.tally.unverified += bool(reasons)
         self.tally.verified += not reasons
@@ -186,14 +191,14 @@ class VerifiedLoop:
         return trajectory
 
     async def _answer_in_time(self, question: Question, on_attempt: OnAttempt) -> Trajectory:
-        """Answer a question within its time limit; raises `Refused` where it takes longer or no player can work."""
+        """Answer a question within its time limit; raises `HttpRefusal` if it takes longer or no player can work."""
         try:
             async with asyncio.timeout(self.bounds.seconds), self._slots:
                 return await self.answer(question, self.players, on_attempt)
         except TimeoutError:
             self.tally.failed += 1
             reason = f"no answer within {self.bounds.seconds:g} s; what was done is kept: ask again"
-            raise Refused(504, reason) from None
+            raise HttpRefusal(504, reason) from None
         except UserError as error:
             # A client that has given up answers no more requests; the server needs new ones.
             self.players = {
@@ -202,7 +207,7 @@ class VerifiedLoop:
             }
             self.tally.failed += 1
             note(str(error))
-            raise Refused(503, sanitize(error), RETRY_AFTER_S) from None
+            raise HttpRefusal(503, sanitize(error), RETRY_AFTER_S) from None
 
 
 async def _receive(queue: asyncio.Queue[Attempt | None]) -> AsyncIterator[Attempt | None]:
@@ -219,33 +224,33 @@ async def _receive(queue: asyncio.Queue[Attempt | None]) -> AsyncIterator[Attemp
 
 
 def parse_request(body: Mapping[str, Any]) -> tuple[Question, int]:
-    """Parse the question of a request; returns it with the number of messages that are ignored, or raises `Refused`.
+    """Parse a request; return its question and the number of ignored messages, or raise `HttpRefusal`.
 
     The loop takes one question, the last message: a system's instructions and earlier messages are ignored.
     """
     messages = chat.request_messages(body, MODEL)
     if body.get("tools") or body.get("functions"):
-        raise Refused(400, "tools can't be called here: leave them out")
+        raise HttpRefusal(400, "tools can't be called here: leave them out")
     last = messages[-1]
     if not isinstance(last, Mapping) or last.get("role") != "user":
-        raise Refused(400, "the last message has to be the user's question")
+        raise HttpRefusal(400, "the last message has to be the user's question")
     text = chat.message_text(last).strip()
     if not text:
-        raise Refused(400, "the question is empty")
+        raise HttpRefusal(400, "the question is empty")
     passages = body.get("passages")
     if not isinstance(passages, list) or not passages:
-        raise Refused(
+        raise HttpRefusal(
             400,
             'give the passages to answer from beside the messages, as "passages": a list of texts '
             "or of objects with title and text (openai: extra_body)",
         )
     if len(passages) > MAX_PASSAGES:  # before each is looked at
-        raise Refused(400, f"passages has {len(passages)} entries, at most {MAX_PASSAGES} are read")
+        raise HttpRefusal(400, f"passages has {len(passages)} entries, at most {MAX_PASSAGES} are read")
     try:
         pages = [parse_passage(page, f"passages[{n}]") for n, page in enumerate(passages)]
         return unannotated_question(text, pages), len(messages) - 1
     except UserError as error:
-        raise Refused(400, str(error)) from None
+        raise HttpRefusal(400, str(error)) from None
 
 
 def render_content(trajectory: Trajectory) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluators.audit.rows import Row, Sample
+from evaluators.audit.rows import AuditRow, AuditSample
 from evaluators.audit.score import FORM
 
 NOISE, SOUND = ("musique", "wrong_answer"), ("musique", "none")
 STEP = ("musique", "Contradictory", "injected")
 
 
-def label_row(id_: str, text: str = "Oru", stratum: tuple[str, ...] = NOISE) -> Row:
+def label_row(id_: str, text: str = "Oru", stratum: tuple[str, ...] = NOISE) -> AuditRow:
     """A row of labels of which every text that others wrote is ``text``."""
     triple = {"head": text, "relation": text, "tail": text, "passage": 1, "sentence": 0}
     shown = {
@@ -33,10 +33,10 @@ def label_row(id_: str, text: str = "Oru", stratum: tuple[str, ...] = NOISE) -> 
         "graph": [triple],
         "teacher": text,
     }
-    return Row((stratum[0], id_), stratum, shown)
+    return AuditRow((stratum[0], id_), stratum, shown)
 
 
-def step_row(id_: str, text: str = "Oru", stratum: tuple[str, ...] = STEP) -> Row:
+def step_row(id_: str, text: str = "Oru", stratum: tuple[str, ...] = STEP) -> AuditRow:
     """Likewise of steps."""
     shown = {
         "question": text,
@@ -51,12 +51,12 @@ def step_row(id_: str, text: str = "Oru", stratum: tuple[str, ...] = STEP) -> Ro
         "origin": stratum[2],
         "query": text,
     }
-    return Row((stratum[0], id_), stratum, shown)
+    return AuditRow((stratum[0], id_), stratum, shown)
 
 
-def sample(*rows: Row) -> Sample:
+def sample(*rows: AuditRow) -> AuditSample:
     of = "labels" if len(rows[0].stratum) == 2 else "steps"
-    return Sample(of, rows, {})  # type: ignore[arg-type]
+    return AuditSample(of, rows, {})  # type: ignore[arg-type]
 
 
 def said(id_: str, reviewer: str = "ann", of: str = "labels", **changes: Any) -> dict[str, Any]:

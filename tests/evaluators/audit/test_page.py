@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaluators.audit.report import page_data, render_sample, write_sample
-from evaluators.audit.rows import Sample
+from evaluators.audit.rows import AuditSample
 from evaluators.audit.score import read
 from safe_stepwise.errors import UserError
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
@@ -35,7 +35,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         yield opened
 
 
-def written(folder: Path, made: Sample) -> Path:
+def written(folder: Path, made: AuditSample) -> Path:
     write_sample(made, MEANINGS, folder / "audit.html")
     return folder / "audit.html"
 
@@ -186,7 +186,7 @@ def test_gold_passages_and_supporting_sentences_are_marked(visit: Callable[..., 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("made", [THREE, STEPS], ids=["labels", "steps"])
 def test_text_can_be_read_in_both_colour_schemes(
-    visit: Callable[..., Any], tmp_path: Path, made: Sample, scheme: str
+    visit: Callable[..., Any], tmp_path: Path, made: AuditSample, scheme: str
 ) -> None:
     page = visit(written(tmp_path, made), color_scheme=scheme)
     page.locator("#help summary").click()

@@ -15,8 +15,15 @@ import pytest
 from evaluators.deliberation import FIRST_PATH
 from evaluators.deliberation.measuring import answers_of, compare_runs, measure, score_case
 from evaluators.deliberation.options import split_name
-from evaluators.deliberation.proposing import Engine, Proposer, answer_case, make_majority, make_nearest, make_oracle
-from evaluators.deliberation.questions import Example, PathQuestion, PathsSet, select_held_out
+from evaluators.deliberation.proposing import (
+    ModelProposer,
+    Proposer,
+    answer_case,
+    make_majority,
+    make_nearest,
+    make_oracle,
+)
+from evaluators.deliberation.questions import GraphQuestion, PathExample, PathsSet, select_held_out
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.graphs.knowledge import GraphKnowledge
@@ -35,21 +42,21 @@ KNOWN = GraphKnowledge(MemoryGraph(FILMS))
 BY, IN, OTHERS = ("by",), ("in",), ("by", "~by")
 
 
-def asked(words: str, answers: str, *gold: RelationPath, hops: int = 1, topic: str = "Oru") -> PathQuestion:
+def asked(words: str, answers: str, *gold: RelationPath, hops: int = 1, topic: str = "Oru") -> GraphQuestion:
     question = KGQuestion(words, "metaqa", "test", words.format(topic), (topic,), frozenset(answers.split()), (), hops)
     paths = {topic: gold} if gold else {}
-    return PathQuestion(question, masked(question.question, question.topics), paths)
+    return GraphQuestion(question, masked(question.question, question.topics), paths)
 
 
-def example(words: str, *paths: RelationPath, hops: int = 1) -> Example:
-    return Example(words, masked(words, ("Vel",)), hops, paths)
+def example(words: str, *paths: RelationPath, hops: int = 1) -> PathExample:
+    return PathExample(words, masked(words, ("Vel",)), hops, paths)
 
 
-def paths_of(proposer: Proposer, one: PathQuestion) -> list[RelationPath]:
+def paths_of(proposer: Proposer, one: GraphQuestion) -> list[RelationPath]:
     return [found.path for found in asyncio.run(proposer.propose(one, KNOWN))]
 
 
-def trajectory(proposer: Proposer, one: PathQuestion) -> Trajectory:
+def trajectory(proposer: Proposer, one: GraphQuestion) -> Trajectory:
     return asyncio.run(answer_case(one, KNOWN, proposer, {}, PathOptions()))
 
 
@@ -151,7 +158,7 @@ class Halfway:
 
 def test_what_was_spent_before_a_proposal_failed_is_kept() -> None:
     question = KGQuestion("q", "metaqa", "test", "by both", ("Oru", "Vel"), frozenset({"Ana"}))
-    one, engine = (PathQuestion(question, "by both", {}), Engine("e", Client(Halfway(), tries=1), 1, True, 0))
+    one, engine = (GraphQuestion(question, "by both", {}), ModelProposer("e", Client(Halfway(), tries=1), 1, True, 0))
     found = trajectory(engine, one)
     assert (found.stop_reason, found.failure) == ("failed", "the server is down")
     assert [attempt.read["said"] for attempt in found.attempts] == ["path", "failed"]

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from evaluators.run.runner import Reply, Verdicts
+from evaluators.run.runner import VerdictReply, Verdicts
 from evaluators.verifier.command import confusion_csv, confusion_png, make_constant, render_files, render_results
 from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
 from safe_stepwise.records import Usage
@@ -27,9 +27,9 @@ STEPS = {
 }
 
 
-def page_of(name: str, simulated: bool = False, reply: Reply | None = None) -> str:
+def page_of(name: str, simulated: bool = False, reply: VerdictReply | None = None) -> str:
     cases, asked = cases_of()
-    said = reply or Reply("Correct", "{}", usage=Usage(1000, 250, 10))
+    said = reply or VerdictReply("Correct", "{}", usage=Usage(1000, 250, 10))
     run = Verdicts(name, "verifier", simulated, dict.fromkeys(asked, said))
     runs = [run, make_constant("Correct", "no error ever", asked)]
     return render_files(render_results(STEPS, cases, runs, 0), cases, runs)["verifier_quality.md"].decode()
@@ -53,8 +53,8 @@ def test_it_says_what_was_measured() -> None:
 
 
 def test_what_is_missing_is_said() -> None:
-    assert "- verifier: 2 rows unparsed." in page_of("m", reply=Reply(UNPARSED, "Well."))
-    assert "- verifier: 2 rows failed." in page_of("m", reply=Reply("failed"))
+    assert "- verifier: 2 rows unparsed." in page_of("m", reply=VerdictReply(UNPARSED, "Well."))
+    assert "- verifier: 2 rows failed." in page_of("m", reply=VerdictReply("failed"))
 
 
 def test_simulated_runs_say_so() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from builders.synthetic import Spec, generate
 from safe_stepwise.commands.reading import examples, parse_question
-from safe_stepwise.commands.serving.chat import Refused
+from safe_stepwise.commands.serving.chat import HttpRefusal
 from safe_stepwise.commands.serving.scenes import QuestionIndex, role_of
 from safe_stepwise.commands.serving.stand_in import StandIn
 from safe_stepwise.engines.base import Request
@@ -95,7 +95,7 @@ def test_passages_in_another_order_keep_their_annotations() -> None:
 
 def test_a_question_that_is_not_known_is_refused() -> None:
     request = generator_request("Who is it?", OURS[0].passages, ())
-    with pytest.raises(Refused, match="knows the annotations of 2 questions") as refused:
+    with pytest.raises(HttpRefusal, match="knows the annotations of 2 questions") as refused:
         scene_of(request, OURS)
     assert refused.value.status == 400
 

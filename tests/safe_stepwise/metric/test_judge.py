@@ -22,8 +22,8 @@ from safe_stepwise.metric.judge import (
     MAX_REPLY_CHARACTERS,
     Judge,
     JudgeCase,
+    JudgeReply,
     Outcome,
-    Reply,
     Verdict,
     VerdictCounts,
     VerdictError,
@@ -368,7 +368,7 @@ def test_repeats_are_requests_of_their_own_and_all_greedy() -> None:
     ],
 )
 def test_most_replies_decide_and_a_tie_is_unscored(outcomes: Sequence[Outcome], expected: str) -> None:
-    verdict = verdict_of([Reply(outcome, outcome, f"said {outcome}") for outcome in outcomes])
+    verdict = verdict_of([JudgeReply(outcome, outcome, f"said {outcome}") for outcome in outcomes])
     assert verdict.outcome == expected
     assert [reply.text for reply in verdict.replies] == [f"said {said}" for said in outcomes]
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
 from studies.calibration.human import (
+    ChainReading,
     JudgedChain,
     Label,
-    Reading,
     WrittenChain,
     bare_chain,
     compare_with_readers,
@@ -108,8 +108,8 @@ def test_scores_are_those_of_sklearn(rows: list[tuple[Label, str]]) -> None:
 
 def test_results_hold_no_text(tmp_path: Path) -> None:
     chains = [WrittenChain(f"c{n}", "b", "q", ["A secret step."], "A secret") for n in range(4)]
-    one = {c.id: Reading(c.id, LABELS[n % 2], None if n % 2 == 0 else 1) for n, c in enumerate(chains)}
-    other = {**one, "c3": Reading("c3", "faithful")}
+    one = {c.id: ChainReading(c.id, LABELS[n % 2], None if n % 2 == 0 else 1) for n, c in enumerate(chains)}
+    other = {**one, "c3": ChainReading("c3", "faithful")}
     verdicts = [JudgedChain("house", c.id, LABELS[n % 2], "", n % 2 or None) for n, c in enumerate(chains)]
     found = compare_with_readers(chains, (one, other), verdicts, "We wrote them.")
     assert (found["chains"], found["agreed"], found["kappa"]) == (4, 3, 0.5)
