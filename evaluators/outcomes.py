@@ -189,8 +189,7 @@ def read_results(folder: Path) -> dict[str, Any]:
         conditions_of(record["settings"])  # raises where the settings lack something
         return record
     except FileNotFoundError:
-        is_begun = (folder / f".{TRAJECTORIES}").exists()
-        mend = "it has not ended: run the same command again" if is_begun else GIVE
+        mend = "it has not ended: run the same command again" if (folder / f".{TRAJECTORIES}").exists() else GIVE
         raise UserError(f"{folder}: no {RESULTS} of an evaluation in it; {mend}") from None
     except (KeyError, TypeError, AttributeError):
         reason = "not the record of an evaluation"

@@ -35,8 +35,7 @@ class Trajectories:
     def rewards(self, texts: Sequence[str]) -> list[float]:
         """Return the rewards of texts, without those that the reward abstains from."""
         columns = {name: [value] * len(texts) for name, value in self.row.items()}
-        rewards = trajectory_reward([""] * len(texts), texts, **columns)
-        return [reward for reward in rewards if reward is not None]
+        return [reward for reward in trajectory_reward([""] * len(texts), texts, **columns) if reward is not None]
 
 
 def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Iterator[Trajectories]:

@@ -342,8 +342,7 @@ class Manifest:
     @property
     def sets(self) -> dict[str, StepsEntry]:
         """Every verifier set by the part that makes it, the release's set first."""
-        block_sets = {name: block.verifier_steps for name, block in self.blocks.items()}
-        sets = {OWN_SET: self.verifier_steps, **block_sets}
+        sets = {OWN_SET: self.verifier_steps, **{name: block.verifier_steps for name, block in self.blocks.items()}}
         return {name: steps for name, steps in sets.items() if steps is not None}
 
     def check(self) -> None:

@@ -32,5 +32,4 @@ def score_writers(specs: Iterable[Spec]) -> tuple[list[tuple[object, ...]], list
 def list_articles(spec: Spec, count: int) -> list[str]:
     """List ``count`` distinct gold articles of sound rows, each with its title on the first line."""
     sound = generate(Spec(count, spec.seed, 0.0, spec.writer))
-    texts = dict.fromkeys(f"{p.title}\n{p.text}" for question, _ in sound for _, p in question.gold)
-    return list(texts)[:count]
+    return list(dict.fromkeys(f"{p.title}\n{p.text}" for question, _ in sound for _, p in question.gold))[:count]

@@ -101,8 +101,7 @@ def free_gpu() -> None:
 def versions() -> dict[str, str]:
     """Return the versions of Python, of this package and of the installed libraries."""
     libraries = {name: version(name) for name in _LIBRARIES if find_spec(name)}
-    interpreter = {"python": platform.python_version(), "safe-stepwise": safe_stepwise.__version__}
-    return interpreter | libraries
+    return {"python": platform.python_version(), "safe-stepwise": safe_stepwise.__version__} | libraries
 
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"

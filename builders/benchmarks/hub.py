@@ -101,8 +101,7 @@ def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str,
         splits = fetch(lambda: load_dataset(source.repo, source.config, revision=commit, streaming=True))
     except Exception as error:
         raise _access_error(source, error) from error
-    name = next((name for name in _SPLIT_NAMES[split] if name in splits), None)
-    if name is None:
+    if (name := next((name for name in _SPLIT_NAMES[split] if name in splits), None)) is None:
         raise UserError(f"{source.dataset} has no {split} split, only {', '.join(splits)}")
     rows = iter(splits[name])
     try:

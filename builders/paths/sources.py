@@ -162,8 +162,7 @@ def of_annotations(question: Question) -> Gold | None:
     path = bare(triple for hop in hops for triple in hop.triples)
     if not path:
         return None
-    free = frozenset(hop.triple.relation for hop in hops if hop.free)
-    return Gold((path,), tuple(range(1, len(path) + 1)), free)
+    return Gold((path,), tuple(range(1, len(path) + 1)), frozenset(hop.triple.relation for hop in hops if hop.free))
 
 
 def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:

@@ -383,8 +383,7 @@ def _is_askable(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
     assert item.passage is not None
     title = checker.passages[item.passage - 1].title
     statements = [state_item(fact, checker.passages) for fact in earlier]
-    words = read(Passage("", (" ".join([checker.question.question, *statements]),)))
-    return first_mention(words, title) is not None
+    return first_mention(read(Passage("", (" ".join([checker.question.question, *statements]),))), title) is not None
 
 
 def _drop_passage(question: Question, steps: Iterable[Step], removed: int | None) -> tuple[Question, tuple[Step, ...]]:

@@ -40,8 +40,7 @@ def _meets(plan: Plan, question: Question) -> bool:
     """
     facts = [set(map(normal_name, plan.items[index].ends)) for index in plan.facts]
     answers = set(map(normal_name, question.accepted))
-    linked = any("#" in hop.question for hop in question.decomposition)
-    if plan.kind != "sequential" or linked or len(facts) < 2:
+    if plan.kind != "sequential" or any("#" in hop.question for hop in question.decomposition) or len(facts) < 2:
         return False
     distinct_ends = [ends - answers for ends in facts]
     is_disjoint = all(not a & b for a, b in combinations(distinct_ends, 2))

@@ -279,8 +279,7 @@ class Injector:
         opening = " ".join(item.page(self.passages).sentences[0].split())
         needed = self.claims.place_of(item) == 0 or self.claims.value_of(item) in opening
         aside = None if needed or len(opening) > _MAX_ASIDE_CHARS else opening
-        evidence = missing(item, self.passages)
-        yield _Draft(wording, "Attribution", {"n": item.passage, "what": evidence, "aside": aside})
+        yield _Draft(wording, "Attribution", {"n": item.passage, "what": missing(item, self.passages), "aside": aside})
 
     def _premature_attribution(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield a later fact before the fact that connects its entity with the question."""

@@ -103,10 +103,9 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
         raise UserError(
             f"{folder}: no {names.VERIFIED} in it; build one with safe-stepwise build_verified --output {folder}"
         )
-    files = sorted((place / names.STATISTICS).glob("*.json"))
     builds = [
         {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
-        for file, record in zip(files, read_statistics(place), strict=True)
+        for file, record in zip(sorted((place / names.STATISTICS).glob("*.json")), read_statistics(place), strict=True)
     ]
     for build in builds:
         _check_build(place, build)

@@ -188,8 +188,7 @@ def _inefficiency(view: _StepView) -> bool:
         return False
     if any(_gives(view.step.text, t) or _holds(view.text, t.tail) for t in view.unread):
         return False
-    repeats = any(_gives(view.step.text, triple) for triple in view.facts)
-    return not repeats and not _strange(view, [view.context])
+    return not any(_gives(view.step.text, triple) for triple in view.facts) and not _strange(view, [view.context])
 
 
 # ----------------------------------------------------------------------------- what passages decide

@@ -209,8 +209,7 @@ class _Reader:
 
     def _expand(self, text: str) -> Iterable[str]:
         """Replace the fragments in a text by each of their choices."""
-        fragment = next((fragment for fragment in self.fragments if fragment in text), None)
-        if fragment is None:
+        if (fragment := next((fragment for fragment in self.fragments if fragment in text), None)) is None:
             return [text]
         chosen = (text.replace(fragment, choice, 1) for choice in self.fragments[fragment])
         return [choice for chosen_text in chosen for choice in self._expand(chosen_text)]

@@ -90,8 +90,7 @@ def jobs(plan: Build) -> Iterator[VerificationChunk]:
         return
     total = _count_generated(plan, spec)
     for start in range(0, total, CHUNK_ROWS):
-        size = min(CHUNK_ROWS, total - start)
-        yield VerificationChunk(plan.benchmark, plan.split, start, (), *settings, spec, size)
+        yield VerificationChunk(plan.benchmark, plan.split, start, (), *settings, spec, min(CHUNK_ROWS, total - start))
 
 
 def _count_generated(plan: Build, spec: Spec) -> int:

@@ -133,8 +133,7 @@ def read_rows(value: Any, label: str, noun: str, columns: Mapping[str, Reader], 
 
 def _record(item: Any, columns: tuple[str, ...], label: str) -> tuple[Any, ...]:
     if isinstance(item, Mapping):
-        missing = next((column for column in columns if column not in item), None)
-        if missing is not None:
+        if (missing := next((column for column in columns if column not in item), None)) is not None:
             raise RowError(f"{label} has no {missing!r}")
         return tuple(item[column] for column in columns)
     if not isinstance(item, list | tuple) or len(item) != len(columns):
@@ -143,8 +142,7 @@ def _record(item: Any, columns: tuple[str, ...], label: str) -> tuple[Any, ...]:
 
 
 def _transpose(value: Mapping[str, Any], columns: tuple[str, ...], label: str) -> list[tuple[Any, ...]]:
-    missing = next((column for column in columns if column not in value), None)
-    if missing is not None:
+    if (missing := next((column for column in columns if column not in value), None)) is not None:
         raise RowError(f"{label} has no column {missing!r}")
     lists = [items(value[column], f"{label}.{column}") for column in columns]
     if len({len(column) for column in lists}) > 1:

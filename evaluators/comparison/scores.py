@@ -110,8 +110,7 @@ class Comparison:
 
     @property
     def answering(self) -> str:
-        roles = [role for row in self.rows for role, _ in row.system.players[:1]]
-        return " / ".join(dict.fromkeys(roles))
+        return " / ".join(dict.fromkeys([role for row in self.rows for role, _ in row.system.players[:1]]))
 
     @property
     def columns(self) -> list[str]:

@@ -179,8 +179,7 @@ def column_means(values: Matrix) -> Matrix:
 def in_blocks(means: Callable[[int], Matrix], rows: int, resamples: int) -> Matrix:
     """Call ``means`` for blocks of resamples, and concatenate the results."""
     size = max(1, _CELLS // max(1, rows))
-    blocks = [means(min(size, resamples - start)) for start in range(0, resamples, size)]
-    return np.concatenate(blocks)
+    return np.concatenate([means(min(size, resamples - start)) for start in range(0, resamples, size)])
 
 
 def _filled(values: Matrix) -> tuple[Matrix, Matrix]:

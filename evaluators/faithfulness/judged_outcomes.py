@@ -86,8 +86,7 @@ def is_grounded(question: Question) -> bool:
 
 def index_systems(outcomes: Sequence[JudgedOutcome]) -> dict[tuple[System, Vote], int]:
     """Return the index of each system and vote in the list of `summarize_systems`, from 0."""
-    keys = dict.fromkeys((judged.system, judged.vote) for judged in outcomes)
-    return {key: index for index, key in enumerate(keys)}
+    return {key: index for index, key in enumerate(dict.fromkeys((judged.system, judged.vote) for judged in outcomes))}
 
 
 def row_of(judged: JudgedOutcome, system_index: int) -> dict[str, Any]:

@@ -214,8 +214,7 @@ def _variant(
         differs |= not keys or any(earlier[key] != later[key] for key in keys)
     if not (differs and runs[place].name):
         return system
-    conditions = {**dict(system.conditions), VARIANT: runs[place].name}
-    return replace(system, conditions=tuple(sorted(conditions.items())))
+    return replace(system, conditions=tuple(sorted({**dict(system.conditions), VARIANT: runs[place].name}.items())))
 
 
 OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT, *faithfulness.OWNED)

@@ -215,10 +215,9 @@ def _measures(sums: Matrix) -> dict[str, Matrix]:
 
 
 def _by_wording(judged: Sequence[JudgedStep]) -> dict[str, dict[str, float | None]]:
-    by_wording = {name: [row for row in judged if row.wording == name] for name in WORDINGS}
     return {
         name: {"rows": len(rows), **{n: value for n, value in _own_measures(rows, []).items() if n in ROW_MEASURES}}
-        for name, rows in by_wording.items()
+        for name, rows in {name: [row for row in judged if row.wording == name] for name in WORDINGS}.items()
         if rows
     }
 

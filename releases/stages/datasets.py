@@ -156,8 +156,7 @@ class AuditsStage(Stage[Manifest]):
 
     @property
     def needs(self) -> list[str]:
-        audits_steps = any(audit.of == STEPS for audit in self.release.manifest.audits)
-        return [DATASETS, *([OWN_SET] if audits_steps else [])]
+        return [DATASETS, *([OWN_SET] if any(audit.of == STEPS for audit in self.release.manifest.audits) else [])]
 
     follows = REFINEMENT
 

@@ -60,8 +60,7 @@ def copy_space(checkout: Path, output: Path) -> None:
         shutil.copyfile(checkout / name, folder / name)
     project = tomllib.loads((checkout / PROJECT).read_text(encoding="utf-8"))["project"]
     requirements = [*project["dependencies"], *project["optional-dependencies"]["openai"]]
-    text = "".join(f"{line}\n" for line in sorted(requirements))
-    (folder / "requirements.txt").write_text(text, encoding="utf-8")
+    (folder / "requirements.txt").write_text("".join(f"{line}\n" for line in sorted(requirements)), encoding="utf-8")
 
 
 def copy_traces(output: Path) -> None:

@@ -38,8 +38,7 @@ def source() -> str:
 
 def registered() -> list[Path]:
     """List the copies that ``evaluate`` would find; the first is the one that it would import."""
-    files = _folder().glob(f"{'[0-9a-f]' * 64}/{NAME}.py")
-    return sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
+    return sorted(_folder().glob(f"{'[0-9a-f]' * 64}/{NAME}.py"), key=lambda file: file.stat().st_mtime, reverse=True)
 
 
 def register() -> Path:

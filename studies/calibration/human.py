@@ -174,11 +174,10 @@ def compare_with_readers(
     for name in dict.fromkeys(verdict.judge for verdict in verdicts):
         by_chain = {verdict.id: verdict for verdict in verdicts if verdict.judge == name}
         paths = {id_: verdict.path for id_, verdict in by_chain.items()}
-        references = {"both readers": agreed, "reader 1": labels_1, "reader 2": labels_2}
         rules[name] = {
             "scores": {
                 reference: [score_label(paths, labels, label) for label in LABELS]
-                for reference, labels in references.items()
+                for reference, labels in {"both readers": agreed, "reader 1": labels_1, "reader 2": labels_2}.items()
             },
             "unjudgeable": sum(path == "unjudgeable" for path in paths.values()),
             "first_bad": {

@@ -122,8 +122,7 @@ def _panel(axes: Any, measured: Calibration) -> None:
         axes.plot(SIGMAS, curve, color=color, label=label, linewidth=1.2)
         best = 100 * threshold.curve[SIGMAS.index(threshold.chosen)]
         axes.plot([threshold.chosen], [best], marker="o", color=color)
-    house = next((t.balanced for t in measured.tables if t.judge == "house"), None)
-    if house is not None:
+    if (house := next((t.balanced for t in measured.tables if t.judge == "house"), None)) is not None:
         axes.axhline(100 * house, color="#777777", linestyle=":", linewidth=1, label="house")
     axes.axvline(SIGMA, color="#777777", linestyle="--", linewidth=1, label=f"the paper's {SIGMA}")
     axes.set_xlim(0, 1)

@@ -99,8 +99,7 @@ def role_of(turns: Sequence[Message]) -> str:
     """
     system = turns[0].content if turns[0].role == "system" else ""
     role = next((r for text, r in _instructions() if system.startswith(text)), "")
-    lines = turns[-1].content.split("\n")
-    is_last_call = role == GENERATE and any(line.startswith(_LAST_CALL) for line in lines)
+    is_last_call = role == GENERATE and any(line.startswith(_LAST_CALL) for line in turns[-1].content.split("\n"))
     return FINAL_ROLE if is_last_call else role
 
 
@@ -119,8 +118,7 @@ def _message(message: Any) -> Message:
 
 
 def _value_after(lines: Sequence[str], head: str) -> str:
-    match = next((line for line in lines if line.startswith(f'{head}"')), None)
-    if match is None:
+    if (match := next((line for line in lines if line.startswith(f'{head}"')), None)) is None:
         raise ValueError(f"it has no line {head!r}")
     return str(json.loads(match[len(head) :]))
 
