@@ -355,7 +355,7 @@ def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | No
     """Make the twin of a row: the same step with the denied passage present, so that its label is Information Miss.
 
     The distractor ``instead`` is removed, if there is one, so that both rows have as many passages. ``step`` is the
-    row's step with the numbers of all passages. None where the checker finds something else.
+    row's step with the numbers of all passages. None if the checker finds something else.
     """
     verdict, reduced, previous = checker.check(ideal, step), checker.question, tuple(ideal)
     if verdict is None or verdict.error_type != INFORMATION_MISS:

@@ -94,7 +94,7 @@ def _share(title: str, key: str, *path: str) -> Column[MethodRow]:
 
 
 def _number(measures: Any, *path: str) -> float | None:
-    """Return the number at a path of keys, None where a key is missing."""
+    """Return the number at a path of keys, None if a key is missing."""
     for name in path:
         measures = (measures or {}).get(name)
     return measures  # type: ignore[no-any-return]

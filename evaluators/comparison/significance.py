@@ -68,7 +68,7 @@ def flipped_means(differences: Matrix, rng: np.random.Generator, resamples: int)
 
 
 def pooled_measures(counts: Matrix, measure: Measure) -> dict[str, float | None]:
-    """Compute the measures of the summed counts, a row a question; None where there is nothing to measure."""
+    """Compute the measures of the summed counts, a row a question; None if there is nothing to measure."""
     return {name: None if np.isnan(value) else float(value) for name, value in measure(counts.sum(axis=0)).items()}
 
 
@@ -122,7 +122,7 @@ def wilson(hits: int, rows: int) -> Estimate:
 def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     """Compute Cohen's kappa of two raters' labels, one pair a row.
 
-    None where it is not defined: without rows, or where both give one and the same label throughout.
+    None if it is not defined: without rows, or where both give one and the same label throughout.
 
     >>> cohens_kappa([("yes", "yes"), ("yes", "no"), ("no", "no"), ("no", "no")])
     0.5

@@ -1,21 +1,20 @@
-"""Hit, Hits@1 and F1 of a ranked list of answers, by four papers' rules, which differ.
+"""Score a ranked list of answers by Hit, Hits@1 and F1, by the different rules of four papers.
 
-Each rule was read off the code that its authors published and is written anew. ``predicted`` are
-the answers, the best first; ``gold`` those that are right.
+We reimplemented each rule from its authors' published code. ``predicted`` are the answers, the best first; ``gold``
+are the right answers.
 
-- ``dp`` (Deliberation on Priors, ``utils/statics_caculate.py``): names are equal but for case. An
-  answer that is given twice counts twice for precision. Without gold answers all is 1.
-- ``rog`` (Reasoning on Graphs, ``qa_prediction/evaluate_results.py``): a gold answer is found if
-  it stands, normalised, anywhere in the text of all answers; precision is the number of gold
-  answers found by that of answers, and can exceed 1.
-- ``gcr`` (Graph-constrained Reasoning, ``utils/qa_utils.py``): as ``rog``, but precision is the
-  share of answers that hold a gold one; blank answers do not count.
-- ``tog`` (Think on Graph, ``eval/utils.py``): answer and gold, without blanks and case, are equal
-  or one stands in the other. It has no F1.
+- ``dp`` (Deliberation on Priors, ``utils/statics_caculate.py``): names have to be equal except for case. A repeated
+  answer counts twice for precision. Without gold answers all scores are 1.
+- ``rog`` (Reasoning on Graphs, ``qa_prediction/evaluate_results.py``): a gold answer is found if the normalised text
+  of all answers contains it. Precision is found gold answers per answer, and can exceed 1.
+- ``gcr`` (Graph-constrained Reasoning, ``utils/qa_utils.py``): as ``rog``, but precision is the share of answers that
+  contain a gold one; blank answers do not count.
+- ``tog`` (Think on Graph, ``eval/utils.py``): an answer is right if it and a gold one, without blanks and case, are
+  equal or one contains the other. It has no F1.
 
-Hits@1 of ``rog``, ``gcr`` and ``tog`` is their hit of the first answer alone, as ``--top_k 1`` of RoG's script has it;
-what their papers print as Hits@1 is our ``hit`` (as DP's section 4.2 notes). Where their code fails (nothing is gold)
-or calls an empty reply right (ToG's, as nothing stands in everything), the score is 0.
+For ``rog``, ``gcr`` and ``tog``, Hits@1 is the hit of the first answer, as with ``--top_k 1`` of RoG's script; what
+their papers print as Hits@1 is our ``hit`` (as DP's section 4.2 notes). If their code fails (no gold answer) or calls
+an empty reply right (ToG's, as every text contains it), the score is 0.
 """
 
 import re
@@ -32,7 +31,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 @dataclass(frozen=True, slots=True)
 class AnswerScore:
-    """The scores of one question's answers, 0 to 1; F1 is None by a rule without it."""
+    """The scores of one question's answers, 0 to 1; F1 is None if the rule has none."""
 
     hit: float
     hits_at_1: float
@@ -83,7 +82,7 @@ def score_gcr(predicted: Sequence[str], gold: Collection[str]) -> AnswerScore:
 
 
 def score_tog(predicted: Sequence[str], gold: Collection[str]) -> AnswerScore:
-    """Score by the rule of Think on Graph (see the module), which looks at one reply: any answer may be it.
+    """Score by the rule of Think on Graph (see the module), which takes each answer as a whole reply.
 
     >>> score_tog(["the Ana Brell", "Oru"], ["Ana Brell"]), score_tog(["Ana"], ["Ana Brell"]).hits_at_1
     (AnswerScore(hit=1.0, hits_at_1=1.0, f1=None), 1.0)
@@ -102,7 +101,7 @@ TITLES: Mapping[str, str] = {
 }
 METRICS = ("hit", "hits_at_1", "f1")
 HEADLINE = "dp"
-"""The rule of the scores that stand for a run."""
+"""The rule whose scores head a report."""
 
 
 def normalize(text: str) -> str:

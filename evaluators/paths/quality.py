@@ -9,7 +9,7 @@ are in no accuracy; ``least`` is the balanced accuracy that counts them as wrong
 - ``balanced``: the mean of the accuracy on valid and on all corrupted paths. A constant gets 50%.
 - ``accuracy``: the share over all rows.
 
-All are fractions; None where there is nothing to measure. The 95% intervals are percentiles of a
+All are fractions; None if there is nothing to measure. The 95% intervals are percentiles of a
 bootstrap over questions, as the rows of a question are not independent.
 """
 

@@ -1,1 +1,1 @@
-"""What prompting methods come to beside an answer: form, finds, facts, kinds of failure."""
+"""Measure what prompting methods give beside an answer: form of replies, findings, supporting facts, failures."""

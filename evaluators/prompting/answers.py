@@ -22,8 +22,8 @@ FACTS, TRIPLES = "supporting_facts", "evidences"
 class SupportedAnswer:
     """An answer to a question with what supports it.
 
-    ``facts`` (passage from 1, sentence from 0) and ``triples`` are None where the prompt did not ask for
-    them; ``passages`` are None where the method never cites a passage.
+    ``facts`` (passage from 1, sentence from 0) and ``triples`` are None if the prompt did not ask for
+    them; ``passages`` are None if the method never cites a passage.
     """
 
     question: Question
@@ -64,12 +64,12 @@ class SupportedAnswer:
 
     @property
     def salvaged(self) -> str:
-        """The answer with replies that only salvaging could read."""
+        """The answer if salvaged replies count too."""
         return salvaged_answer(self.trajectory)
 
     @property
     def titles(self) -> list[str]:
-        """The passages' titles by number; passages that verdicts retrieved stand behind the question's own."""
+        """The passages' titles in the order of their numbers: the question's, then those that verdicts retrieved."""
         retrieved = (page for attempt in self.trajectory.attempts for page in attempt.retrieved)
         return [page.title for page in (*self.question.passages, *retrieved)]
 
@@ -81,7 +81,7 @@ class SupportedAnswer:
 
 
 def is_hop_by_hop(trajectory: Trajectory) -> bool:
-    """Whether a method gives sub-answers on its way."""
+    """Whether a trajectory's method gives sub-answers before the answer."""
     return any(attempt.state == DECOMPOSE for attempt in trajectory.attempts)
 
 
@@ -92,13 +92,13 @@ def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
 
 
 def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
-    """Return the sub-answers that a machine gave and did not take back, in order; other methods give none."""
+    """Return the sub-answers that a machine gave and no verdict rejected, in order; other methods give none."""
     answers: list[SubAnswer] = []
     subquestion = question = ""
     for attempt in attempts:
         reply = _strict(attempt)
         if attempt.state == FINDING:
-            if _is_taken_back(attempt, answers):
+            if _is_rejected(attempt, answers):
                 answers.pop()
         elif not reply:
             continue
@@ -113,7 +113,8 @@ def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
     return tuple(answers)
 
 
-def _is_taken_back(attempt: Attempt, answers: Sequence[SubAnswer]) -> bool:
+def _is_rejected(attempt: Attempt, answers: Sequence[SubAnswer]) -> bool:
+    """Whether a guard's verdict rejects the last sub-answer."""
     if attempt.feedback and GUARDED.get(attempt.feedback.error_type) == DONE:
         return len(answers) > 1  # a needless sub-answer is dropped if there are others
     return attempt.next_state in (SEARCH, DECOMPOSE) and bool(answers)

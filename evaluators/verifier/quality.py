@@ -21,7 +21,7 @@ The verifier judges every step. The first step that it finds fault with is the f
   ``first_error_f1``: the harmonic mean of the two. Every verdict up to the flagged step (all, where
   none is flagged) has to be readable for a trajectory to be right.
 
-All are fractions from 0 to 1; None where there is nothing to measure. The 95% intervals are
+All are fractions from 0 to 1; None if there is nothing to measure. The 95% intervals are
 percentiles of a bootstrap over questions, as the rows of a question are not independent.
 
 Where rows say whether their wording was seen in training, measures of rows are also given by wording

@@ -191,7 +191,7 @@ class OpenAIEngine:
                 self._dialect = self._dialect.resolve(await self._owner())
 
     async def _owner(self) -> str | None:
-        """Return the model's owner in the list of models; None where there is no such list."""
+        """Return the model's owner in the list of models; None if there is no such list."""
         try:
             with self._engine_errors():
                 content = await self._models()

@@ -3,9 +3,9 @@
 The discriminative evaluation of arXiv 2402.11199 (section 3.1): a question, its answer and a path go in, YES or NO
 comes out; at once or after reasoning, without and with worked examples.
 
-A verdict is read strictly. JSON with one ``verdict`` is what is asked for. A model that answers in plain words is
-taken at its word where it gives one verdict as such: as its first word with a mark behind it, as its last, or as what
-"the answer is". Anything else is unreadable: NO is never found in "I know", nor YES in "YES or NO".
+The prompts ask for JSON with one ``verdict``. A reply in plain words counts if it clearly gives one verdict: as its
+first word, followed by a mark, as its last word, or after "the answer is". Any other reply is unreadable: "I know" has
+no NO, and "YES or NO" no verdict.
 """
 
 import re

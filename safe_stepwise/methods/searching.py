@@ -57,7 +57,7 @@ class Searching:
 
 
 def retrieve_new(search: Search, query: str, at_hand: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Return the passages that a query finds and that are not at hand, each once; at most `RETRIEVED`."""
+    """Return the passages among the first `RETRIEVED` results of a query that are not in ``at_hand``, each once."""
     seen_passages = {(page.title, page.text) for page in at_hand}
     new: list[Passage] = []
     for page in search(query)[:RETRIEVED]:
@@ -68,7 +68,7 @@ def retrieve_new(search: Search, query: str, at_hand: Sequence[Passage]) -> tupl
 
 
 def note_vain_search(verdict: Feedback, passages: Sequence[Passage] = ()) -> Feedback:
-    """Add to a verdict, as the generator sees it, that its search was in vain.
+    """Tell the generator in a verdict that its search found nothing new; other verdicts stay as they are.
 
     >>> said = Feedback("Missing Evidence", "No passage says it.", "Search for Isk.", "Isk")
     >>> print(note_vain_search(said).guidance)

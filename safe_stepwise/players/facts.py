@@ -27,7 +27,7 @@ from safe_stepwise.records import Question, Step, Triple
 from safe_stepwise.scoring import exact_match
 
 DEAF = 0.2
-"""Maximum rate at which a player repeats a mistake despite feedback."""
+"""Maximum rate of a player's mistakes after feedback."""
 BRACKETS = re.compile(r"\s*\([^()]*\)$")
 
 

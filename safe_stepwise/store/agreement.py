@@ -52,7 +52,7 @@ class Score:
 
     @property
     def shares(self) -> dict[str, float | None]:
-        """Precision, recall and F1 by name, None where there is nothing to divide by."""
+        """Precision, recall and F1 by name, None if there is nothing to divide by."""
         return {
             "precision": self.precision if self.predicted else None,
             "recall": self.recall if self.gold else None,

@@ -97,7 +97,7 @@ class PublishedPaths:
 class PublishedAnswers:
     """A method's answers over knowledge graphs (arXiv 2505.15210, Tables 2, 3, 7); percent.
 
-    Each benchmark has the hit, Hits@1 and F1, None where nothing is printed. A note to Table 2 says that some of
+    Each benchmark has the hit, Hits@1 and F1, None if nothing is printed. A note to Table 2 says that some of
     MetaQA's figures are of 3-hop questions alone; our text of the paper does not say which.
     """
 

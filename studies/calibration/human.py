@@ -48,7 +48,7 @@ class WrittenChain:
 
 @dataclass(frozen=True, slots=True)
 class ChainReading:
-    """A reader's label of a chain; ``first_bad`` is None where no step is bad."""
+    """A reader's label of a chain; ``first_bad`` is None if no step is bad."""
 
     id: str
     label: Label

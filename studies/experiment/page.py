@@ -308,7 +308,7 @@ class Claim:
     text: str
     measured: str
     holds: bool | None
-    """None where it was not measured."""
+    """None if it was not measured."""
 
     @property
     def verdict(self) -> str:

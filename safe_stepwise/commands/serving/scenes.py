@@ -90,7 +90,7 @@ def request_of(body: Mapping[str, Any], messages: Sequence[Any]) -> Request:
 
 
 def role_of(turns: Sequence[Message]) -> str:
-    """Return the role whose prompt these messages are; empty where no prompt of ours begins so.
+    """Return the role whose prompt these messages are; empty if no prompt of ours begins so.
 
     >>> from safe_stepwise.methods.generator import generator_request
     >>> oru = Passage("Oru", ("Oru lies on the Vel.",))

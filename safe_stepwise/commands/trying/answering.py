@@ -141,7 +141,7 @@ class Progress:
 
     attempts: tuple[Attempt, ...]
     labels: tuple[str, ...]
-    """Empty where the question has no facts for the checker."""
+    """Empty if the question has no facts for the checker."""
     record: Mapping[str, Any] | None = None
 
 
