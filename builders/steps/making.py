@@ -1,4 +1,9 @@
-"""Makes labelled steps of verified questions: ideal ones and injected errors (SAFE v1, 3.3)."""
+"""Makes labelled steps of verified questions: ideal ones and injected errors (SAFE v1, 3.3).
+
+The *ideal* steps carry out a question's plan (`check_trajectory`). A *proposal* is a step with an intended error; it
+becomes a row only if the checker finds exactly this error (`inject`). A row of missing evidence has a gold passage
+removed (`without_evidence`). A *twin* has the words of another row, with other passages and another label.
+"""
 
 import re
 from collections import Counter

@@ -87,6 +87,7 @@ def _names_any(text: str, value: Value) -> bool:
 
 
 def _missing_evidence(draft: Draft) -> bool:
+    """Remove the fact of one hop from the passages."""
     link = pick(draft.rng, draft.links)
     if not _withhold(draft, link):
         return False
@@ -99,6 +100,7 @@ def _missing_evidence(draft: Draft) -> bool:
 
 
 def _external_knowledge(draft: Draft) -> bool:
+    """Replace the fact of one hop by a sentence that names both ends without their relation."""
     candidates = [(k, k.tail) for k in draft.links if k.relation in BESIDE and isinstance(k.tail, Entity)]
     if not candidates:
         return False
@@ -113,6 +115,7 @@ def _external_knowledge(draft: Draft) -> bool:
 
 
 def _wrong_answer(draft: Draft) -> bool:
+    """Annotate another answer than the passages give."""
     if draft.kind.endswith("comparison"):
         flipped = {"yes": "no", "no": "yes"}.get(draft.answer)
         names = [link.head.name for link in draft.links[:2]]

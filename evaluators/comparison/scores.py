@@ -1,4 +1,8 @@
-"""Define the results of a comparison: the scores of each system, and the differences of pairs of systems."""
+"""Define the results of a comparison: the scores of each system, and the differences of pairs of systems.
+
+A `Row` has the scores of a system, a `Cell` those on one benchmark. An *answerer* is the engine in the answering role;
+a *total* is the mean of one method over all answerers.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
