@@ -70,18 +70,22 @@ _PAIRS = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
 _QUOTATION = re.compile(r"\"[^\"]*\"|“[^“”]*”|‘[^‘’]*’|«[^«»]*»")
 _BREAK = r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
 _LINE = rf"(?:\A|{_BREAK})[\W_]{{0,20}}"
-_CLAUSE = r"(?:[.!?;]|,(?=\s(?:and )?then\b))[\W_]{0,20}"
+_CLAUSE = r"(?:[.!?;|/→⇒。！？；]|,(?=\s(?:and )?then\b))[\W_]{0,20}"
 _LEAD = r"(?:\\\w{1,12}\{)?(?:(?:and|then|so|now|next|finally)\b[,:]?\s){0,2}"
 _HEAD = (
     r"(?:step\s{0,3}#?\s?(?:\d{1,4}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[ivx]{1,5})|"
     r"(?:the )?(?:next|second|third|fourth|fifth|following|last|final) step)[*_)}\]]{0,4}\s{0,3}"
 )
-_ITEM = rf"(?i)(?:{_BREAK}[\W_]{{0,20}}|(?<!\bno)(?<!\bvol)[.!?]\W{{1,3}})%d[*_]{{0,2}}[.):][*_\s]{{0,3}}[^\W\d]"
+_NEXT = (
+    rf"(?i)(?:{_BREAK}[\W_]{{0,20}}|(?<!\bno)(?<!\bvol)[.!?]\W{{1,3}})%(next)d[*_]{{0,2}}[.):][*_\s]{{0,3}}[^\W\d]|"
+    r"\bstep[ \t]{0,3}#?%(next)d[*_]{0,2} ?[:：]"
+)
 _RETRACTION = (
     r"(?:(?:oh|hmm*|but|ah),? )?(?:wait(?= ?[,.:;!…–—-]| no\b)|no(?= ?[,:;!…–—](?! no\b)|\.\s[^\W\d])|"
-    r"sorry(?=[,.:;!…–—])|correction ?:|oops\b|i mean\b|or rather\b|on second thought|actually,? (?:no|it|that)\b|"
-    r"(?:scratch|strike|ignore|disregard) (?:that|this)\b|i take (?:it|that) back|let me (?:re|correct|fix)|"
-    r"i (?:made a mistake|was wrong|misread)|th(?:at|is)(?:[’']s| is| was) (?:wrong|incorrect|a mistake))"
+    r"sorry(?=[,.:;!…–—])|correction ?:|(?:oops|nope|hold on|my mistake|i mean|or rather)\b|on second thought|"
+    r"actually,? (?:no|it|that)\b|(?:scratch|strike|ignore|disregard) (?:that|this)\b|i take (?:it|that) back|"
+    r"let me (?:re|correct|fix)|i (?:made a mistake|was wrong|misread)|"
+    r"th(?:at|is)(?:[’']s| is| was) (?:wrong|incorrect|a mistake))"
 )
 _BLANK = "the form is not filled in"
 _TAKEN_BACK = "a part of it is taken back"
@@ -227,8 +231,12 @@ def check_claim(step: Step) -> Step:
         raise StepError(f"{_BLANK}: it has no words")
     # Of a quotation the end is kept, at which a sentence may end.
     claim = content if is_answer else _QUOTATION.sub(lambda quotation: quotation[0][-2:], content)
-    item = {_ITEM % (step.number + 1): _SEVERAL}
-    for pattern, reason in {**_FAULTS, **(_FAULTS_OF_ANSWERS if is_answer else _FAULTS_OF_CLAIMS), **item}.items():
+    following = {_NEXT % {"next": step.number + 1}: _SEVERAL}  # no step cites the one after it
+    for pattern, reason in {
+        **_FAULTS,
+        **(_FAULTS_OF_ANSWERS if is_answer else _FAULTS_OF_CLAIMS),
+        **following,
+    }.items():
         if match := re.search(pattern, claim):
             raise StepError(f"{reason}: {match[0].strip()!r}")
     return step

@@ -219,6 +219,7 @@ OF_CLAIMS = {
         *("A is b.\nStep 3. C.", "A is b.\n• Step 3: C.", "A is b.\n\\textbf{Step 3:} C.", "A is b.\n### Step 3\nC."),
         *("A.\u2028Step 3: C.", "A.\x85Step III: C.", "A is b. Next step: C", "“A.” Step 3: “C.”"),
         *("A is b.\n3. C is d.", "A is b. 3) C is d.", "A is b.\n**3.** C is d."),
+        *("A is b, and step 3: c is d.", "A is b / Step 4: c.", "A。Step 4：C。"),
         *("A is b. (Attribution), Step 3: C.", "A is b (Attribution), so C is d.", "A is b. [Attribution] C is d."),
     ),
     "it submits an answer": (
