@@ -91,7 +91,7 @@ def stated_dates(passage: Passage, relation: str) -> tuple[tuple[int, str], ...]
 
 # Bounded: otherwise a name could extend from each capital to the end of the text.
 _WORD = rf"{CAPITAL}[\w'’.-]{{0,40}}+"
-_NAMED = rf"{_WORD}(?: (?:(?:of|the|de|van|von|for) ){{0,4}}+{_WORD}){{1,12}}+"
+_NAMED = rf"{_WORD}(?>(?: (?:(?:of|the|de|van|von|for) ){{0,4}}+{_WORD}){{1,12}})"
 # The known value is put before the sentence, so that one pattern serves for all values.
 _BESIDE = re.compile(rf"([^\0]*)\0(?s:.*?)(?:\1 and ({_NAMED})|({_NAMED}) and \1)")
 

@@ -235,7 +235,7 @@ def _numbers(name: str) -> frozenset[str]:
 
 _NAMING = re.compile(r"\b(?:known as|called|named|born|nee|aka|a k a|also|or|titled|stage name|name) $")
 # What follows a name up to the verb: "Prize" in "the Vorr Prize is a prize".
-_LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w+){0,40}+")
+_LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w++){0,40}+")
 _VERB = re.compile(r"\b(?:is|was|are|were|served)\b")
 _PREPOSITION = re.compile(r"\b(?:in|of|at|by|from|to|for|with|and|s)\b|\(")
 # "born Oru , 3 May 1901" says where; a name at birth has two words or more.
