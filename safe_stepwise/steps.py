@@ -15,14 +15,16 @@ marker and of the kind, a full stop after the kind.
 
 Of a model's replies (`read_step`) some more are read, and some fewer. Marks around a step are ignored: Markdown, a
 fence, quotation marks, special tokens, a line that only announces the step, other brackets and colons; and a reply
-that opens with the answer's marker needs no number or kind. Refused is what one verdict could not judge, or what the
-model does not stand by: outside of quotations a step holds no further step, no second kind, no blank, no answer
-besides its claim, and nothing that is taken back.
+that opens with the answer's marker needs no number or kind. Marks around an answer are removed (`unwrap_answer`).
+Refused is what one verdict could not judge, or what the model does not stand by: outside of quotations a step holds no
+further step, no second kind, no blank, no answer besides its claim, and nothing that is taken back; an answer holds no
+reason, no source and no doubt.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from safe_stepwise.records import Step, StepKind
 from safe_stepwise.store.replies import without_fence
@@ -52,22 +54,40 @@ _KIND_OF: dict[str, StepKind] = {kind.replace(" ", "").lower(): kind for kind in
 _KIND_IN_MARKS = r"[(\[（【] ?(attribution|logical|final[ _-]?answer)(?: (?:step|reasoning|inference))? ?[)\]）】]"
 _MARKED_HEADER = re.compile(
     rf"\A[\s#>*_•-]*+step[ \t]*+#?([0-9]++)[*_]*+[ \t]*+(?:{_KIND_IN_MARKS})?[*_ \t]*+"
-    r"(?:[:：]|[.)](?!\w)|[–—-](?=\s))[*_]*+",
+    r"(?:[:：]|[.)](?!\w)|[–—-](?=\s)|(?=\r?\n))[*_]*+",
     _FLAGS,
 )
 _MARKED_TAG = re.compile(rf"{_KIND_IN_MARKS}[\s.*_`]*+\Z", _FLAGS)
-_MARKED_ANSWER = re.compile(r"\A[*_]*+((?:\\?#){4} ?)?#*+ ?(?:final )?answer ?[:：][*_\s]*+", _FLAGS)
-_LATEX = re.compile(r"\$*\\boxed\{(?:\\text\{([^{}]*)\}|([^{}]*))\}\$*\.?")
-_TOKENS = re.compile(r"(?:(?:<\|\w{2,24}\|>|</?s>|<eos>|<end_of_turn>)\s*+)++")
+_BOX = r"[\s$*]{0,4}(?:\\[(\[])?\s?\\boxed\{"
+_MARKED_ANSWER = re.compile(
+    r"\A[*_]*+(?:((?:\\?#){4} ?)?#*+ ?(?:final )?answer ?[:：]|"
+    rf"(?:(?:the )?(?:final )?answer(?: is)?:?)?(?={_BOX}))[*_\s]*+",
+    _FLAGS,
+)
+_TOKEN = (
+    r"(?:<[|｜][\w▁ ]{2,24}[|｜]>|</?(?:s|answer)>|<(?:eos|bos|pad|unk|(?:start|end)_of_turn)>|\[/INST\])"
+    r"(?:\s{0,3}(?:assistant|model)(?=\s*(?:[\r\n<]|\Z)))?"
+)
+_TOKENS = re.compile(rf"(?:{_TOKEN}\s*+)++")
+_LITTER = re.compile(
+    rf"(?:\s*+(?:{_TOKEN}|\*\*++|#{{3,}}+|\((?i:final(?: ans\w{{0,4}})?)\)?(?=\W{{0,3}}\Z)|"
+    r"[–—-] ?(?i:final answer)(?=\W{0,3}\Z))\s*+)++"
+)
+_WRAPPED = re.compile(
+    r"(?P<mark>\$\$?|[`_])(?P<marked>[^$`\r\n]+)(?P=mark)\.?|\\[(\[](?P<math>.+)\\[)\]]\.?|"
+    r"\\(?:boxed|text(?:bf|it|rm)?|math(?:bf|it|rm))\{(?P<latex>(?:[^{}]|\{[^{}]*\})*)\}\.?|"
+    r"<(?P<tag>b|i|em|strong)>(?P<html>.*)</(?P=tag)>"
+)
 _ANNOUNCEMENT = re.compile(
     r"\A[*_#]*+(?!step|\d)(?:(?:sure|certainly|of|course|okay|ok|here|is|s|this|below|based|on|the|my|your|next|final|"
-    r"new|corrected|single|one|atomic|reasoning|feedback|guidance|answer|step|\d{1,4})\b[ ,.!:’'*_]{0,6}){1,16}"
+    r"new|corrected|single|one|atomic|reasoning|feedback|guidance|answer|step|assistant|model|\d{1,4})\b"
+    r"[ ,.!:’'*_]{0,6}){1,16}"
     r"[\r\n]\s*+",
     _FLAGS,
 )
-_PAIRS = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
+_PAIRS = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
 
-_QUOTATION = re.compile(r"\"[^\"]*\"|“[^“”]*”|‘[^‘’]*’|«[^«»]*»")
+_QUOTATION = re.compile(r"\"[^\"]*\"|“[^“”]*”|‘[^‘’]*’|«[^«»]*»|(?<!\w)'\w[^'\r\n]{0,200}'(?!\w)")
 _BREAK = r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
 _LINE = rf"(?:\A|{_BREAK})[\W_]{{0,20}}"
 _CLAUSE = r"(?:[.!?;|/→⇒。！？；]|,(?=\s(?:and )?then\b))[\W_]{0,20}"
@@ -81,32 +101,42 @@ _NEXT = (
     r"\bstep[ \t]{0,3}#?%(next)d[*_]{0,2} ?[:：]"
 )
 _RETRACTION = (
-    r"(?:(?:oh|hmm*|but|ah),? )?(?:wait(?= ?[,.:;!…–—-]| no\b)|no(?= ?[,:;!…–—](?! no\b)|\.\s[^\W\d])|"
-    r"sorry(?=[,.:;!…–—])|correction ?:|(?:oops|nope|hold on|my mistake|i mean|or rather)\b|on second thought|"
-    r"actually,? (?:no|it|that)\b|(?:scratch|strike|ignore|disregard) (?:that|this)\b|i take (?:it|that) back|"
-    r"let me (?:re|correct|fix)|i (?:made a mistake|was wrong|misread)|"
-    r"th(?:at|is)(?:[’']s| is| was) (?:wrong|incorrect|a mistake))"
+    r"(?:(?:oh|hmm*|but|ah|however|actually),? )?(?:wait(?= ?[,.:;!…–—-]| no\b)|"
+    r"no(?= ?[,:;!…–—](?! no\b)|,? wait\b|\.\s[^\W\d])|(?:sorry|apologies|never mind)(?=[,.:;!…–—])|"
+    r"(?:correction|edit) ?:|(?:hmm+|oops|nope|hold on|my mistake|i mean|or rather)\b|on second thought|"
+    r"actually,? (?:no|it|that)\b|(?:scratch|strike|ignore|disregard) (?:that|th(?:is|e above))\b|"
+    r"i take (?:it|that) back|let me (?:re|correct|fix|try again|double)|i(?:[’']m| am) not sure|"
+    r"i (?:made a mistake|was wrong|misread)|th(?:at|is)(?:[’']s| is| was) (?:wrong|false|incorrect|a mistake|"
+    r"not (?:right|correct|true|supported|in the passage))(?:\W{0,3}\Z| ?[.,;:!?–—]| by\b))"
 )
-_BLANK = "the form is not filled in"
-_TAKEN_BACK = "a part of it is taken back"
+_BLANK, _TAKEN_BACK, _DECLINED = "the form is not filled in", "a part of it is taken back", "it declines to answer"
 _FAULTS = {
     rf"(?i){_LINE}{_LEAD}{_HEAD}(?:[:：.)–—-]|{_BREAK})": _SEVERAL,
     rf"(?i){_CLAUSE}{_LEAD}{_HEAD}(?:[:：–—]|-\s|\.\s[^\W\d])": _SEVERAL,
-    rf"(?ai){_KIND_IN_MARKS}": _SEVERAL,
-    rf"(?i)~~|(?:[.!;…(–—\r\n]| -)[^\w\r\n]{{0,4}}{_RETRACTION}": _TAKEN_BACK,
-    r"<(?!nowiki|br|ce|ref|su[bp]|[biu]>)[a-z][a-z _-]{0,40}>|<[A-Z]>|\b[Pp]assage (?:[NKX]\b|_|\.\.\.|…)": _BLANK,
-    r"(?i)[<\[{](?:(?:your|the|an?|final) ){0,3}(?:answer|text|step|fact|claim|name|entity)(?: here)?[>\]}]": _BLANK,
+    rf"(?ai)(?<!step \d ){_KIND_IN_MARKS}": _SEVERAL,
+    rf"(?i)~~|[❌✗]|(?:[.!;…(–—\r\n]| -)[^\w\r\n]{{0,4}}{_RETRACTION}": _TAKEN_BACK,
+    r"<(?!nowiki|br|ce|ref|ruby|r[bpt]>|su[bp]|think|[biu]>)[a-z][a-z _-]{0,40}>|(?<!\w)<[A-Z]>|"
+    r"\b[Pp]assage (?:[NKX]\b|_|\.\.\.|…)|(?<![\w_])(?<!U\.S\. )_{3,}|(?i:[<\[{](?:(?:your|the|an?|final|insert|one) )"
+    r"{0,3}(?:answer|text|step|fact|claim|name|entity|blank)(?: here)?[>\]}])": _BLANK,
+    r"<[|｜]\w": "a special token stands in it",
     r"\A(?:I[’']m|I am) (?:sorry|unable|not able)|\A(?:Sorry, |Unfortunately, )?(?:I|we) (?:can ?not|can[’']t|do not|"
-    r"don[’']t|won[’']t) (?:help|assist|answer|comply|provide|continue|know)\b": "it declines to answer",
+    r"don[’']t|won[’']t) (?:help|assist|answer|comply|provide|continue|know|determine)\b": _DECLINED,
 }
 _FAULTS_OF_ANSWERS = {
-    r", (?:no[,:]|wait[,: ]|sorry[,:]|(?:or rather|i mean|actually)\b)|\? [Nn]o[,.:]": _TAKEN_BACK,
-    r"(?i)\banswer ?[:：]": "not atomic: it holds two answers",
+    r", (?:no[,:]|wait[,: ]|sorry[,:]|(?:or rather|[Ii] (?:mean|think|believe|guess)|actually)\b)|\? (?:[Nn]o[,.:]|"
+    r"[Oo]r\b)|[.;] Actually,|\((?:not sure|maybe|perhaps|probably|or [^()]{0,80}\?\))": _TAKEN_BACK,
+    r"(?i)(?<!\Athe )\banswer ?[:：]": "not atomic: it holds two answers",
     r"\\boxed": "the answer is written as a formula",
+    r"(?<=[\s(\[])(?:Step|Passage) \d|, because\b|\b(?:in|on|from) the passages\b|\AThe answer is\b|"
+    r"(?<=[\s>\])])(?:Human|User|Assistant): |(?i:[.;] (?:note|reason|explanation) ?:)": "more than an answer",
+    r"(?i)\A(?:the |your )?answer\W*\Z": _BLANK,
+    r"(?i)\A(?:the passages? do(?:es)? not|(?:not enough|insufficient) information|cannot be determined)\b": _DECLINED,
 }
 _FAULTS_OF_CLAIMS = {
     rf"(?i)(?:{_LINE}|{_CLAUSE}|, |\b(?:so|thus|hence|therefore|then|and|is),? ){_LEAD}(?:\\?#){{4}} ?answer ?[:：]|"
-    rf"(?:{_LINE}|{_CLAUSE}){_LEAD}(?:final )?answer ?[:：]": "not atomic: it submits an answer, too"
+    rf"(?:{_LINE}|{_CLAUSE}){_LEAD}(?:final )?answer ?[:：]|\\boxed": "not atomic: it submits an answer, too",
+    rf"(?i){_BREAK}[\W_]{{0,20}}(?:according to passage|from (?:step|passage) \d)": _SEVERAL,
+    r"\b(?:was|is|are|were|by|in|the|of|Passage \d{1,3},)(?: (?:\.\.\.|…)\.?)?\Z": _BLANK,
 }
 """Patterns of what makes a reply no single step that the model stands by, each with the reason."""
 
@@ -179,11 +209,12 @@ def is_salvaged(text: str, number: int = 0) -> bool:
     >>> [is_salvaged(f"{head} Oru lies on the Vel. (Logical)") for head in ("Step 1:", "**Step 1:**", "Well,")]
     [False, True, False]
     """
-    try:
-        check_claim(parse_step(text))
-    except StepError:
-        with suppress(StepError):
-            return bool(read_step(text, number))
+    with suppress(StepError):
+        step = read_step(text, number)
+        try:
+            return parse_step(text) != step
+        except StepError:
+            return True
     return False
 
 
@@ -195,19 +226,36 @@ def without_wrapping(text: str) -> str:
     """
     for _ in range(3):
         text = text.strip("\ufeff\u200b \t\r\n")
-        ends = [tokens.start() for tokens in _TOKENS.finditer(text) if tokens.end() == len(text)]
-        text = without_fence(re.sub(r"\A~~~|~~~\Z", "```", text[: ends[0]].rstrip() if ends else text)).strip()
+        text = without_fence(re.sub(r"\A~~~|~~~\Z", "```", _trim(_TOKENS, text))).strip()
         if text[1:].endswith(_PAIRS.get(text[:1], "\n")):
             text = text[1:-1]
         text = _ANNOUNCEMENT.sub("", text, count=1)
     return text.strip()
 
 
+def unwrap_answer(answer: str) -> str:
+    """Remove tokens, a tag that was cut, Markdown, HTML and LaTeX that stand around an answer.
+
+    >>> unwrap_answer(r"$\\boxed{\\text{Oru}}$.</s> (Final Answer")
+    'Oru'
+    """
+    for _ in range(5):
+        answer = _trim(_LITTER, re.sub(r"\A(\*\*?)([^*]+)\1", r"\2", answer))
+        if (wrapped := _WRAPPED.fullmatch(answer)) and wrapped.lastgroup:
+            answer = wrapped[wrapped.lastgroup].strip()
+    return answer
+
+
+def _trim(litter: re.Pattern[str], text: str) -> str:
+    """Remove what matches at either end; a pattern of possessive runs takes linear time."""
+    return litter.sub(lambda run: run[0] if run.start() > 0 and run.end() < len(run.string) else "", text).strip()
+
+
 def _without_marks(text: str, number: int) -> str:
     body = text = without_wrapping(text)
     if header := _MARKED_HEADER.match(text):
         number = int(header[1][:9])
-        body = text[header.end() :].replace("**", "").replace("__", "").strip().rstrip("*_` \n")
+        body = re.sub(r"\*\*|(?<!_)__(?!_)", "", text[header.end() :]).strip().rstrip("*_` \n")
     kinds = [header[2]] if header and header[2] else []
     if tag := _MARKED_TAG.search(body):
         body, kinds = body[: tag.start()].rstrip(" *_"), [*kinds, tag[1]]
@@ -215,18 +263,16 @@ def _without_marks(text: str, number: int) -> str:
     if marker and marker[1] and not kinds:
         kinds = ["Final Answer"]
     if marker and kinds[-1:] and kinds[-1].lower().startswith("final"):
-        answer = body[marker.end() :].strip()
-        latex = _LATEX.fullmatch(answer)
-        body = f"{ANSWER_MARKER} {(latex[1] or latex[2] or '') if latex else answer}"
+        body = f"{ANSWER_MARKER} {unwrap_answer(body[marker.end() :])}"
     elif not header:
         return text
     return f"Step {number}: {body} ({') ('.join(dict.fromkeys(kinds))})"
 
 
 def check_claim(step: Step) -> Step:
-    """Return a step of a reply; raise StepError if it is no single step that the model stands by."""
+    """Return a step of a reply, its answer unwrapped; raise StepError if the model stands by no such single step."""
     is_answer = step.kind == "Final Answer"
-    content = final_answer(step) if is_answer else step.text
+    content = unwrap_answer(final_answer(step)) if is_answer else step.text
     if not any(map(str.isalnum, re.sub(r"\\[a-z]++", "", content))):
         raise StepError(f"{_BLANK}: it has no words")
     # Of a quotation the end is kept, at which a sentence may end.
@@ -239,7 +285,7 @@ def check_claim(step: Step) -> Step:
     }.items():
         if match := re.search(pattern, claim):
             raise StepError(f"{reason}: {match[0].strip()!r}")
-    return step
+    return replace(step, text=f"{ANSWER_MARKER} {content}") if is_answer else step
 
 
 def final_answer(step: Step) -> str:

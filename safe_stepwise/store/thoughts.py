@@ -10,18 +10,24 @@ Thoughts come before the text, or between its paragraphs, in one of these forms:
     analysis...assistantfinal...
                               Harmony without its special tokens, as some servers decode it
 
-A thought may hold anything, in particular a draft of the answer, so a thought that never closes leaves no text. A cut
-thought that the template opened has no mark at all; only the way it ended reveals it (`engines.base.Completion`).
+A mark within the sentence of a step (``Step K: ... (Kind)``) is text. A thought may hold anything, in particular a
+draft of the answer, so a thought that never closes leaves no text. A cut thought that the template opened has no mark
+at all; only the way it ended reveals it (`engines.base.Completion`).
 """
 
 import re
 from typing import NamedTuple
 
+_NAMES = r"(?:[\w:]{0,20}think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
 _MARK = re.compile(
-    r"(?P<open><(?:[\w:]{0,20}think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)(?: [^<>]{0,80})?>|"
-    r"\[THINK\]|◁think▷|<\|(?:start_thinking|begin_of_thought)\|>)|</(?:[\w:]{0,20}think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)>|"
-    r"\[/THINK\]|◁/think▷|<\|(?:end_thinking|end_of_thought)\|>",
+    rf"(?P<open><{_NAMES}(?: [^<>]{{0,80}})?>|\[THINK\]|◁think▷|<\|(?:start_thinking|begin_of_thought)\|>)|"
+    rf"</{_NAMES}>|\[/THINK\]|◁/think▷|<\|(?:end_thinking|end_of_thought)\|>",
     re.IGNORECASE,
+)
+_STEP_OR_MARK = re.compile(
+    r"(?P<step>(?:^|(?<=[>\]▷]))[\s*#>_-]{0,9}step \d{1,4}\W{0,3}(?=:)(?:(?!step \d{1,4}:|####|\{\"|"
+    rf"[.!?:)*]\W{{0,3}}[<\[◁])[^\r\n])*\((?:attribution|logical)\)\W{{0,9}}$)|{_MARK.pattern}",
+    re.IGNORECASE | re.MULTILINE,
 )
 _HARMONY = re.compile(r"\s*(?:(?:<\|start\|>\s*)?assistant\s*)?<\|channel\|>")
 _CHANNEL = re.compile(
@@ -31,8 +37,8 @@ _CHANNEL = re.compile(
 _BARE_CHANNELS = re.compile(r"\s*analysis(?=\S)(.*)assistantfinal(?:json)?(.*)\Z", re.S)
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.S)  # an unfinished string runs to the end
 _BARE_OPENS = re.compile(r"\s*(?:analysis|commentary)(?=[A-Z])")
-_OBJECT = re.compile(r'\s*(?:```\w*\s*)?\{\s*"')
 """A word glued to the channel's name, which prose never has."""
+_OBJECT = re.compile(r'\s*(?:```\w*\s*)?\{\s*"')
 
 
 class SplitReply(NamedTuple):
@@ -62,8 +68,11 @@ def split_thought(reply: str) -> SplitReply:
     unquoted = reply
     if _OBJECT.match(reply):  # an object, whose strings may quote a mark
         unquoted = _STRING.sub(lambda text: " " * len(text[0]), reply)
-    texts, thoughts, start, is_open = list[str](), list[str](), 0, False
-    for mark in _MARK.finditer(unquoted):
+    texts, thoughts, start, position, is_open = list[str](), list[str](), 0, 0, False
+    while mark := (_MARK if is_open else _STEP_OR_MARK).search(unquoted, position):
+        position = mark.end()
+        if mark.lastgroup == "step":
+            continue
         before, start = reply[start : mark.start()], mark.end()
         if not mark["open"] and not is_open:  # opened by the template: everything before the mark is thought
             thoughts += [*texts, before]

@@ -185,7 +185,16 @@ SALVAGED = {
     "another place or name of the kind": (f"Step 2 (Logical): {FACT}", f"**Step 2 (Logical):** {FACT} (Logical)",
                                           f"Step 2: {FACT} (Logical Reasoning)"),
     "another head": (f"Step 2： {FACT} (Logical)", f"Step #2: {FACT} (Logical)", f"Step 2. {FACT} (Logical)",
-                     f"Step 2 - {FACT} (Logical)"),
+                     f"Step 2 - {FACT} (Logical)", f"### Step 2\n{FACT} (Logical)"),
+    "a chat's template": (
+        f"<|start_header_id|>assistant<|end_header_id|>\n\n{PLAIN}<|eot_id|>",
+        f"<start_of_turn>model\n{PLAIN}<end_of_turn>\n<eos>",
+        f"[/INST] {PLAIN}</s>",
+        f"<｜Assistant｜>{PLAIN}<｜end▁of▁sentence｜>",
+        f"assistant\n\n{PLAIN}<|end_of_sentence|>",
+        f"<answer>\n{PLAIN}\n</answer>",
+        f"{PLAIN}<|eot_id|><|start_header_id|>assistant<|end_header_id|>",
+    ),
 }  # fmt: skip
 ANSWERS = (
     *("####ANSWER: Oru", "Step 2: ####ANSWER: Oru", "**####ANSWER: Oru**", "####ANSWER: Oru (Final Answer)"),
@@ -195,6 +204,18 @@ ANSWERS = (
         "Step 2: ####ANSWER： Oru （Final Answer）",
     ),
     *("Step 2: ANSWER: Oru (Final Answer)", "Step 2: **Final Answer:** Oru (Final Answer)", "####ANSWER: Oru</s>"),
+    *("####ANSWER: Oru (Final Answer", "####ANSWER: Oru (Final", "Step 2: ####ANSWER: Oru - Final Answer"),
+    *("Step 2: ####ANSWER: Oru</s> (Final Answer)", "Step 2: ####ANSWER: Oru<|eot_id|> (Final Answer)"),
+    *("####ANSWER: Oru<｜end▁of▁sentence｜>", "####ANSWER: Oru<|end▁of▁sentence|>", "####ANSWER: Oru[/INST]"),
+    *("####ANSWER: Oru###", "####ANSWER: Oru<pad><pad>", "<answer>####ANSWER: Oru</answer>", "####ANSWER: **Oru**"),
+    *(
+        f"Step 2: ####ANSWER: {answer} (Final Answer)"
+        for answer in (
+            *(r"\text{Oru}", r"\textbf{Oru}", r"\(\boxed{Oru}\)", r"$$\boxed{\text{Oru}}$$.", "<b>Oru</b>", "$Oru$"),
+            *("**Oru**", "*Oru*", "`Oru`", "_Oru_", "**`Oru`**</s>", "<answer>Oru</answer>", "Oru (Final Answer)"),
+        )
+    ),
+    *(r"Step 2: \boxed{Oru} (Final Answer)", r"**Step 2:** $\boxed{Oru}$. (Final Answer)"),
     *(r"Step 2: ####ANSWER: \boxed{Oru} (Final Answer)", r"Step 2: ####ANSWER: $\boxed{\text{Oru}}$ (Final Answer)"),
 )
 
@@ -221,30 +242,59 @@ OF_CLAIMS = {
         *("A is b.\n3. C is d.", "A is b. 3) C is d.", "A is b.\n**3.** C is d."),
         *("A is b, and step 3: c is d.", "A is b / Step 4: c.", "A。Step 4：C。"),
         *("A is b. (Attribution), Step 3: C.", "A is b (Attribution), so C is d.", "A is b. [Attribution] C is d."),
+        *("By Passage 1, a is b.\n- According to Passage 2, c is d.", "A is b.\nFrom Step 1, c is d."),
     ),
     "it submits an answer": (
         *("A is b.\n####ANSWER: Oru", "A is b, so ####ANSWER: Oru", "A is b.\n\\#\\#\\#\\#ANSWER: Oru", "ANSWER: Oru"),
-        *("A is b.\n**Final answer:** Oru", "A is b. Answer: Oru"),
+        *("A is b.\n**Final answer:** Oru", "A is b. Answer: Oru", r"So a is \boxed{b}."),
     ),
-    "not filled in": ("<text>", "...", "[text]", "{claim}", "“…”", "By Passage <N>, a is b.", "By Passage N, a is b."),
+    "not filled in": (
+        *("<text>", "...", "[text]", "{claim}", "“…”", "By Passage <N>, a is b.", "By Passage N, a is b.", "[blank]"),
+        *("By Passage 1, a was directed by ...", "By Passage 1, a is …", "___ is b."),
+        *("By Passage 1, the director was", "According to Passage 2,", "A is [insert name]."),
+    ),
+    "special token": ("A<|im_end|> is b.", "A is b.<｜User｜>"),
     "taken back": (
         *("A is b. Wait, no: a is c.", "A (no, b).", "A is b. Actually, it is c.", "A is b. Let me recheck."),
+        *("A is b. Hmm, that is not right.", "A is b. Never mind.", "A is b. Ignore the above.", "A is b. Edit: c."),
+        *("A is b. Let me try again.", "A. I'm not sure about this.", "A is b. However, this is false.", "A is b. ❌"),
+        *("A is b. No wait, c.", "A is b. This is not supported by Passage 2.", "A is b. Hmm."),
         *("~~A is b.~~ A is c.", "~~~A~~~ B.", "A. Correction: a is c.", "A. On second thought, c.", "A. Sorry, c."),
     ),
     "it declines": ("I cannot help with that.", "I’m sorry, but no passage helps.", "I can't answer."),
 }  # fmt: skip
 OF_ANSWERS = {
-    "not filled in": ("<answer>", "<your answer>", "[answer]", "...", ".", "____", "\\boxed{...}", "\\boxed{}"),
+    "not filled in": (
+        "<answer>",
+        "<your answer>",
+        "[answer]",
+        "...",
+        ".",
+        "____",
+        "\\boxed{...}",
+        "\\boxed{}",
+        "[insert answer]",
+        "[blank]",
+        "your answer",
+        "the answer",
+    ),
     "taken back": (
         "Oru. Wait, no: Tesk",
         "Oru - no, Tesk",
         "Oru, or rather Tesk",
         "Oru (wait, Tesk)",
         "Oru? No, Tesk",
+        *("Oru. No wait, Tesk", "Oru, I mean Tesk", "Oru? Or Tesk?", "Oru (or Tesk?)", "Oru (not sure)"),
+        *("Oru, I think", "Oru. Actually, Tesk"),
+    ),
+    "more than an answer": (
+        *("Oru, because Passage 1 states so", "Oru (from Step 1)", "Oru. This follows from Step 1", "Oru [Step 2]"),
+        *("Oru, because it is so", "Oru. Note: Tesk, too", "Based on the passages, Oru", "Oru Human: thanks"),
     ),
     "two answers": ("Oru ANSWER: Tesk", "Oru. Final answer: Tesk"),
-    "it declines": ("I cannot answer this.", "I don't know", "Sorry, I cannot answer."),
-    "more than one step": ("Oru. Step 3: C is d.", "Oru (Attribution)"),
+    "it declines": ("I cannot answer this.", "I don't know", "Sorry, I cannot answer.", "The passages do not say"),
+    "more than one step": ("Oru. Step 3: C is d.",),
+    "two kinds": ("Oru (Attribution)",),
     "formula": ("\\boxed{Oru} or \\boxed{Tesk}", "Oru \\boxed{Tesk}"),
 }
 
@@ -300,6 +350,11 @@ def test_what_would_have_to_be_guessed_is_not_read(reply: str) -> None:
         "He lived at No. 3. The house fell. Wait times grew.",
         "However, b is older, but not taller; the sign was in <sub>small</sub> letters.",
         "3 < 5 and 7 > 2, and no, 2 is not more.",
+        "The tagline is 'Wait. No, run.', says Passage 2.",
+        "The type List<T> and the <think> tag are older.",
+        "From Step 1 (Attribution), a is older.",
+        "The film is not rated. That is incorrect in Spain. It was cited as 570 U.S. ___ (2013).",
+        "He knows who they are. She asked where it is.",
     ],
 )
 def test_honest_steps_are_read_as_they_stand(text: str) -> None:
@@ -311,6 +366,9 @@ def test_honest_steps_are_read_as_they_stand(text: str) -> None:
     [
         *("Wait Wait... Don't Tell Me!", "Sorry, Wrong Number", "No, No, Nanette", "You Don't Love Me (No, No, No)"),
         *("Symphony, no. 5", "Op. 27, No. 2", "3. Liga", "Love, Actually", "I Can't Help Myself", "Dr. No", "no"),
+        *("Step by Step", "Because of Winn-Dixie", "A Passage to India", "Step 4", "The Answer: Part 1", "M*A*S*H"),
+        *("*NSYNC", "$9.99", "A$AP Rocky", "_why", "C#", "[REC]", '"Heroes"', "Mumbai (or Bombay)", "Turku (Finland)"),
+        *("I Think I Love My Wife", "Final Fantasy (Final Cut)", "Human: A Film"),
     ],
 )
 def test_titles_are_answers(answer: str) -> None:

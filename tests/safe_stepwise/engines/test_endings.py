@@ -209,6 +209,39 @@ def test_a_thought_in_any_form_that_never_closes_is_no_text(text: str) -> None:
         parse_feedback(text.format(VERDICT.format("Correct")))
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        "Step 2: According to Passage 1, the <think> tag was used by DeepSeek. (Attribution)",
+        "Step 2: According to Passage 1, </think> closes a thought. (Attribution)",
+        "**Step 2:** From Step 1, he said [THINK] twice and <think> once. *(Logical)*",
+    ],
+)
+@pytest.mark.parametrize(
+    "thought", ["{}", "<think>Step 2: no.</think>{}", "<think>Step 2: a (Logical)\n</think>\n{}", "Hm.</think>\n\n{}"]
+)
+def test_a_step_may_name_a_mark(thought: str, step: str) -> None:
+    reply = completion(thought.format(step))
+    assert (reply.text, reply.ending) == (step, "whole")
+    assert read_reply(reply.text, 2).number == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("Step 1: Ardle, I think. (Logical)</think>Step 1: Tesk. (Logical)", "Step 1: Tesk. (Logical)"),
+        ("Step 1: a hm </think>Step 1: Tesk. (Logical)", "Step 1: Tesk. (Logical)"),
+        ("Step 1: a (Logical)\n</think>\nStep 1: Tesk. (Logical)", "Step 1: Tesk. (Logical)"),
+        ("<think>Step 1: the </think>Step 1: Tesk. (Logical)", "Step 1: Tesk. (Logical)"),
+        ("Step 1: a </think>####ANSWER: Tesk (Final Answer)", "####ANSWER: Tesk (Final Answer)"),
+        ("Step 1: Tesk. <think> Hm, no. (Logical)", ""),
+        ("Step 1: <think>Tesk (Logical)", ""),
+    ],
+)
+def test_a_draft_of_a_step_stays_a_thought(reply: str, text: str) -> None:
+    assert completion(reply).text == text
+
+
 def test_two_final_messages_are_both_read() -> None:
     final = "<|channel|>final<|message|>{}"
     reply = "<|start|>assistant".join(final.format(VERDICT.format(label)) for label in ("Contradictory", "Correct"))

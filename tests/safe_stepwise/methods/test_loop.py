@@ -133,6 +133,15 @@ def test_the_answer_is_read_without_head_or_tag_but_never_out_of_a_sentence() ->
     bare = ("####ANSWER: Oru", "#### answer: Oru (final answer)", "Step 9: ####ANSWER: Oru", "Answer: Oru</s>")
     for text in (*bare, "Step 3: Answer: **Oru**", "Here is the final answer:\n`####ANSWER: Oru`"):
         assert read_answer(text, 3) == step
+    boxes = (r"\boxed{Oru}", r"$$\boxed{\text{Oru}}$$", r"The final answer is $\boxed{Oru}$.", r"\(\boxed{Oru}\)")
+    for text in (
+        *boxes,
+        f"**{boxes[0]}**",
+        f"Step 3: {boxes[0]}",
+        "Answer: Oru<|eot_id|>",
+        "Answer: Oru (Final Answer",
+    ):
+        assert read_answer(text, 3) == step
     for text in (
         "",
         "Oru",
@@ -140,6 +149,12 @@ def test_the_answer_is_read_without_head_or_tag_but_never_out_of_a_sentence() ->
         "Step 3: It says ####ANSWER: Oru (Logical)",
         "Answer: <answer>",
         "Answer: Oru. No, Vel",
+        *(
+            r"\boxed{Oru} or \boxed{Vel}",
+            r"\boxed{}",
+            r"He was born in \boxed{Oru}.",
+            "Answer: Oru, as Passage 2 says",
+        ),
         "Answer: Oru\nVel",
         "Step 3: Answer: Oru (Logical)",
     ):

@@ -23,8 +23,9 @@ from builders.verified.teachers.replies import UnreadableReply, read_groups, rea
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.loop import read_answer
 from safe_stepwise.metric.judge import MAX_REPLY_CHARACTERS, VerdictError, read_verdict
-from safe_stepwise.steps import StepError, parse_step, read_step
+from safe_stepwise.steps import StepError, parse_step, read_step, unwrap_answer
 from safe_stepwise.store.replies import MAX_CHARACTERS, MAX_DEPTH, ReplyError, read_reply
+from safe_stepwise.store.thoughts import split_thought
 from tests import sizes
 from tests.growth import POWER, exponent
 
@@ -57,6 +58,8 @@ READERS: dict[str, tuple[Reader, tuple[type[Exception], ...]]] = {
     "model's step behind a line": (lambda text: read_step(f"Here is {text}:\n{STEP}{text}"), (StepError,)),
     "model's final step": (lambda text: read_step(f"**Step 1:** ANSWER: {text} (Final Answer)"), (StepError,)),
     "teacher's step": (lambda text: as_step(text, 1), (StepRefused,)),
+    "model's answer": (unwrap_answer, ()),
+    "thought": (split_thought, ()),
     "last answer": (lambda text: read_answer(text, 1), ()),
 }
 
@@ -90,6 +93,20 @@ UNITS = (
         "Here ",
         "here is\n",
         "\\boxed{",
+        "<｜a｜>",
+        "<b>",
+        "$",
+        "\\text{a}",
+        "### ",
+        "(Final ",
+        "- Final Answer",
+        "<|a|>assistant\n",
+        "Step 1: a <think> ",
+        "\nStep 1: the </think> b (Logical)",
+        " 'a",
+        "___ ",
+        " ...",
+        ", because",
         "\\#",
         "~~",
         "[Logical] ",
