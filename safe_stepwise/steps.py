@@ -70,7 +70,7 @@ _TOKEN = (
 )
 _TOKENS = re.compile(rf"(?:{_TOKEN}\s*+)++")
 _LITTER = re.compile(
-    rf"(?:\s*+(?:{_TOKEN}|\*\*++|#{{3,}}+|\((?i:final(?: ans\w{{0,4}})?)\)?(?=\W{{0,3}}\Z)|"
+    rf"(?:(?:{_TOKEN}|\*\*++|#{{3,}}+|\((?i:final(?: ans\w{{0,4}})?)\)?(?=\W{{0,3}}\Z)|"
     r"[–—-] ?(?i:final answer)(?=\W{0,3}\Z))\s*+)++"
 )
 _WRAPPED = re.compile(
@@ -81,8 +81,7 @@ _WRAPPED = re.compile(
 _ANNOUNCEMENT = re.compile(
     r"\A[*_#]*+(?!step|\d)(?:(?:sure|certainly|of|course|okay|ok|here|is|s|this|below|based|on|the|my|your|next|final|"
     r"new|corrected|single|one|atomic|reasoning|feedback|guidance|answer|step|assistant|model|\d{1,4})\b"
-    r"[ ,.!:’'*_]{0,6}){1,16}"
-    r"[\r\n]\s*+",
+    r"[ ,.!:’'*_]{0,6}){1,16}[\r\n]\s*+",
     _FLAGS,
 )
 _PAIRS = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
@@ -211,10 +210,9 @@ def is_salvaged(text: str, number: int = 0) -> bool:
     """
     with suppress(StepError):
         step = read_step(text, number)
-        try:
+        with suppress(StepError):
             return parse_step(text) != step
-        except StepError:
-            return True
+        return True
     return False
 
 
@@ -248,7 +246,8 @@ def unwrap_answer(answer: str) -> str:
 
 def _trim(litter: re.Pattern[str], text: str) -> str:
     """Remove what matches at either end; a pattern of possessive runs takes linear time."""
-    return litter.sub(lambda run: run[0] if run.start() > 0 and run.end() < len(run.string) else "", text).strip()
+    text = text.strip()
+    return litter.sub(lambda run: "" if run.start() == 0 or run.end() == len(text) else run[0], text).strip()
 
 
 def _without_marks(text: str, number: int) -> str:
@@ -277,12 +276,9 @@ def check_claim(step: Step) -> Step:
         raise StepError(f"{_BLANK}: it has no words")
     # Of a quotation the end is kept, at which a sentence may end.
     claim = content if is_answer else _QUOTATION.sub(lambda quotation: quotation[0][-2:], content)
-    following = {_NEXT % {"next": step.number + 1}: _SEVERAL}  # no step cites the one after it
-    for pattern, reason in {
-        **_FAULTS,
-        **(_FAULTS_OF_ANSWERS if is_answer else _FAULTS_OF_CLAIMS),
-        **following,
-    }.items():
+    faults = _FAULTS | (_FAULTS_OF_ANSWERS if is_answer else _FAULTS_OF_CLAIMS)
+    faults |= {_NEXT % {"next": step.number + 1}: _SEVERAL}  # no step cites the one after it
+    for pattern, reason in faults.items():
         if match := re.search(pattern, claim):
             raise StepError(f"{reason}: {match[0].strip()!r}")
     return replace(step, text=f"{ANSWER_MARKER} {content}") if is_answer else step
