@@ -143,7 +143,7 @@ class DeliberationEntry:
 
 @dataclass(frozen=True, slots=True)
 class PathsManifest:
-    """A manifest of relation paths."""
+    """What a release of relation paths makes: the paths, an adapter that proposes them, evaluations of both."""
 
     version: str
     seed: int

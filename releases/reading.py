@@ -71,7 +71,7 @@ class RecipeEntry:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The keys whose values replace the file's."""
+        """New values by the recipe's keys, in place of the file's."""
         return dict(self.change)
 
     def read(self, kind: type[R], **places: str | list[str]) -> R:

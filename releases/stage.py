@@ -86,7 +86,7 @@ class Forecast:
         return expectations()
 
     def question_rows(self, release: "Release[PathsManifest]", section: str) -> dict[str, int]:
-        """Return the number of questions in each source of a manifest's section; raise ``UserError`` if unknown."""
+        """Return the numbers of questions in a section by source; raise ``UserError`` if one is not known."""
         rows = {}
         for key, source in self.sources.items():
             entry = release.manifest.sources[key]

@@ -160,7 +160,7 @@ class _Probe:
 
 
 def split_of(question: PathQuestion) -> str:
-    """Return the split of a question, which depends only on its words; evaluation questions are in test."""
+    """Return the split: "test" for evaluation questions (by id); else it depends on benchmark and words alone."""
     if question.is_held_out:
         return TEST
     digest = hashlib.sha256(question.key.encode("utf-8", "replace")).digest()

@@ -114,7 +114,7 @@ class StepChunk:
             raise
         for (question, _), result in zip(pairs, results, strict=True):
             rows, invalid = _check_rows(result.rows)
-            if rows:  # only a trajectory that passed has rows, even if its own are refused
+            if rows:  # a maker returns rows only for a trajectory that passed
                 passing.append(question.id)
             if joining := refined.get(question.id):
                 rows, invalid_joined = _check_rows([*joining, *rows])

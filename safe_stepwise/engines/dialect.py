@@ -114,7 +114,10 @@ class Dialect:
 
     @property
     def query(self) -> str:
-        """The switches as the end of a spec, without ``template=on``, which changes no reply."""
+        """The switches as the end of a spec ("?without=seed"), "" if there are none.
+
+        ``template=on`` is left out: replies from before that switch was known had it on, and keep their keys.
+        """
         switches = [
             *(["template=off"] if self.template is False else []),
             *([f"without={','.join(sorted(self.omitted))}"] if self.omitted else []),

@@ -19,9 +19,10 @@ from safe_stepwise.taxonomy import DROPPABLE, Category
 
 
 def adopt_learnt_category(options: Any, judge: Engine, allowance: Allowance, role: str) -> Any:
-    """Return a method's options with the ``drop_category`` that the judge of a role was trained with.
+    """Return a method's options with the ``drop_category`` that the verifier in a role was trained with.
 
-    Raises ``UserError`` if the options name another category, or if worked examples show the dropped one.
+    It stays as requested if the verifier has no record of its training. Raises ``UserError`` if the options name
+    another category, or if a category is dropped and the allowance has worked examples for the role.
     """
     dropped = dropped_category([judge], options.drop_category)
     check_examples(dropped, allowance, role)

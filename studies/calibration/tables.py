@@ -106,9 +106,10 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The results on one benchmark. ``reported``: the tables of the half of the questions on which no σ was chosen.
+    """The results on one benchmark: ``tables`` of all questions, ``reported`` of the half on which no σ was chosen.
 
-    ``left_out``: numbers of questions by the reason that they were left out; ``not_made``: of impossible cases.
+    ``left_out``: numbers of questions by the reason that they were left out; ``not_made``: numbers of cases that could
+    not be made, by context and kind.
     """
 
     benchmark: str

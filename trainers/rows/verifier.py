@@ -158,7 +158,7 @@ def _instructions_of(row: Row) -> str:
 
 
 def with_feedback(row: Row, fields: str, order: VerdictOrder = LABEL_FIRST) -> Row:
-    """Blank a field of the verdict in a row's completion, and return the row.
+    """Reduce the verdict in a row's completion to its diagnosis or its guidance, and return the row.
 
     ``fields`` names what remains: full, diagnosis or guidance. The completion has the form that SAFE's loop reads.
     """
