@@ -78,7 +78,7 @@ class Questions:
         return [*questions.values()]
 
     def graphs(self) -> Iterator[GraphStore]:
-        """Yield the graph of each question, in order, or a shared one without end; raise ``UserError`` for a bad graph."""
+        """Yield each question's graph, in order, or a shared one without end; raise ``UserError`` for a bad graph."""
         if self._shared is not None:
             yield from repeat(self._shared[0].open())
         for raw, content in self._rows():

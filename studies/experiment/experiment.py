@@ -152,7 +152,7 @@ def _key(system: Record) -> System:
 
 
 def check(results: Record, place: str) -> None:
-    """Raise ``UserError``, with ``place`` in front, for results without a run of SAFE or without one of no verifier."""
+    """Raise ``UserError``, with ``place`` in front, for results without a run of SAFE or one of no verifier."""
     if missing := {PLAIN, LEARNED} - {arm.name for arm in list_arms(results)}:
         raise UserError(
             f"{place}: has no {' and no '.join(sorted(missing))}; evaluate no_verification and safe with one generator"
