@@ -117,7 +117,6 @@ _FAULTS = {
     r"<(?!nowiki|br|ce|ref|ruby|r[bpt]>|su[bp]|think|[biu]>)[a-z][a-z _-]{0,40}>|(?<!\w)<[A-Z]>|"
     r"\b[Pp]assage (?:[NKX]\b|_|\.\.\.|…)|(?<![\w_])(?<!U\.S\. )_{3,}|(?i:[<\[{](?:(?:your|the|an?|final|insert|one) )"
     r"{0,3}(?:answer|text|step|fact|claim|name|entity|blank)(?: here)?[>\]}])": _BLANK,
-    r"<[|｜]\w": "a special token stands in it",
     r"\A(?:I[’']m|I am) (?:sorry|unable|not able)|\A(?:Sorry, |Unfortunately, )?(?:I|we) (?:can ?not|can[’']t|do not|"
     r"don[’']t|won[’']t) (?:help|assist|answer|comply|provide|continue|know|determine)\b": _DECLINED,
 }
@@ -127,7 +126,7 @@ _FAULTS_OF_ANSWERS = {
     r"(?i)(?<!\Athe )\banswer ?[:：]": "not atomic: it holds two answers",
     r"\\boxed": "the answer is written as a formula",
     r"(?<=[\s(\[])(?:Step|Passage) \d|, because\b|\b(?:in|on|from) the passages\b|\AThe answer is\b|"
-    r"(?<=[\s>\])])(?:Human|User|Assistant): |(?i:[.;] (?:note|reason|explanation) ?:)": "more than an answer",
+    r"<[|｜]\w|(?<=[\s>\])])(?:Human|User|Assistant): |(?i:[.;] (?:note|reason|explanation):)": "more than an answer",
     r"(?i)\A(?:the |your )?answer\W*\Z": _BLANK,
     r"(?i)\A(?:the passages? do(?:es)? not|(?:not enough|insufficient) information|cannot be determined)\b": _DECLINED,
 }

@@ -253,7 +253,6 @@ OF_CLAIMS = {
         *("By Passage 1, a was directed by ...", "By Passage 1, a is …", "___ is b."),
         *("By Passage 1, the director was", "According to Passage 2,", "A is [insert name]."),
     ),
-    "special token": ("A<|im_end|> is b.", "A is b.<｜User｜>"),
     "taken back": (
         *("A is b. Wait, no: a is c.", "A (no, b).", "A is b. Actually, it is c.", "A is b. Let me recheck."),
         *("A is b. Hmm, that is not right.", "A is b. Never mind.", "A is b. Ignore the above.", "A is b. Edit: c."),
@@ -290,6 +289,7 @@ OF_ANSWERS = {
     "more than an answer": (
         *("Oru, because Passage 1 states so", "Oru (from Step 1)", "Oru. This follows from Step 1", "Oru [Step 2]"),
         *("Oru, because it is so", "Oru. Note: Tesk, too", "Based on the passages, Oru", "Oru Human: thanks"),
+        *("Oru<|im_end|> Tesk", "Oru<｜User｜>Why?"),
     ),
     "two answers": ("Oru ANSWER: Tesk", "Oru. Final answer: Tesk"),
     "it declines": ("I cannot answer this.", "I don't know", "Sorry, I cannot answer.", "The passages do not say"),
