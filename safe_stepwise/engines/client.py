@@ -11,6 +11,7 @@ import functools
 import json
 import os
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -88,6 +89,7 @@ class ResponseCache:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock = threading.Lock()  # a run that is given up closes the file while its event loop may still read
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # The event loop that reads may run in another thread than the one that opens.
@@ -117,7 +119,7 @@ class ResponseCache:
             if reply.ending == "whole"
         ]
         try:
-            with self._db:
+            with self._lock, self._db:
                 self._db.execute("begin immediate")
                 self._db.executemany(_INSERT, rows)
         except (sqlite3.Error, OverflowError) as error:
@@ -135,7 +137,8 @@ class ResponseCache:
 
     def _row(self, key: str) -> tuple[Any, ...] | None:
         query = "select text, finish, prompt, cached, completion from completions where key = ?"
-        row: tuple[Any, ...] | None = self._db.execute(query, (key,)).fetchone()
+        with self._lock:
+            row: tuple[Any, ...] | None = self._db.execute(query, (key,)).fetchone()
         return row
 
     def __len__(self) -> int:
@@ -144,7 +147,8 @@ class ResponseCache:
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        with self._lock:
+            self._db.close()
 
 
 def _stored_reply(reply: Completion) -> str | dict[str, Any]:
