@@ -108,7 +108,7 @@ _RETRACTION = (
     r"i (?:made a mistake|was wrong|misread)|th(?:at|is)(?:[’']s| is| was) (?:wrong|false|incorrect|a mistake|"
     r"not (?:right|correct|true|supported|in the passage))(?:\W{0,3}\Z| ?[.,;:!?–—]| by\b))"
 )
-_BLANK, _TAKEN_BACK, _DECLINED = "the form is not filled in", "a part of it is taken back", "it declines to answer"
+_BLANK, _TAKEN_BACK = "the form is not filled in", "a part of it is taken back"
 _FAULTS = {
     rf"(?i){_LINE}{_LEAD}{_HEAD}(?:[:：.)–—-]|{_BREAK})": _SEVERAL,
     rf"(?i){_CLAUSE}{_LEAD}{_HEAD}(?:[:：–—]|-\s|\.\s[^\W\d])": _SEVERAL,
@@ -118,7 +118,7 @@ _FAULTS = {
     r"\b[Pp]assage (?:[NKX]\b|_|\.\.\.|…)|(?<![\w_])(?<!U\.S\. )_{3,}|(?i:[<\[{](?:(?:your|the|an?|final|insert|one) )"
     r"{0,3}(?:answer|text|step|fact|claim|name|entity|blank)(?: here)?[>\]}])": _BLANK,
     r"\A(?:I[’']m|I am) (?:sorry|unable|not able)|\A(?:Sorry, |Unfortunately, )?(?:I|we) (?:can ?not|can[’']t|do not|"
-    r"don[’']t|won[’']t) (?:help|assist|answer|comply|provide|continue|know|determine)\b": _DECLINED,
+    r"don[’']t|won[’']t) (?:help|assist|answer|comply|provide|continue|know|determine)\b": "it declines to answer",
 }
 _FAULTS_OF_ANSWERS = {
     r", (?:no[,:]|wait[,: ]|sorry[,:]|(?:or rather|[Ii] (?:mean|think|believe|guess)|actually)\b)|\? (?:[Nn]o[,.:]|"
@@ -128,7 +128,6 @@ _FAULTS_OF_ANSWERS = {
     r"(?<=[\s(\[])(?:Step|Passage) \d|, because\b|\b(?:in|on|from) the passages\b|\AThe answer is\b|"
     r"<[|｜]\w|(?<=[\s>\])])(?:Human|User|Assistant): |(?i:[.;] (?:note|reason|explanation):)": "more than an answer",
     r"(?i)\A(?:the |your )?answer\W*\Z": _BLANK,
-    r"(?i)\A(?:the passages? do(?:es)? not|(?:not enough|insufficient) information|cannot be determined)\b": _DECLINED,
 }
 _FAULTS_OF_CLAIMS = {
     rf"(?i)(?:{_LINE}|{_CLAUSE}|, |\b(?:so|thus|hence|therefore|then|and|is),? ){_LEAD}(?:\\?#){{4}} ?answer ?[:：]|"

@@ -292,7 +292,7 @@ OF_ANSWERS = {
         *("Oru<|im_end|> Tesk", "Oru<｜User｜>Why?"),
     ),
     "two answers": ("Oru ANSWER: Tesk", "Oru. Final answer: Tesk"),
-    "it declines": ("I cannot answer this.", "I don't know", "Sorry, I cannot answer.", "The passages do not say"),
+    "it declines": ("I cannot answer this.", "I don't know", "Sorry, I cannot answer."),
     "more than one step": ("Oru. Step 3: C is d.",),
     "two kinds": ("Oru (Attribution)",),
     "formula": ("\\boxed{Oru} or \\boxed{Tesk}", "Oru \\boxed{Tesk}"),
