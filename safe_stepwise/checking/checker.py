@@ -16,11 +16,13 @@ from safe_stepwise.checking import inference
 from safe_stepwise.checking.claims import MIN_QUOTE_SHARE, Claims
 from safe_stepwise.checking.inference import Conclusion
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
-from safe_stepwise.checking.statements import count_phrase, list_steps, plural
+from safe_stepwise.checking.statements import count_phrase, filled_question, is_free, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
+from safe_stepwise.checking.support import Support, is_same_name, weigh
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, guide_to, missing, quote_item, render, state_item
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
+from safe_stepwise.language.syntax import Predication, parse
 from safe_stepwise.language.text import as_date, as_number, dates_in, fold, has_words, without_qualifier, words_of
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
@@ -39,6 +41,8 @@ class _Case:
     step: Step
     reading: Reading
     established: dict[int, int]
+    unclear: frozenset[int]
+    """Places of facts that an accepted step may have read in words that the checker could not."""
 
 
 class Checker:
@@ -81,7 +85,9 @@ class Checker:
 
     def check(self, previous: Sequence[Step], step: Step) -> Feedback | None:
         """Judge a step that follows accepted ones; None if it can be proved neither right nor wrong."""
-        case = _Case(previous, step, read_step(step.text), self.established(previous))
+        established = self.established(previous)
+        unclear = self._unclear(previous, established)
+        case = _Case(previous, step, read_step(step.text), established, unclear)
         if step.kind == "Final Answer":
             return self._check_answer(case)
         if answering := self._answering_step(case):
@@ -106,6 +112,25 @@ class Checker:
                     steps_by_place[place] = step.number
         return steps_by_place
 
+    def _unclear(self, previous: Sequence[Step], established: Mapping[int, int]) -> frozenset[int]:
+        """Return the places of open facts that an accepted step may have read: it cites the passage, or names the end.
+
+        A step that has established facts of a passage is not unclear about the others there.
+        """
+        clear = set(established.values())
+        readings = [read_step(step.text) for step in previous if step.number not in clear]
+        return frozenset(
+            place
+            for place in self.plan.facts
+            if place not in established and any(self._may_read(reading, place) for reading in readings)
+        )
+
+    def _may_read(self, reading: Reading, place: int) -> bool:
+        item = self.plan.items[place]
+        if reading.cited:
+            return item.passage in reading.cited and not reading.denies
+        return not reading.denies and reading.mentions(self.claims.value_of(item))
+
     def _carries_out(self, reading: Reading, step: Step, place: int, established: dict[int, int]) -> bool:
         item = self.plan.items[place]
         if item.triples:
@@ -124,6 +149,9 @@ class Checker:
         established, last = case.established, len(self.plan.items) - 1
         if last in established:
             return established[last]
+        for step in case.previous:
+            if step.kind == "Logical" and self._has_unclear_gap(case) and self._parse_conclusion(read_step(step.text)).right:
+                return step.number
         reached = all(place in established for place in self.plan.facts)
         if self.plan.kind == "sequential" and reached and case.step.kind == "Attribution":
             return max(established.values())
@@ -183,8 +211,18 @@ class Checker:
         if item.passage not in case.reading.cited and case.reading.cited:
             return self._not_in_passage(case, item)
         waiting = [use for use in item.uses if use not in case.established]
-        if not waiting and (objection := self._check_additions(case)):
-            return objection
+        if case.unclear.intersection(waiting):
+            return None
+        if not waiting:
+            fields = self._fact_fields(case, item)
+            support = self._weigh(case, item)
+            if support.contradiction:
+                return self._fact_feedback(item, case, "Contradictory", "contradicted", value=None, claimed=None)
+            if support.absence:
+                passage = case.reading.cited[0] if case.reading.cited else None
+                return self._feedback(case, "Unsupported", "absent", claimed=support.absence.part, passage=passage)
+            if not support.is_borne_out:
+                return None
         if waiting:
             first = self.plan.items[self.next_item(case.established) or waiting[0]]
             entity = self.claims.joint(item, self.plan.items[waiting[0]])
@@ -205,6 +243,16 @@ class Checker:
                 fields: dict[str, Any] = {"claimed": value, "passage": case.reading.cited[0]}
                 return self._feedback(case, "Unsupported", "absent", **fields)
         return None
+
+    def _weigh(self, case: _Case, item: Item) -> Support:
+        """Compare all that a step says with the passages that it cites and the item that it states."""
+        numbers = [n for n in case.reading.cited if 0 < n <= len(self.passages)] or [item.passage or 1]
+        pages = [(n, self.passages[n - 1]) for n in numbers]
+        context = [self.question.question, *(step.text for step in case.previous)]
+        facts = () if item.sentence is not None else item.triples
+        if facts and is_free(facts[0]):
+            context.append(filled_question(facts))
+        return weigh(case.step.text, pages, context, facts)
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """Object to a fact cited from the wrong passage, if that passage does not name the fact's value."""
@@ -234,6 +282,8 @@ class Checker:
         new = [v for v in reading.values if not has_value(earlier, v)]
         reads_passage = reading.cited and not reading.announces
         if reading.denies or reads_passage or any(self.claims.is_in_passages(value) for value in new):
+            return None
+        if any(map(_names_somebody, parse(case.step.text).predications)):
             return None
         entities = any(map(reading.mentions, self.claims.entities))
         if case.step.kind == "Logical" and (entities or inference.names_answer(reading)) and not reading.announces:
@@ -319,16 +369,35 @@ class Checker:
         return self._inefficiency(case)
 
     def _check_conclusion(self, case: _Case, conclusion: Conclusion) -> Feedback | None:
+        if self._has_unclear_gap(case):
+            return None
         if gap := self._first_gap(case):
+            if not conclusion.right and self._is_on_the_way(case, conclusion.claimed):
+                return None
             return self._feedback(case, "Logical Fallacy", "baseless", missing=gap)
         last = len(self.plan.items) - 1
         if conclusion.right:
             return self._sound(case, "sound_derivation", last, **self._grounds(case, last))
+        if not inference.says_the_answer(case.reading) and not self._is_rival(case, conclusion.claimed):
+            return None
         code = "false_inference" if self.plan.kind == "sequential" else "false_comparison"
         fields = self._grounds(case, last)
         if not self._is_answer(conclusion.claimed):  # if it is the answer, the reasoning is wrong
             fields |= {"claimed": conclusion.claimed, "answer": self.question.answer.removesuffix(".")}
         return self._feedback(case, "Logical Fallacy", code, **fields)
+
+    def _is_rival(self, case: _Case, claimed: str) -> bool:
+        """Whether a name that a step decides for can be meant as the answer: it is no name on the way to it."""
+        if self.plan.kind == "sequential":
+            return not self._is_on_the_way(case, claimed)
+        sides = [side.entity for side in self.plan.sides] or [self.plan.items[n].ends[0] for n in self.plan.facts]
+        return claimed in ("yes", "no") or any(is_same_name(claimed, side) for side in sides)
+
+    def _is_on_the_way(self, case: _Case, name: str) -> bool:
+        """Whether a name is an end of a fact that has been read, perhaps in words that the checker could not."""
+        read_places = case.established.keys() | case.unclear
+        ends = (end for place in read_places for end in self.plan.items[place].ends)
+        return any(is_same_name(name, end) for end in ends)
 
     def _check_calculation(self, case: _Case, place: int, right: bool, code: str) -> Feedback | None:
         item = self.plan.items[place]
@@ -383,10 +452,15 @@ class Checker:
 
     def _check_answer(self, case: _Case) -> Feedback | None:
         submitted = final_answer(case.step)
-        if gap := self._first_gap(case):
+        unclear = self._has_unclear_gap(case)
+        if not unclear and (gap := self._first_gap(case)):
             fields: dict[str, Any] = {"missing": gap, "claimed": submitted}
             return self._feedback(case, "Wrong Conclusion", "unearned_answer", **fields)
-        steps = self._grounds(case, len(self.plan.items) - 1)["steps"]
+        if unclear and self._is_answer(submitted):
+            return None
+        steps = list_steps([step.number for step in case.previous])
+        if not unclear:
+            steps = self._grounds(case, len(self.plan.items) - 1)["steps"]
         if self._is_answer(submitted):
             guidance = self._word("guidance", "finished", case.step.text)
             fields = {"value": submitted, "steps": steps}
@@ -404,6 +478,10 @@ class Checker:
     def _first_gap(self, case: _Case) -> str:
         """Word the first fact that no accepted step has read, as a phrase; "" if all are read."""
         return next((self._missing(item, case.previous) for item in self._unread(case)), "")
+
+    def _has_unclear_gap(self, case: _Case) -> bool:
+        """Whether an accepted step may have read all facts that no step is proved to have read."""
+        return bool(case.unclear) and all(n in case.established or n in case.unclear for n in self.plan.facts)
 
     def _unread(self, case: _Case) -> list[Item]:
         return [self.plan.items[n] for n in self.plan.facts if n not in case.established]
@@ -463,6 +541,12 @@ class Checker:
 
     def _word(self, section: str, code: str, text: str, **values: Any) -> str:
         return render(section, code, f"{self.question.id} {text}", style=self.style, **values)
+
+
+def _names_somebody(claim: Predication) -> bool:
+    """Whether a claim is stated of somebody or something by name."""
+    named = any(argument.name and not argument.is_source for _, argument in claim.arguments)
+    return claim.is_stated and named and (not claim.is_noun or "is" in claim.roles)
 
 
 _DASHES = re.compile("[–—]")

@@ -15,6 +15,7 @@ from safe_stepwise.records import Passage, Question, Triple
 
 _MARKER = wording("inference", "marker", re.IGNORECASE)
 _THE_ANSWER = wording("inference", "the_answer", re.IGNORECASE)
+_CALLED_ANSWER = re.compile(r"\banswer\b", re.IGNORECASE)
 _YES_NO = re.compile(r"^\W*(yes|no)\b(?=\W)|\b(yes|no)\b[.\s]*$", re.IGNORECASE)
 _SAYS_YES_NO = re.compile(r"\b(?:yes|no)\b(?=\W*$|,)", re.IGNORECASE)
 _DIFFERENT = wording("inference", "different", re.IGNORECASE)
@@ -119,6 +120,15 @@ def concludes(reading: Reading) -> bool:
     [True, False]
     """
     return bool(_conclusion(reading.claim))
+
+
+def says_the_answer(reading: Reading) -> bool:
+    """Whether a step calls its conclusion the answer to the question.
+
+    >>> says_the_answer(read_step("So the answer is Oru.")), says_the_answer(read_step("Thus Vel was in Oru."))
+    (True, False)
+    """
+    return _CALLED_ANSWER.search(reading.claim) is not None or _THE_ANSWER.search(reading.claim) is not None
 
 
 def names_answer(reading: Reading) -> bool:

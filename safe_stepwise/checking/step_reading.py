@@ -112,7 +112,7 @@ def read_step(text: str) -> Reading:
     >>> reading.cited, reading.refers, reading.claim
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
-    text = _without_goal(_without_silences(fold(text)))
+    text = _without_goal(without_silences(fold(text)))
     denies = _denies(text)
     text, pointers = _without_pointers(text)
     cited = tuple(dict.fromkeys(map(int, _CITED.findall(pointers + text))))
@@ -138,12 +138,12 @@ def _denies(text: str) -> bool:
     return bool(_UNKNOWN.search(own_words) or lacks)
 
 
-def _without_silences(text: str) -> str:
+def without_silences(text: str) -> str:
     """Remove a step's remarks that a passage is silent, if it reads a fact in another passage.
 
-    >>> _without_silences("Passage 5 does not mention it, but Passage 3 says that Oru is a town.")
+    >>> without_silences("Passage 5 does not mention it, but Passage 3 says that Oru is a town.")
     'Passage 3 says that Oru is a town.'
-    >>> _without_silences("Passage 5 does not mention it, and Passage 3 is silent as well.")
+    >>> without_silences("Passage 5 does not mention it, and Passage 3 is silent as well.")
     'Passage 5 does not mention it, and Passage 3 is silent as well.'
     """
     pieces = _split_clauses(_THOUGH.sub(r"\1; ", text))  # clauses and their boundaries in turn

@@ -1,0 +1,537 @@
+"""Decides whether passages bear out what a text says: each of its claims, in its direction and polarity.
+
+A claim is a predication of the text (`language.syntax`). It is *stated* if a predication of a passage has the same
+relation and the same names in the same roles; said *otherwise* if that one is denied, has the roles exchanged, or names
+another; else *not read*. A name or number that no passage has is *not found*. No annotation is used.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
+
+from safe_stepwise.checking.step_reading import without_silences
+from safe_stepwise.language.grounding import ground
+from safe_stepwise.language.mentions import is_about
+from safe_stepwise.language.reading import read
+from safe_stepwise.language.syntax import Argument, Predication, Syntax, Word, names_in_text, parse
+from safe_stepwise.language.text import as_date, dates_in, fold, normal_name, strip_diacritics
+from safe_stepwise.language.vocabulary import load, word_list
+from safe_stepwise.records import Passage, Triple
+
+Status = Literal["stated", "otherwise", "not found", "not read"]
+_VOCABULARY = load("predicates")
+_STOP_WORDS = word_list("stop_words") | frozenset(_VOCABULARY["reporting"].split())
+_LIGHT = frozenset(_VOCABULARY["light"].split())
+_BY = frozenset(_VOCABULARY["by"].split())
+_SYNONYMS: dict[str, set[str]] = {}
+for _group in _VOCABULARY["synonyms"]:
+    for _word in _group.split():
+        _SYNONYMS.setdefault(_word, set()).update(_group.split())
+_ENDS = frozenset(("head", "tail", "subj", "obj", "is", "of"))
+_TIMES = frozenset(("in", "on", "when", "during", "at", "of"))
+_STEM = 5
+_EXCLUDING = frozenset(("outside", "without", "except", "unlike", "than", "besides", "beyond", "against", "instead", "but"))
+_QUESTION = re.compile(r"“[^”]*\?”")
+_NUMBER = re.compile(r"\d[\d,.]*")
+_NEAR = 0  # sentences around a predication in which a further argument may stand
+
+
+class Finding(NamedTuple):
+    """What the passages say of one claim; ``reason`` is a clause."""
+
+    status: Status
+    reason: str
+    passage: int | None = None
+    part: str = ""
+
+
+class _Frame(NamedTuple):
+    """A relation and the end ("head" or "tail") that each role of a verb or noun names."""
+
+    relation: str
+    ends: Mapping[str, str]
+
+
+def _frames() -> Iterator[tuple[tuple[str, bool], _Frame]]:
+    for name, entry in _VOCABULARY["relations"].items():
+        further = entry.get("roles", {})
+        for verb in entry.get("verbs", "").split():
+            yield (verb, False), _Frame(name, {"subj": "tail", "obj": "head"})
+        for noun in entry.get("nouns", "").split():
+            yield (noun, True), _Frame(name, {"is": "tail", "of": "head", "for": "head", "behind": "head", **further})
+        for noun in entry.get("inverse", "").split():
+            yield (noun, True), _Frame(name, {"is": "head", "of": "tail", "by": "tail"})
+        for verb, ends in entry.get("frames", {}).items():
+            yield (verb, False), _Frame(name, ends)
+    for name, entry in _VOCABULARY["symmetric"].items():
+        words = [(w, key == "nouns") for key, listed in entry.items() for w in listed.split()]
+        for word, is_noun in words:
+            yield (word, is_noun), _Frame(name, dict.fromkeys(("subj", "obj", "is", "of", "to"), "both"))
+
+
+_FRAMES = dict(_frames())
+
+
+_RELATION_OF: dict[str, tuple[str, bool]] = {
+    **{name: (name, False) for name in (*_VOCABULARY["relations"], *_VOCABULARY["symmetric"])},
+    **{name: (entry.lstrip("-"), entry.startswith("-")) for name, entry in _VOCABULARY["named"].items()},
+}
+"""The vocabulary's relation for that of a triple, and whether its ends are the other way round."""
+_RELATIONAL = frozenset(word for word, is_noun in _FRAMES if is_noun)
+
+
+def frame_of(predication: Predication) -> _Frame:
+    """Return the relation that a predication expresses: the vocabulary's, else its own lemma."""
+    key = (predication.predicate, predication.is_noun)
+    return _FRAMES.get(key) or _Frame(predication.predicate, _agentive(predication))
+
+
+def _agentive(predication: Predication) -> Mapping[str, str]:
+    """Return the roles of a noun for who does something ("supervisor of"), by those of its verb."""
+    if predication.is_noun and predication.predicate.endswith(("er", "or")):
+        return {"is": "subj", "of": "obj"}
+    return {}
+
+
+def stem(word: str) -> str:
+    """Return the first letters of a word, by which its forms are compared."""
+    return word[:_STEM]
+
+
+@lru_cache(maxsize=65536)
+def is_same_name(name: str, other_name: str) -> bool:
+    """Whether two spellings name the same: one has the words of the other, or both are one day.
+
+    >>> is_same_name("Velt", "Ors Velt"), is_same_name("Ors Velt", "Ors Vorr")
+    (True, False)
+    """
+    if name[:1].isdigit() and other_name[:1].isdigit() and name == other_name:
+        return True
+    date, other_date = as_date(name), as_date(other_name)
+    if date or other_date:
+        return bool(date and other_date and date.agrees(other_date))
+    words, other_words = normal_name(name).split(), normal_name(other_name).split()
+    if not words or not other_words:
+        return False
+    short, long = sorted((words, other_words), key=len)
+    if set(short) <= set(long) and (short[-1] == long[-1] or short[0] == long[0]):
+        return True
+    return len(short) > 1 and (short[0], short[-1]) == (long[0], long[-1])
+
+
+class Source:
+    """A passage that claims are compared with."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.passage = passage
+        self.subject = re.sub(r"\s*\([^)]*\)$", "", passage.title)
+        self.text = strip_diacritics(fold(f"{passage.title} . {passage.text}")).lower()
+        self.tokens = frozenset(re.findall(r"\w+", self.text))
+        self.stems = {stem(word) for word in self.tokens}
+        self.names = frozenset([*names_in_text(passage.text), self.subject])
+
+    @cached_property
+    def syntax(self) -> Syntax:
+        """The parsed passage; to be asked for late, as parsing takes time."""
+        return parse(self.passage.text, frozenset([self.subject]))
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The nouns that the passage says its subject is: film, poet."""
+        return frozenset(
+            p.predicate
+            for p in self.syntax.predications
+            for a in p.roles.get("is", ())
+            if a.name and is_same_name(a.name, self.subject)
+        )
+
+    @cached_property
+    def by_relation(self) -> Mapping[str, list[Predication]]:
+        """The passage's predications by the stem of their relation."""
+        grouped: dict[str, list[Predication]] = {}
+        for predication in self.syntax.predications:
+            grouped.setdefault(stem(frame_of(predication).relation), []).append(predication)
+        return grouped
+
+    def has_word(self, word: str) -> bool:
+        """Whether the passage has a word, by its stem, or one that stands for it."""
+        return any(w in self.tokens or stem(w) in self.stems for w in (word, *_SYNONYMS.get(word, ())))
+
+    def has_name(self, name: str) -> bool:
+        """Whether the passage has a name, date or number, perhaps in another form."""
+        date = as_date(name)
+        if date and date.month:
+            return any(day.year and day.agrees(date) for day in dates_in(self.text))
+        if _NUMBER.fullmatch(name):
+            number = name.rstrip(".,").replace(",", "")
+            return re.search(rf"(?<!\d){re.escape(number)}(?!\d)", self.text.replace(",", "")) is not None
+        return all(word in self.tokens for word in re.findall(r"\w+", strip_diacritics(fold(name)).lower()))
+
+    def names_of(self, argument: Argument) -> tuple[tuple[str, ...], bool]:
+        """Return the names that an argument of the passage may stand for, and whether these are all."""
+        if argument.value:
+            return (argument.value,), True
+        if held := self.syntax.holders.get(argument.token):
+            return held, True
+        if argument.is_pronoun or argument.noun in self.kinds:
+            return (self.subject,), False
+        return (), False
+
+
+@lru_cache(maxsize=4096)
+def source_of(passage: Passage) -> Source:
+    """Parse a passage (cached)."""
+    return Source(passage)
+
+
+@dataclass
+class _Comparison:
+    """The arguments of a claim by how those of a passage's predication agree with them.
+
+    ``unknown``: the passage has an argument at that end, of which it can't be told whether it is the same.
+    ``absent``: it has none. ``open``: none, nor any of its kind (a time, a place).
+    """
+
+    matched: list[Argument] = field(default_factory=list)
+    exchanged: list[Argument] = field(default_factory=list)
+    different: list[Argument] = field(default_factory=list)
+    unknown: list[Argument] = field(default_factory=list)
+    absent: list[Argument] = field(default_factory=list)
+    open: list[Argument] = field(default_factory=list)
+
+    @property
+    def score(self) -> tuple[float, float]:
+        names = sum(1.0 if a.value else 0.5 for a in self.matched)
+        return names - len(self.exchanged) - len(self.different) - len(self.absent), names
+
+    @property
+    def agrees(self) -> bool:
+        return bool(self.matched) and not (self.exchanged or self.different or self.absent)
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What the passages say of a text: a finding for each claim, name or word of it that is not plainly stated."""
+
+    findings: tuple[Finding, ...]
+    stated: int
+
+    @property
+    def is_borne_out(self) -> bool:
+        """Whether every part of the text is stated."""
+        return not self.findings
+
+    @property
+    def contradiction(self) -> Finding | None:
+        """The first claim of which a passage says otherwise."""
+        return next((f for f in self.findings if f.status == "otherwise"), None)
+
+    @property
+    def absence(self) -> Finding | None:
+        """The first name or number that no passage has."""
+        return next((f for f in self.findings if f.status == "not found"), None)
+
+
+def weigh(
+    text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str] = (), facts: Sequence[Triple] = ()
+) -> Support:
+    """Compare the claims of a text with numbered passages.
+
+    ``context``: texts whose names and words count, too. ``facts``: triples that the text is known to be about and the
+    passages to state; only their direction and polarity in the text are left to be weighed.
+
+    >>> page = Passage("Dune Rain", ("Dune Rain is a 1954 film directed by Ors Velt.",))
+    >>> weigh("The director of Dune Rain was Ors Velt.", [(1, page)]).is_borne_out
+    True
+    >>> weigh("Ors Velt was directed by Dune Rain.", [(1, page)]).contradiction.status
+    'otherwise'
+    """
+    return _Weighing(text, passages, context, facts).support()
+
+
+class _Weighing:
+    def __init__(
+        self, text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str], facts: Sequence[Triple]
+    ) -> None:
+        self.facts = facts
+        self.sources = [(number, source_of(passage)) for number, passage in passages]
+        text = without_silences(_QUESTION.sub("the question", fold(text)))
+        source = " ".join(source.text for _, source in self.sources)
+        text = _without_copies(text, source)
+        self.copied = _copied(text, source)
+        known = {name for fact in facts for name in (fact.head, fact.tail)}
+        known |= {name for _, source in self.sources for name in source.names if not name[:1].isdigit()}
+        self.syntax: Syntax = parse(text, frozenset(known))
+        self.context = fold(" . ".join(context)).lower()
+        self.findings: list[Finding] = []
+        self.held: set[str] = set()
+        self.borne: set[str] = set()
+        self.stated = 0
+
+    def support(self) -> Support:
+        for predication in self.syntax.predications:
+            if finding := self._weigh(predication):
+                self.findings.append(finding)
+        self.findings += self._missing_names()
+        if words := self._unread_words():
+            self.findings.append(Finding("not read", f"no passage has {', '.join(words)}"))
+        return Support(tuple(self.findings), self.stated)
+
+    def _is_copied(self, claim: Predication) -> bool:
+        """Whether a claim with all its arguments stands in words that are copied from a passage."""
+        if not self.copied:
+            return False
+        tokens = [claim.token, *(a.token for _, a in claim.arguments if not a.is_source)]
+        spellings = [fold(self.syntax.words[n].name or self.syntax.words[n].text).lower() for n in tokens]
+        return any(all(spelling in piece for spelling in spellings) for piece in self.copied)
+
+    def _weigh(self, claim: Predication) -> Finding | None:
+        arguments = [a for _, a in claim.arguments]
+        names = [a.value for a in arguments if a.value and not a.is_source]
+        if any(a.is_source for a in arguments):
+            self.borne.add(claim.predicate)
+            if not claim.is_noun and claim.is_denied:
+                return Finding("otherwise", f"it denies what it reads ({claim.predicate})")
+            if not claim.is_noun and not claim.is_stated:
+                return Finding("not read", f"it does not state what it reads ({claim.predicate})")
+            if not claim.is_noun and claim.predicate in _STOP_WORDS:
+                return None
+        if not names and (claim.is_denied or not self._core(claim)):
+            return Finding("not read", f"it denies something ({claim.predicate})") if claim.is_denied else None
+        if self._is_copied(claim):
+            return self._hold(claim, names)
+        if not claim.is_stated:
+            return Finding("not read", f"it does not state it ({claim.predicate})")
+        if not claim.is_denied and self._states_life(claim):
+            return self._hold(claim, names)
+        for fact in self.facts:
+            if (right := self._puts(claim, fact)) is not None:
+                if right != claim.is_denied:
+                    return self._hold(claim, [fact.head, fact.tail])
+                return Finding("otherwise", f"it is the other way round ({fact.relation})", fact.passage)
+        return self._best(claim, names)
+
+    def _puts(self, claim: Predication, fact: Triple) -> bool | None:
+        """Whether a claim has the ends of a fact in its direction; None if it does not have both, or in no direction."""
+        relation, is_turned = _RELATION_OF.get(fact.relation, (fact.relation, False))
+        ends = {"head": fact.tail, "tail": fact.head} if is_turned else {"head": fact.head, "tail": fact.tail}
+        frame = frame_of(claim)
+        at: dict[str, set[str]] = {"head": set(), "tail": set()}
+        for role, argument in claim.arguments:
+            names = (argument.value,) if argument.value else self.syntax.holders.get(argument.token, ())
+            for end, name in ends.items():
+                if any(is_same_name(name, other) for other in names):
+                    at[end].add(frame.ends.get(role, role))
+        if not at["head"] or not at["tail"]:
+            return None
+        if frame.relation == relation:
+            return "head" in at["head"] and "tail" in at["tail"] or not ("tail" in at["head"] and "head" in at["tail"])
+        if fact.relation.startswith(("place of", "date of")):
+            return bool(at["head"] & _ENDS) or not at["tail"] & _ENDS or claim.is_noun
+        return True
+
+    def _best(self, claim: Predication, names: Sequence[str]) -> Finding | None:
+        candidates = list(self._candidates(claim))
+        if not candidates:
+            denied = " and denies it" if claim.is_denied else ""
+            if len(names) < 2 and not claim.is_denied and not (names and claim.roles.keys() & _TIMES - {"of"}):
+                return None
+            of = f" of {names[0]!r}" if names else ""
+            return Finding("not read", f"no passage says {claim.predicate!r}{of}{denied}")
+        comparison, number, source, fact = max(candidates, key=lambda candidate: candidate[0].score)
+        if comparison.agrees:
+            if claim.is_denied != fact.is_denied:
+                full = not (comparison.unknown or comparison.open) and any(a.name for a in comparison.matched)
+                status: Status = "otherwise" if full and claim.predicate not in _LIGHT else "not read"
+                return Finding(status, f"Passage {number} says that it is so ({claim.predicate})", number)
+            loose = (*comparison.unknown, *comparison.open)
+            far = [a.value for a in loose if a.value and not self._is_near(a.value, fact, source)]
+            if far:
+                return Finding("not read", f"Passage {number} does not tie {far[0]!r} to {claim.predicate!r}")
+            return self._hold(claim, [a.value for a in (*comparison.matched, *loose) if a.value], comparison)
+        if len(comparison.exchanged) > 1 or (comparison.exchanged and not comparison.matched and len(names) > 1):
+            return Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})", number)
+        if len(names) > 1 or claim.is_denied:
+            return Finding("not read", f"Passage {number} says {claim.predicate!r} of others")
+        return None
+
+    def _hold(self, claim: Predication, names: Iterable[str], comparison: _Comparison | None = None) -> None:
+        self.stated += 1
+        self.held.update(names)
+        self.borne.add(claim.predicate)
+        if comparison:
+            self.borne.update(a.noun for a in comparison.matched if not a.name)
+
+    def _candidates(self, claim: Predication) -> Iterator[tuple[_Comparison, int, Source, Predication]]:
+        """Yield comparisons with predications of the claim's relation, and with others if its verb says little."""
+        relation = frame_of(claim).relation
+        stems = {stem(relation), *map(stem, _SYNONYMS.get(relation, ()))}
+        if relation in _BY or relation == "by":
+            stems |= {stem("by"), *map(stem, _BY)} if relation == "by" else {stem("by")}
+        for number, source in self.sources:
+            same = [fact for key in stems for fact in source.by_relation.get(key, ())]
+            for fact in same:
+                yield self._compare(claim, fact, source), number, source, fact
+            if claim.predicate in _LIGHT and not claim.is_noun:
+                for fact in source.syntax.predications:
+                    comparison = self._compare(claim, fact, source)
+                    full = not (comparison.absent or comparison.different or comparison.exchanged)
+                    if full and sum(1 for a in comparison.matched if a.name) > 1:
+                        yield comparison, number, source, fact
+
+    def _compare(self, claim: Predication, fact: Predication, source: Source) -> _Comparison:
+        comparison = _Comparison()
+        frame, fact_frame = frame_of(claim), frame_of(fact)
+        ends = {fact_frame.ends.get(role, role) for role in fact.roles}
+        for role, argument in claim.arguments:
+            if argument.is_source or (not argument.value and (argument.is_pronoun or role == "attr")):
+                continue
+            end = frame.ends.get(role, role)
+            agreed = exchanged = different = unknown = False
+            for fact_role, fact_argument in fact.arguments:
+                agrees = self._agrees(argument, fact_argument, source)
+                fact_end = fact_frame.ends.get(fact_role, fact_role)
+                if _is_same_end(end, fact_end, argument):
+                    agreed |= agrees is True
+                    different |= agrees is False
+                    unknown |= agrees is None
+                elif agrees and {end, fact_end} <= _ENDS:
+                    exchanged = True
+            if not agreed and not argument.value and not exchanged and not (end in _ENDS and self._is_described(argument)):
+                continue
+            kinds = {"matched": agreed, "exchanged": exchanged, "different": different, "unknown": unknown}
+            kind = next((kind for kind, holds in kinds.items() if holds), "")
+            is_open = end not in _ENDS and end not in _EXCLUDING and not ends & (_TIMES if _is_time(argument.value) else {end})
+            getattr(comparison, kind or ("open" if is_open else "absent")).append(argument)
+        return comparison
+
+    def _core(self, claim: Predication) -> bool:
+        """Whether a claim without names has two ends that a passage may have the other way round."""
+        ends = {frame_of(claim).ends.get(role, role) for role, a in claim.arguments if not (a.is_pronoun or a.is_source)}
+        return len(ends & _ENDS) > 1
+
+    def _is_described(self, argument: Argument) -> bool:
+        """Whether a noun means somebody by relation to another ("the father of Ana") without a name."""
+        return argument.noun in _RELATIONAL and not self.syntax.holders.get(argument.token)
+
+    def _agrees(self, argument: Argument, other: Argument, source: Source) -> bool | None:
+        """Whether an argument of the text and one of a passage are the same; None if that can't be told."""
+        names = (argument.value,) if argument.value else self.syntax.holders.get(argument.token, ())
+        others, are_all = source.names_of(other)
+        if not names and not others:
+            same = stem(argument.noun) == stem(other.noun) or other.noun in _SYNONYMS.get(argument.noun, ())
+            return True if same else None
+        if not names or not others:
+            return True if argument.is_pronoun else None
+        if any(is_same_name(a, b) for a in names for b in others):
+            return True
+        return False if are_all else None
+
+    def _is_near(self, name: str, fact: Predication, source: Source) -> bool:
+        """Whether a passage has a name in a predication's sentence or one beside it, or is about it."""
+        near = (w.name or w.text for w in source.syntax.words if (w.name or w.text[:1].isdigit()) and abs(w.sentence - fact.sentence) <= _NEAR)
+        return any(is_same_name(name, other) for other in (source.subject, *near))
+
+    def _states_life(self, claim: Predication) -> bool:
+        """Whether passages give somebody's birth or death the place and date of a claim, perhaps in brackets."""
+        event = _LIFE.get(claim.predicate)
+        if event is None:
+            return False
+        people = [a for role in ("of", "obj", "subj") for a in claim.roles.get(role, ()) if not a.is_source][:1]
+        values = [a.name or a.noun for role in ("in", "on", "at", "when", "is", "attr") for a in claim.roles.get(role, ())
+                  if a.name or a.noun[:1].isdigit()]
+        holders = [n for a in people for n in ((a.name,) if a.name else self.syntax.holders.get(a.token, ()))]
+        if not holders or not values:
+            return False
+        return all(
+            any(
+                ground(holder, f"{'date' if _is_time(value) else 'place'} of {event}", value, [(n, s.passage)]).status == "stated"
+                for holder in holders
+                for n, s in self.sources
+                if is_about(read(s.passage), holder)
+            )
+            for value in values
+        )
+
+    def _missing_names(self) -> Iterator[Finding]:
+        """Yield the names that no passage has, and those that no claim ties to anything."""
+        numbers = [w.text for w in self.syntax.words if not w.name and _NUMBER.fullmatch(w.text)]
+        for name in (*self.syntax.names, *numbers):
+            if name == _COPY or Argument(name, "", 0).is_source or fold(name).lower() in self.context:
+                continue
+            if not any(source.has_name(name) for _, source in self.sources):
+                yield Finding("not found", f"no passage has {name!r}", part=name)
+            elif name in self.syntax.names and not any(fold(name).lower() in piece for piece in self.copied) and not any(is_same_name(name, held) for held in self.held):
+                yield Finding("not read", f"what is said of {name!r} is read nowhere")
+
+    def _unread_words(self) -> list[str]:
+        """Return the words of the text that no passage has, and no stated claim covers."""
+        return [w.text for w in self.syntax.words if self._has_to_be_read(w) and not self._is_read(w)]
+
+    def _has_to_be_read(self, word: Word) -> bool:
+        counts = not word.name and word.text.isalpha() and word.tag in ("NOUN", "VERB", "ADJ", "PROPN")
+        return counts and not {word.lemma, word.text.lower()} & (_STOP_WORDS | _LIGHT)
+
+    def _is_read(self, word: Word) -> bool:
+        if word.lemma in self.borne or word.text.lower() in self.context:
+            return True
+        return any(source.has_word(word.lemma) or source.has_word(word.text.lower()) for _, source in self.sources)
+
+
+_COPIED_WORDS = 6
+"""Words in a row that a text copies from a passage: they are stated as they stand there."""
+
+
+def _copied(text: str, source: str) -> list[str]:
+    """Return the pieces of a text, in lower case, that are words in a row of a source."""
+    words, known = _words_of(text), _words_of(source)
+    grams = {tuple(known[n : n + _COPIED_WORDS]) for n in range(len(known) - _COPIED_WORDS + 1)}
+    pieces: list[str] = []
+    end = 0
+    for start in range(len(words) - _COPIED_WORDS + 1):
+        if tuple(words[start : start + _COPIED_WORDS]) in grams:
+            if start < end and pieces:
+                pieces[-1] += " " + words[start + _COPIED_WORDS - 1]
+            else:
+                pieces.append(" ".join(words[start : start + _COPIED_WORDS]))
+            end = start + _COPIED_WORDS
+    return pieces
+
+
+_QUOTATION = re.compile(r"“([^”]+)”|(?<=[:,] )([A-Z][^“”]+?)(?=$)")
+_COPY = "Quotation"
+
+
+def _without_copies(text: str, source: str) -> str:
+    """Put one word for the quotations of a text, and for a sentence at its end, that a source has word for word.
+
+    >>> _without_copies("Passage 1 says: “Oru is a town.”", "oru . oru is a town .")
+    'Passage 1 says: Quotation.'
+    """
+    known = f" {' '.join(_words_of(source))} "
+
+    def shorten(match: re.Match[str]) -> str:
+        words = _words_of(match[1] or match[2])
+        is_copy = len(words) > 2 and f" {' '.join(words)} " in known
+        return f"{_COPY}." if is_copy else match[0]
+
+    return _QUOTATION.sub(shorten, text)
+
+
+def _words_of(text: str) -> list[str]:
+    return re.findall(r"[\w'’-]+", strip_diacritics(text).lower())
+
+
+_LIFE = {"pass": "death", "bear": "birth", "birth": "birth", "birthplace": "birth", "native": "birth", "die": "death", "death": "death"}
+
+
+def _is_time(value: str) -> bool:
+    return value[:1].isdigit() or as_date(value) is not None
+
+
+def _is_same_end(end: str, other: str, argument: Argument) -> bool:
+    if end == other or (end == "both" and other in _ENDS | {"both"}):
+        return True
+    return _is_time(argument.name) and end in _TIMES and other in _TIMES

