@@ -15,6 +15,7 @@ from safe_stepwise.checking.step_reading import without_silences
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import read
+from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.syntax import Argument, Predication, Syntax, Word, names_in_text, parse
 from safe_stepwise.language.text import as_date, dates_in, fold, normal_name, strip_diacritics
 from safe_stepwise.language.vocabulary import load, word_list
@@ -33,6 +34,12 @@ _ENDS = frozenset(("head", "tail", "subj", "obj", "is", "of"))
 _TIMES = frozenset(("in", "on", "when", "during", "at", "of"))
 _STEM = 5
 _EXCLUDING = frozenset(("outside", "without", "except", "unlike", "than", "besides", "beyond", "against", "instead", "but"))
+_EXCLUDED = re.compile(
+    r"(?<!\bis)(?<!\bwas)(?<!\bare)(?<!\bwere)(?<!\bdid)(?<!\bdo)(?<!\bdoes)(?<!\bhas)(?<!\bhad)(?<!\bhave)(?<!\bbe)(?<!\bbeen)"
+    r"(?<!\bcan)(?<!\bcould)(?<!\bwill)(?<!\bwould)(?<!\bmay)(?<!\bmight)(?<!\bif)(?<!\bor)(?<!\bwhy),? not "
+    r"(?!only\b|just\b|merely\b|to\b|until\b|yet\b|all\b)([^,.;()]{1,60})(?=[,.;()]|$| but )"
+)
+"""What a text names to say that it is not so: "French, not Turkish"."""
 _QUESTION = re.compile(r"“[^”]*\?”")
 _NUMBER = re.compile(r"\d[\d,.]*")
 _NEAR = 0  # sentences around a predication in which a further argument may stand
@@ -127,9 +134,12 @@ class Source:
     def __init__(self, passage: Passage) -> None:
         self.passage = passage
         self.subject = re.sub(r"\s*\([^)]*\)$", "", passage.title)
-        self.text = strip_diacritics(fold(f"{passage.title} . {passage.text}")).lower()
+        text = strip_diacritics(fold(f"{passage.title} . {passage.text}")).lower()
+        self.text = _EXCLUDED.sub(" ", text)
+        excluded = " ".join(match[1] for match in _EXCLUDED.finditer(text))
         self.tokens = frozenset(re.findall(r"\w+", self.text))
         self.stems = {stem(word) for word in self.tokens}
+        self.excluded = frozenset(re.findall(r"\w+", excluded)) - self.tokens - _STOP_WORDS
         self.names = frozenset([*names_in_text(passage.text), self.subject])
 
     @cached_property
@@ -266,7 +276,8 @@ class _Weighing:
         self.syntax: Syntax = parse(text, frozenset(known))
         self.context = fold(" . ".join(context)).lower()
         self.findings: list[Finding] = []
-        self.held: set[str] = set()
+        # That a fact without a known relation is stated was decided by its words.
+        self.held = {name for fact in facts if not _has_direction(fact) for name in (fact.head, fact.tail)}
         self.borne: set[str] = set()
         self.stated = 0
 
@@ -274,6 +285,7 @@ class _Weighing:
         for predication in self.syntax.predications:
             if finding := self._weigh(predication):
                 self.findings.append(finding)
+        self.findings += self._excluded_words()
         self.findings += self._missing_names()
         if words := self._unread_words():
             self.findings.append(Finding("not read", f"no passage has {', '.join(words)}"))
@@ -297,6 +309,7 @@ class _Weighing:
             if not claim.is_noun and not claim.is_stated:
                 return Finding("not read", f"it does not state what it reads ({claim.predicate})")
             if not claim.is_noun and claim.predicate in _STOP_WORDS:
+                self.held.update(source.subject for _, source in self.sources)
                 return None
         if not names and (claim.is_denied or not self._core(claim)):
             return Finding("not read", f"it denies something ({claim.predicate})") if claim.is_denied else None
@@ -455,6 +468,13 @@ class _Weighing:
             for value in values
         )
 
+    def _excluded_words(self) -> Iterator[Finding]:
+        """Yield the words that a passage names only to say that it is not so ("not a comedy")."""
+        said = {word for w in self.syntax.words for word in _words_of(w.name or w.text)}
+        for number, source in self.sources:
+            if words := sorted(said & source.excluded):
+                yield Finding("otherwise", f"Passage {number} says: not {words[0]}", number)
+
     def _missing_names(self) -> Iterator[Finding]:
         """Yield the names that no passage has, and those that no claim ties to anything."""
         numbers = [w.text for w in self.syntax.words if not w.name and _NUMBER.fullmatch(w.text)]
@@ -525,6 +545,10 @@ def _words_of(text: str) -> list[str]:
 
 
 _LIFE = {"pass": "death", "bear": "birth", "birth": "birth", "birthplace": "birth", "native": "birth", "die": "death", "death": "death"}
+
+
+def _has_direction(fact: Triple) -> bool:
+    return fact.relation in RELATIONS and RELATIONS[fact.relation].kind != "nation"
 
 
 def _is_time(value: str) -> bool:
