@@ -157,7 +157,7 @@ def parse_conclusion(reading: Reading, question: Question, plan: Plan, names: Se
     if is_yes_or_no(question.answer):
         return _yes_or_no(reading, clause, question.answer.lower(), asks_sameness=plan.operation == "same")
     conclusion = _named_answer(clause, question, names)
-    if conclusion.right and _false_premise(reading.claim):
+    if conclusion.right and has_false_premise(reading.claim):
         return Conclusion(False, question.answer)
     return conclusion
 
@@ -176,7 +176,7 @@ def _yes_or_no(reading: Reading, clause: str, answer: str, *, asks_sameness: boo
     verdict = (explicit[1] or explicit[2]).lower() if explicit else claim_polarity(clause)
     if verdict is None:
         return Conclusion(None)
-    consistent = premise in (None, answer) and not _false_premise(reading.claim)
+    consistent = premise in (None, answer) and not has_false_premise(reading.claim)
     return Conclusion(verdict == answer and consistent, verdict)
 
 
@@ -208,7 +208,7 @@ def _named_answer(clause: str, question: Question, names: Sequence[str]) -> Conc
     return Conclusion(False, next(iter(rivals))) if rivals else Conclusion(None)
 
 
-def _false_premise(claim: str) -> bool:
+def has_false_premise(claim: str) -> bool:
     """Whether a claim compares two dates or numbers wrongly ("1901 is later than 1950")."""
     for match in _COMPARATOR.finditer(claim):
         value = _value(claim[max(0, match.start() - 60) : match.start()], -1)

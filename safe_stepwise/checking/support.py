@@ -9,14 +9,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple
+from itertools import accumulate
+from typing import Any, Literal, NamedTuple
 
 from safe_stepwise.checking.step_reading import without_silences
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.syntax import Argument, Predication, Syntax, Word, names_in_text, parse
+from safe_stepwise.language.syntax import Argument, Predication, Put, Syntax, Word, names_in_text, parse
 from safe_stepwise.language.text import as_date, dates_in, fold, normal_name, strip_diacritics
 from safe_stepwise.language.vocabulary import load, word_list
 from safe_stepwise.records import Passage, Triple
@@ -46,12 +47,19 @@ _NEAR = 0  # sentences around a predication in which a further argument may stan
 
 
 class Finding(NamedTuple):
-    """What the passages say of one claim; ``reason`` is a clause."""
+    """What the passages say of one claim, name or word of a text; ``reason`` is a clause.
+
+    ``span`` are its offsets in the text. Of a passage (from 1) that states it, or says otherwise, ``sentence`` is the
+    number (from 0) and ``quote`` the words.
+    """
 
     status: Status
     reason: str
     passage: int | None = None
     part: str = ""
+    span: tuple[int, int] = (0, 0)
+    sentence: int | None = None
+    quote: str = ""
 
 
 class _Frame(NamedTuple):
@@ -72,6 +80,8 @@ def _frames() -> Iterator[tuple[tuple[str, bool], _Frame]]:
             yield (noun, True), _Frame(name, {"is": "head", "of": "tail", "by": "tail"})
         for verb, ends in entry.get("frames", {}).items():
             yield (verb, False), _Frame(name, ends)
+        for verb, ends in entry.get("with_object", {}).items():
+            yield (f"{verb} obj", False), _Frame(name, ends)
     for name, entry in _VOCABULARY["symmetric"].items():
         words = [(w, key == "nouns") for key, listed in entry.items() for w in listed.split()]
         for word, is_noun in words:
@@ -92,6 +102,8 @@ _RELATIONAL = frozenset(word for word, is_noun in _FRAMES if is_noun)
 def frame_of(predication: Predication) -> _Frame:
     """Return the relation that a predication expresses: the vocabulary's, else its own lemma."""
     key = (predication.predicate, predication.is_noun)
+    if "obj" in predication.roles and (f"{key[0]} obj", False) in _FRAMES and not key[1]:
+        return _FRAMES[f"{key[0]} obj", False]
     return _FRAMES.get(key) or _Frame(predication.predicate, _agentive(predication))
 
 
@@ -177,7 +189,8 @@ class Source:
         if _NUMBER.fullmatch(name):
             number = name.rstrip(".,").replace(",", "")
             return re.search(rf"(?<!\d){re.escape(number)}(?!\d)", self.text.replace(",", "")) is not None
-        return all(word in self.tokens for word in re.findall(r"\w+", strip_diacritics(fold(name)).lower()))
+        words = re.findall(r"\w+", strip_diacritics(fold(name)).lower())
+        return all(word in self.tokens or word.removesuffix("s") in self.tokens for word in words)
 
     def names_of(self, argument: Argument) -> tuple[tuple[str, ...], bool]:
         """Return the names that an argument of the passage may stand for, and whether these are all."""
@@ -223,10 +236,10 @@ class _Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What the passages say of a text: a finding for each claim, name or word of it that is not plainly stated."""
+    """What the passages say of a text: what is ``stated``, and a finding for whatever of it is not."""
 
     findings: tuple[Finding, ...]
-    stated: int
+    stated: tuple[Finding, ...]
 
     @property
     def is_borne_out(self) -> bool:
@@ -267,29 +280,29 @@ class _Weighing:
     ) -> None:
         self.facts = facts
         self.sources = [(number, source_of(passage)) for number, passage in passages]
-        text = without_silences(_QUESTION.sub("the question", fold(text)))
+        text = without_silences(fold(text))
         source = " ".join(source.text for _, source in self.sources)
-        text = _without_copies(text, source)
         self.copied = _copied(text, source)
         known = {name for fact in facts for name in (fact.head, fact.tail)}
         known |= {name for _, source in self.sources for name in source.names if not name[:1].isdigit()}
-        self.syntax: Syntax = parse(text, frozenset(known))
+        questions = (Put(*match.span(), "the question") for match in _QUESTION.finditer(text))
+        self.syntax: Syntax = parse(text, frozenset(known), (*questions, *_copies(text, source)))
         self.context = fold(" . ".join(context)).lower()
         self.findings: list[Finding] = []
         # That a fact without a known relation is stated was decided by its words.
         self.held = {name for fact in facts if not _has_direction(fact) for name in (fact.head, fact.tail)}
         self.borne: set[str] = set()
-        self.stated = 0
+        self.stated: list[Finding] = []
 
     def support(self) -> Support:
         for predication in self.syntax.predications:
             if finding := self._weigh(predication):
-                self.findings.append(finding)
+                self.findings.append(finding._replace(span=self.syntax.span_of(predication)))
         self.findings += self._excluded_words()
         self.findings += self._missing_names()
         if words := self._unread_words():
             self.findings.append(Finding("not read", f"no passage has {', '.join(words)}"))
-        return Support(tuple(self.findings), self.stated)
+        return Support(tuple(self.findings), tuple(self.stated))
 
     def _is_copied(self, claim: Predication) -> bool:
         """Whether a claim with all its arguments stands in words that are copied from a passage."""
@@ -304,7 +317,8 @@ class _Weighing:
         names = [a.value for a in arguments if a.value and not a.is_source]
         if any(a.is_source for a in arguments):
             self.borne.add(claim.predicate)
-            if not claim.is_noun and claim.is_denied:
+            reports = any(a.is_source for a in claim.roles.get("subj", ()))
+            if reports and not claim.is_noun and claim.is_denied:
                 return Finding("otherwise", f"it denies what it reads ({claim.predicate})")
             if not claim.is_noun and not claim.is_stated:
                 return Finding("not read", f"it does not state what it reads ({claim.predicate})")
@@ -356,22 +370,31 @@ class _Weighing:
         comparison, number, source, fact = max(candidates, key=lambda candidate: candidate[0].score)
         if comparison.agrees:
             if claim.is_denied != fact.is_denied:
-                full = not (comparison.unknown or comparison.open) and any(a.name for a in comparison.matched)
+                full = not (comparison.unknown or comparison.open) and sum(bool(a.value) for a in comparison.matched) > 1
                 status: Status = "otherwise" if full and claim.predicate not in _LIGHT else "not read"
-                return Finding(status, f"Passage {number} says that it is so ({claim.predicate})", number)
+                finding = Finding(status, f"Passage {number} says that it is so ({claim.predicate})")
+                return finding._replace(**_located(number, source, fact))
             loose = (*comparison.unknown, *comparison.open)
             far = [a.value for a in loose if a.value and not self._is_near(a.value, fact, source)]
             if far:
                 return Finding("not read", f"Passage {number} does not tie {far[0]!r} to {claim.predicate!r}")
-            return self._hold(claim, [a.value for a in (*comparison.matched, *loose) if a.value], comparison)
+            return self._hold(claim, [a.value for a in (*comparison.matched, *loose) if a.value], comparison, (number, source, fact))
         if len(comparison.exchanged) > 1 or (comparison.exchanged and not comparison.matched and len(names) > 1):
-            return Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})", number)
-        if len(names) > 1 or claim.is_denied:
+            finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
+            return finding._replace(**_located(number, source, fact))
+        if len(names) > 1 or claim.is_denied or any(_is_time(a.value) for a in comparison.different):
             return Finding("not read", f"Passage {number} says {claim.predicate!r} of others")
         return None
 
-    def _hold(self, claim: Predication, names: Iterable[str], comparison: _Comparison | None = None) -> None:
-        self.stated += 1
+    def _hold(
+        self,
+        claim: Predication,
+        names: Iterable[str],
+        comparison: _Comparison | None = None,
+        place: tuple[int, Source, Predication] | None = None,
+    ) -> None:
+        finding = Finding("stated", "", span=self.syntax.span_of(claim))
+        self.stated.append(finding._replace(**_located(*place)) if place else finding)
         self.held.update(names)
         self.borne.add(claim.predicate)
         if comparison:
@@ -410,7 +433,7 @@ class _Weighing:
                     agreed |= agrees is True
                     different |= agrees is False
                     unknown |= agrees is None
-                elif agrees and {end, fact_end} <= _ENDS:
+                elif agrees and ({end, fact_end} == {"head", "tail"} or {end, fact_end} == {"subj", "obj"}):
                     exchanged = True
             if not agreed and not argument.value and not exchanged and not (end in _ENDS and self._is_described(argument)):
                 continue
@@ -482,7 +505,9 @@ class _Weighing:
             if name == _COPY or Argument(name, "", 0).is_source or fold(name).lower() in self.context:
                 continue
             if not any(source.has_name(name) for _, source in self.sources):
-                yield Finding("not found", f"no passage has {name!r}", part=name)
+                # Short forms in capitals ("TV") may stand for words.
+                status: Status = "not read" if name.isupper() and len(name) < 5 else "not found"
+                yield Finding(status, f"no passage has {name!r}", part=name)
             elif name in self.syntax.names and not any(fold(name).lower() in piece for piece in self.copied) and not any(is_same_name(name, held) for held in self.held):
                 yield Finding("not read", f"what is said of {name!r} is read nowhere")
 
@@ -498,6 +523,14 @@ class _Weighing:
         if word.lemma in self.borne or word.text.lower() in self.context:
             return True
         return any(source.has_word(word.lemma) or source.has_word(word.text.lower()) for _, source in self.sources)
+
+
+def _located(number: int, source: Source, fact: Predication) -> dict[str, Any]:
+    """Return where a passage says something: the passage, its sentence and the sentence's words."""
+    start, _ = source.syntax.span_of(fact)
+    ends = accumulate(len(sentence.strip()) + 1 for sentence in source.passage.sentences)
+    sentence = next((n for n, end in enumerate(ends) if start < end), 0)
+    return {"passage": number, "sentence": sentence, "quote": source.passage.sentences[sentence].strip()}
 
 
 _COPIED_WORDS = 6
@@ -524,20 +557,17 @@ _QUOTATION = re.compile(r"“([^”]+)”|(?<=[:,] )([A-Z][^“”]+?)(?=$)")
 _COPY = "Quotation"
 
 
-def _without_copies(text: str, source: str) -> str:
-    """Put one word for the quotations of a text, and for a sentence at its end, that a source has word for word.
+def _copies(text: str, source: str) -> Iterator[Put]:
+    """Yield one word for each quotation in a text, and for a sentence at its end, that a source has word for word.
 
-    >>> _without_copies("Passage 1 says: “Oru is a town.”", "oru . oru is a town .")
-    'Passage 1 says: Quotation.'
+    >>> list(_copies("Passage 1 says: “Oru is a town.”", "oru . oru is a town ."))
+    [Put(start=16, end=32, words='Quotation.')]
     """
     known = f" {' '.join(_words_of(source))} "
-
-    def shorten(match: re.Match[str]) -> str:
+    for match in _QUOTATION.finditer(text):
         words = _words_of(match[1] or match[2])
-        is_copy = len(words) > 2 and f" {' '.join(words)} " in known
-        return f"{_COPY}." if is_copy else match[0]
-
-    return _QUOTATION.sub(shorten, text)
+        if len(words) > 2 and f" {' '.join(words)} " in known:
+            yield Put(*match.span(), f"{_COPY}.")
 
 
 def _words_of(text: str) -> list[str]:

@@ -7,10 +7,12 @@ sentence: the parse is steadier, and sentences that differ in names alone are pa
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.reading import CAPITAL
@@ -86,12 +88,13 @@ class Predication:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A token of a text: its spelling, lemma and part of speech, and the ``name`` that it stands for, if any."""
+    """A token of a text: its spelling, lemma, part of speech, place, and the ``name`` that it stands for, if any."""
 
     text: str
     lemma: str
     tag: str
     sentence: int
+    span: tuple[int, int]
     name: str = ""
 
 
@@ -108,36 +111,68 @@ class Syntax:
         """The different names and dates of the text, in order."""
         return list(dict.fromkeys(word.name for word in self.words if word.name))
 
+    def span_of(self, predication: Predication) -> tuple[int, int]:
+        """Return the offsets, in the text, from the first to the last word of a predication."""
+        tokens = [predication.token, *(argument.token for _, argument in predication.arguments)]
+        spans = [self.words[token].span for token in tokens]
+        return min(start for start, _ in spans), max(end for _, end in spans)
+
+
+class Put(NamedTuple):
+    """Other words that are read instead of a stretch of a text."""
+
+    start: int
+    end: int
+    words: str
+
 
 @lru_cache(maxsize=16384)
-def parse(text: str, names: frozenset[str] = frozenset()) -> Syntax:
-    """Parse a text; ``names`` are known names, which it may have in a form that is not recognised.
+def parse(text: str, names: frozenset[str] = frozenset(), puts: tuple[Put, ...] = ()) -> Syntax:
+    """Parse a text.
 
-    Raises ``UserError`` if the parser is not installed.
+    ``names`` are known names, which it may have in a form that is not recognised; ``puts`` what is read instead of
+    some stretches. Raises ``UserError`` if the parser is not installed.
 
     >>> syntax = parse("Dune Rain wasn't directed by Ana Vorr.")
     >>> [(p.predicate, p.is_denied, {role: a.name for role, a in p.arguments}) for p in syntax.predications]
     [('direct', True, {'obj': 'Dune Rain', 'subj': 'Ana Vorr'})]
+    >>> syntax.span_of(syntax.predications[0])
+    (0, 37)
     """
-    for pattern, put in _PHRASES:
-        text = pattern.sub(put, text)
-    skeleton, names_by_stand_in = _masked(text, names)
-    return _filled(_parse(skeleton), names_by_stand_in)
+    phrases = (Put(*m.span(), m.expand(put)) for pattern, put in _PHRASES for m in pattern.finditer(text))
+    names_by_stand_in: dict[str, str] = {}
+    pieces = _pieces(text, [*puts, *phrases], names, names_by_stand_in)
+    return _filled(_parse("".join(piece.words for piece in pieces)), names_by_stand_in, pieces)
 
 
-def _masked(text: str, names: Iterable[str]) -> tuple[str, dict[str, str]]:
-    """Replace names, dates and citations by stand-ins; return the text and the name of each stand-in."""
-    skeleton, end = "", 0
+def _pieces(text: str, puts: Iterable[Put], names: Iterable[str], names_by_stand_in: dict[str, str]) -> list[Put]:
+    """Cut a text into what is parsed as it stands, and what other words are put for; note the name of each stand-in."""
+    chosen = _apart(puts)
     stand_ins: dict[str, str] = {}
-    for start, stop in _name_spans(text, names):
-        name = text[start:stop].strip('“”"')
+    for start, end in _name_spans(text, names):
+        name = text[start:end].strip('“”"')
+        if any(put.start < end and start < put.end for put in chosen):
+            continue
         if name not in stand_ins:
-            number = len(stand_ins)
             dated = _DATE.fullmatch(name) is not None
+            number = len(stand_ins)
             stand_ins[name] = f"10{number:02}" if dated else _STAND_INS[number % len(_STAND_INS)]
-        skeleton += text[end:start] + stand_ins[name]
-        end = stop
-    return skeleton + text[end:], {stand_in: name for name, stand_in in stand_ins.items()}
+        chosen.append(Put(start, end, stand_ins[name]))
+    names_by_stand_in.update((stand_in, name) for name, stand_in in stand_ins.items())
+    pieces: list[Put] = []
+    end = 0
+    for put in sorted(chosen):
+        pieces += [Put(end, put.start, text[end : put.start]), put]
+        end = put.end
+    return [*pieces, Put(end, len(text), text[end:])]
+
+
+def _apart(puts: Iterable[Put]) -> list[Put]:
+    chosen: list[Put] = []
+    for put in puts:
+        if not any(put.start < other.end and other.start < put.end for other in chosen):
+            chosen.append(put)
+    return chosen
 
 
 def _name_spans(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
@@ -202,13 +237,31 @@ def _parse(skeleton: str) -> Syntax:
     doc = _parser()(skeleton)
     predications = tuple(_Walk(doc).predications())
     numbers = {token.i: n for n, sentence in enumerate(doc.sents) for token in sentence}
-    words = tuple(Word(t.text, t.lemma_.lower(), t.pos_, numbers[t.i]) for t in doc)
+    words = tuple(
+        Word(t.text, t.lemma_.lower(), t.pos_, numbers[t.i], (t.idx, t.idx + len(t))) for t in doc
+    )
     return Syntax(words, tuple(replace(p, sentence=numbers[p.token]) for p in predications), {})
 
 
-def _filled(syntax: Syntax, names: Mapping[str, str]) -> Syntax:
-    """Put the names for their stand-ins."""
-    words = tuple(replace(word, name=_name_of(word, names)) for word in syntax.words)
+def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Put]) -> Syntax:
+    """Put the names for their stand-ins, and the offsets of the text for those of what was parsed."""
+    starts = [0, *accumulate(len(piece.words) for piece in pieces)]
+
+    def original(offset: int, is_end: bool) -> int:
+        number = max(0, (bisect_left if is_end else bisect_right)(starts, offset) - 1)
+        piece = pieces[min(number, len(pieces) - 1)]
+        if len(piece.words) == piece.end - piece.start:
+            return piece.start + offset - starts[number]
+        return piece.end if is_end else piece.start
+
+    words = tuple(
+        replace(
+            word,
+            name=_name_of(word, names),
+            span=(original(word.span[0], False), original(word.span[1], True)),
+        )
+        for word in syntax.words
+    )
 
     def fill(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
         return tuple(replace(a, name=words[a.token].name) if words[a.token].name else a for a in arguments)
@@ -438,16 +491,22 @@ def _antecedent(noun: Token) -> Token:
     return noun
 
 
+def _denies(token: Token) -> bool:
+    """Whether a word denies its head: "not", but not that of "not only"."""
+    if token.dep_ != "neg" and token.lower_ not in _WORDS["denials"]:
+        return False
+    following = token.doc[token.i + 1].lower_ if token.i + 1 < len(token.doc) else ""
+    return following not in ("only", "just", "merely", "simply", "solely")
+
+
 def _polarity(verb: Token) -> tuple[bool, bool]:
     """Return whether a verb's own words deny it, and whether they leave it stated."""
     denied, stated = False, True
     for child in verb.children:
         word = child.lower_
-        if child.dep_ == "neg" or word in _WORDS["denials"]:
-            following = verb.doc[child.i + 1].lower_ if child.i + 1 < len(verb.doc) else ""
-            denied ^= following not in ("only", "just", "merely", "simply", "solely")
+        denied ^= _denies(child)
         if child.dep_ == "prep":
-            denied ^= any(inner.dep_ == "neg" for inner in child.children)
+            denied ^= any(map(_denies, child.children))
         if child.dep_ in ("nsubj", "nsubjpass", "dobj", "attr"):
             denied ^= any(d.dep_ == "det" and d.lower_ in ("no", "neither") for d in child.children)
         if child.dep_ in ("nsubj", "nsubjpass"):
