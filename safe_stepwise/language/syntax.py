@@ -43,6 +43,10 @@ _SOURCE = re.compile(
     r"\b(?:the )?(passage|step)s? \d{1,9}(?:(?:,| and|, and| &) (?:\1 )?\d{1,9})*\b", re.IGNORECASE
 )
 _DATE_STAND_IN = re.compile(r"10\d\d")
+_SORT_BEFORE = re.compile(
+    r"(?:\b[Tt]he )?\b(?:film|movie|song|album|single|novel|book|band|series|play|magazine|river|city|town|village) $"
+)
+_SORT = re.compile(rf"^{_SORT_BEFORE.pattern.removesuffix('$')}")
 _OPENS = ".?!:;“\"(—"
 _MAX_ASCENT = 12
 """Heads above a word that are looked at for a denial."""
@@ -150,7 +154,7 @@ def _pieces(text: str, puts: Iterable[Put], names: Iterable[str], names_by_stand
     chosen = _apart(puts)
     stand_ins: dict[str, str] = {}
     for start, end in _name_spans(text, names):
-        name = text[start:end].strip('“”"')
+        name = _SORT.sub("", text[start:end]).strip('“”"')
         if any(put.start < end and start < put.end for put in chosen):
             continue
         if name not in stand_ins:
@@ -216,6 +220,8 @@ def _bare_run(text: str, start: int, end: int) -> tuple[int, int] | None:
         return None
     if not run or is_nation(run.lower()) or is_nation(run.lower().removesuffix("s")) or run.lower() in MONTHS:
         return None
+    if sort := _SORT_BEFORE.search(text, 0, start):
+        start = sort.start()
     if re.search(r"['’]s$", run):
         end -= 2
     elif run.endswith(("'", "’")):
@@ -331,8 +337,26 @@ class _Walk:
         agents = roles.pop("agent", []) + (roles.pop("by", []) if passive else [])
         if agents:
             roles.setdefault("subj", []).extend(agents)
+        if verb.lemma_ == "have":  # "had Ana as mother"
+            named = roles.get("obj", ())
+            roles.setdefault("as", []).extend(n for t in named for c in t.children if c.lower_ == "as" for n in c.children)
+        for child in verb.children:
+            if child.dep_ == "advmod" and child.lower_ in ("when", "where") and verb.head.lemma_ == "be":
+                for outer in verb.head.children:
+                    if outer.dep_ == "nsubj" and outer.i != verb.i:
+                        self._put(roles, "when" if child.lower_ == "when" else "in", outer)
         yield from self._identities(verb, roles, passive, stance)
+        yield from self._event(verb, roles, stance)
         yield self._made(verb, roles, False, stance)
+
+    def _event(self, verb: Token, roles: Roles, stance: tuple[bool, bool]) -> Iterator[Predication]:
+        """Yield the noun of an event with its time and place: "The birth of Ana took place in Oru"."""
+        if verb.lemma_ not in ("be", "take", "occur", "happen", "come"):
+            return
+        places = {role: tokens for role, tokens in roles.items() if role in ("in", "on", "at", "when", "from")}
+        for subject in roles.get("subj", ()):
+            if places and subject.pos_ == "NOUN" and not self._is_name(subject):
+                yield self._made(subject, {**self._complements(subject), **places}, True, stance)
 
     def _identities(self, verb: Token, roles: Roles, passive: bool, stance: tuple[bool, bool]) -> Iterator[Predication]:
         """Yield what a verb says that somebody is: "is a poet", "serves as mayor", "was named heir"."""
@@ -340,7 +364,12 @@ class _Walk:
         holders = roles.get("obj" if passive or not copula else "subj", [])
         values = roles.get("attr", []) + roles.get("as", [])
         for value in values if holders else ():
-            yield from self._identity(value, holders, stance)
+            for predication in self._identity(value, holders, stance):
+                possessor = verb.lemma_ == "have" and predication.is_noun and "of" not in predication.roles
+                if possessor and "subj" in roles:
+                    of = self._made(value, {"of": roles["subj"]}, True, stance).roles
+                    predication = replace(predication, roles={**predication.roles, **of})
+                yield predication
         if copula and verb.lemma_ in ("be", "become"):
             for subject in holders:
                 if not self._is_name(subject) and subject.pos_ == "NOUN" and values:
@@ -380,6 +409,12 @@ class _Walk:
             elif child.dep_ in ("compound", "nmod", "amod") and self._is_name(child):
                 self._put(roles, "of", child)
         self._put_prepositions(roles, noun)
+        # "the place of birth of Ana"
+        for inner in list(roles.get("of", ())):
+            if not self._is_name(inner) and inner.pos_ == "NOUN":
+                nested: Roles = {}
+                self._put_prepositions(nested, inner)
+                roles["of"] += nested.get("of", [])
         return roles
 
     def _put(self, roles: Roles, role: str, token: Token, but: Token | None = None) -> None:
@@ -422,8 +457,8 @@ class _Walk:
         passive = any(child.dep_ == "auxpass" for child in verb.children)
         for child in verb.children:
             if child.dep_ in ("nsubj", "nsubjpass"):
-                is_relative = verb.dep_ == "relcl" and _is_relativiser(child)
-                return (verb.head if is_relative else child), passive or child.dep_ == "nsubjpass"
+                is_relative = verb.dep_ in ("relcl", "ccomp") and _is_relativiser(child)
+                return (_clefted(verb.head, child) if is_relative else child), passive or child.dep_ == "nsubjpass"
         head, is_participle = verb.head, verb.tag_ == "VBN"
         if verb.dep_ in ("acl", "relcl"):
             return head, is_participle
@@ -471,6 +506,14 @@ def _conjuncts(token: Token) -> list[Token]:
 
 def _has_subject(verb: Token) -> bool:
     return any(child.dep_ in ("nsubj", "nsubjpass") for child in verb.children)
+
+
+def _clefted(head: Token, pronoun: Token) -> Token:
+    """Return what a relative clause is about: of "It was Ana who came" that is Ana, not the verb."""
+    values = [child for child in head.children if child.dep_ == "attr"]
+    if head.pos_ == "AUX" and values:
+        return values[-1]
+    return pronoun if head.pos_ in ("AUX", "VERB") else head
 
 
 def _is_relativiser(token: Token) -> bool:
