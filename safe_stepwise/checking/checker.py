@@ -150,7 +150,11 @@ class Checker:
         if last in established:
             return established[last]
         for step in case.previous:
-            if step.kind == "Logical" and self._has_unclear_gap(case) and self._parse_conclusion(read_step(step.text)).right:
+            if (
+                step.kind == "Logical"
+                and self._has_unclear_gap(case)
+                and self._parse_conclusion(read_step(step.text)).right
+            ):
                 return step.number
         reached = all(place in established for place in self.plan.facts)
         if self.plan.kind == "sequential" and reached and case.step.kind == "Attribution":

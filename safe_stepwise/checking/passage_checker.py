@@ -30,7 +30,9 @@ class PassageVerdict:
     claims: tuple[Finding, ...] = ()
 
 
-def judge_by_passages(question: str, passages: Sequence[Passage], previous: Sequence[Step], step: Step) -> PassageVerdict:
+def judge_by_passages(
+    question: str, passages: Sequence[Passage], previous: Sequence[Step], step: Step
+) -> PassageVerdict:
     """Judge a step that follows accepted ones by the passages that it cites, or by all if it cites none.
 
     >>> page = Passage("Dune Rain", ("Dune Rain is a 1954 film directed by Ors Velt.",))

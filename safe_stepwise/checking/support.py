@@ -6,10 +6,11 @@ another; else *not read*. A name or number that no passage has is *not found*. N
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from safe_stepwise.checking.step_reading import without_silences
@@ -17,16 +18,17 @@ from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.senses import are_alike, meaning_of, sense_cues
 from safe_stepwise.language.syntax import Argument, Predication, Put, Syntax, Word, names_in_text, parse
 from safe_stepwise.language.text import as_date, dates_in, fold, normal_name, strip_diacritics
 from safe_stepwise.language.vocabulary import load, word_list
 from safe_stepwise.records import Passage, Triple
 
+EndOf = Callable[[str], str]
 Status = Literal["stated", "otherwise", "not found", "not read"]
 _VOCABULARY = load("predicates")
 _STOP_WORDS = word_list("stop_words") | frozenset(_VOCABULARY["reporting"].split())
 _LIGHT = frozenset(_VOCABULARY["light"].split())
-_BY = frozenset(_VOCABULARY["by"].split())
 _SYNONYMS: dict[str, set[str]] = {}
 for _group in _VOCABULARY["synonyms"]:
     for _word in _group.split():
@@ -34,7 +36,9 @@ for _group in _VOCABULARY["synonyms"]:
 _ENDS = frozenset(("head", "tail", "subj", "obj", "is", "of"))
 _TIMES = frozenset(("in", "on", "when", "during", "at", "of"))
 _STEM = 5
-_EXCLUDING = frozenset(("outside", "without", "except", "unlike", "than", "besides", "beyond", "against", "instead", "but"))
+_EXCLUDING = frozenset(
+    ("outside", "without", "except", "unlike", "than", "besides", "beyond", "against", "instead", "but")
+)
 _EXCLUDED = re.compile(
     r"(?<!\bis)(?<!\bwas)(?<!\bare)(?<!\bwere)(?<!\bdid)(?<!\bdo)(?<!\bdoes)(?<!\bhas)(?<!\bhad)(?<!\bhave)(?<!\bbe)(?<!\bbeen)"
     r"(?<!\bcan)(?<!\bcould)(?<!\bwill)(?<!\bwould)(?<!\bmay)(?<!\bmight)(?<!\bif)(?<!\bor)(?<!\bwhy),? not "
@@ -60,58 +64,6 @@ class Finding(NamedTuple):
     span: tuple[int, int] = (0, 0)
     sentence: int | None = None
     quote: str = ""
-
-
-class _Frame(NamedTuple):
-    """A relation and the end ("head" or "tail") that each role of a verb or noun names."""
-
-    relation: str
-    ends: Mapping[str, str]
-
-
-def _frames() -> Iterator[tuple[tuple[str, bool], _Frame]]:
-    for name, entry in _VOCABULARY["relations"].items():
-        further = entry.get("roles", {})
-        for verb in entry.get("verbs", "").split():
-            yield (verb, False), _Frame(name, {"subj": "tail", "obj": "head"})
-        for noun in entry.get("nouns", "").split():
-            yield (noun, True), _Frame(name, {"is": "tail", "of": "head", "for": "head", "behind": "head", **further})
-        for noun in entry.get("inverse", "").split():
-            yield (noun, True), _Frame(name, {"is": "head", "of": "tail", "by": "tail"})
-        for verb, ends in entry.get("frames", {}).items():
-            yield (verb, False), _Frame(name, ends)
-        for verb, ends in entry.get("with_object", {}).items():
-            yield (f"{verb} obj", False), _Frame(name, ends)
-    for name, entry in _VOCABULARY["symmetric"].items():
-        words = [(w, key == "nouns") for key, listed in entry.items() for w in listed.split()]
-        for word, is_noun in words:
-            yield (word, is_noun), _Frame(name, dict.fromkeys(("subj", "obj", "is", "of", "to"), "both"))
-
-
-_FRAMES = dict(_frames())
-
-
-_RELATION_OF: dict[str, tuple[str, bool]] = {
-    **{name: (name, False) for name in (*_VOCABULARY["relations"], *_VOCABULARY["symmetric"])},
-    **{name: (entry.lstrip("-"), entry.startswith("-")) for name, entry in _VOCABULARY["named"].items()},
-}
-"""The vocabulary's relation for that of a triple, and whether its ends are the other way round."""
-_RELATIONAL = frozenset(word for word, is_noun in _FRAMES if is_noun)
-
-
-def frame_of(predication: Predication) -> _Frame:
-    """Return the relation that a predication expresses: the vocabulary's, else its own lemma."""
-    key = (predication.predicate, predication.is_noun)
-    if "obj" in predication.roles and (f"{key[0]} obj", False) in _FRAMES and not key[1]:
-        return _FRAMES[f"{key[0]} obj", False]
-    return _FRAMES.get(key) or _Frame(predication.predicate, _agentive(predication))
-
-
-def _agentive(predication: Predication) -> Mapping[str, str]:
-    """Return the roles of a noun for who does something ("supervisor of"), by those of its verb."""
-    if predication.is_noun and predication.predicate.endswith(("er", "or")):
-        return {"is": "subj", "of": "obj"}
-    return {}
 
 
 def stem(word: str) -> str:
@@ -170,11 +122,11 @@ class Source:
         )
 
     @cached_property
-    def by_relation(self) -> Mapping[str, list[Predication]]:
-        """The passage's predications by the stem of their relation."""
+    def by_stem(self) -> Mapping[str, list[Predication]]:
+        """The passage's predications by the stem of their verb or noun."""
         grouped: dict[str, list[Predication]] = {}
         for predication in self.syntax.predications:
-            grouped.setdefault(stem(frame_of(predication).relation), []).append(predication)
+            grouped.setdefault(stem(predication.predicate), []).append(predication)
         return grouped
 
     def has_word(self, word: str) -> bool:
@@ -341,22 +293,24 @@ class _Weighing:
         return self._best(claim, names)
 
     def _puts(self, claim: Predication, fact: Triple) -> bool | None:
-        """Whether a claim has the ends of a fact in its direction; None if it does not have both, or in no direction."""
-        relation, is_turned = _RELATION_OF.get(fact.relation, (fact.relation, False))
-        ends = {"head": fact.tail, "tail": fact.head} if is_turned else {"head": fact.head, "tail": fact.tail}
-        frame = frame_of(claim)
+        """Whether a claim has the ends of a fact in its direction; None if it does not have both."""
         at: dict[str, set[str]] = {"head": set(), "tail": set()}
         for role, argument in claim.arguments:
             names = (argument.value,) if argument.value else self.syntax.holders.get(argument.token, ())
-            for end, name in ends.items():
+            for end, name in (("head", fact.head), ("tail", fact.tail)):
                 if any(is_same_name(name, other) for other in names):
-                    at[end].add(frame.ends.get(role, role))
+                    at[end].add(role)
         if not at["head"] or not at["tail"]:
             return None
-        if frame.relation == relation:
-            return "head" in at["head"] and "tail" in at["tail"] or not ("tail" in at["head"] and "head" in at["tail"])
-        if fact.relation.startswith(("place of", "date of")):
-            return bool(at["head"] & _ENDS) or not at["tail"] & _ENDS or claim.is_noun
+        meaning = meaning_of(fact.relation)
+        for expression in claim.expressions if meaning else ():
+            turned = any(are_alike(expression.sense, sense) for sense in meaning.turned)
+            if not turned and not any(are_alike(expression.sense, sense) for sense in meaning.senses):
+                continue
+            heads, tails = ({expression.end_of(role) for role in at[end]} for end in ("head", "tail"))
+            if turned:
+                heads, tails = tails, heads
+            return "both" in heads | tails or "head" in heads or "tail" in tails
         return True
 
     def _best(self, claim: Predication, names: Sequence[str]) -> Finding | None:
@@ -370,7 +324,9 @@ class _Weighing:
         comparison, number, source, fact = max(candidates, key=lambda candidate: candidate[0].score)
         if comparison.agrees:
             if claim.is_denied != fact.is_denied:
-                full = not (comparison.unknown or comparison.open) and sum(bool(a.value) for a in comparison.matched) > 1
+                full = (
+                    not (comparison.unknown or comparison.open) and sum(bool(a.value) for a in comparison.matched) > 1
+                )
                 status: Status = "otherwise" if full and claim.predicate not in _LIGHT else "not read"
                 finding = Finding(status, f"Passage {number} says that it is so ({claim.predicate})")
                 return finding._replace(**_located(number, source, fact))
@@ -378,7 +334,9 @@ class _Weighing:
             far = [a.value for a in loose if a.value and not self._is_near(a.value, fact, source)]
             if far:
                 return Finding("not read", f"Passage {number} does not tie {far[0]!r} to {claim.predicate!r}")
-            return self._hold(claim, [a.value for a in (*comparison.matched, *loose) if a.value], comparison, (number, source, fact))
+            return self._hold(
+                claim, [a.value for a in (*comparison.matched, *loose) if a.value], comparison, (number, source, fact)
+            )
         if len(comparison.exchanged) > 1 or (comparison.exchanged and not comparison.matched and len(names) > 1):
             finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
@@ -401,14 +359,14 @@ class _Weighing:
             self.borne.update(a.noun for a in comparison.matched if not a.name)
 
     def _candidates(self, claim: Predication) -> Iterator[tuple[_Comparison, int, Source, Predication]]:
-        """Yield comparisons with predications of the claim's relation, and with others if its verb says little."""
-        relation = frame_of(claim).relation
-        stems = {stem(relation), *map(stem, _SYNONYMS.get(relation, ()))}
-        if relation in _BY or relation == "by":
-            stems |= {stem("by"), *map(stem, _BY)} if relation == "by" else {stem("by")}
+        """Yield comparisons with predications of the claim's sense or verb, and with others if its verb says little."""
+        stems = {stem(claim.predicate), *map(stem, _SYNONYMS.get(claim.predicate, ()))}
         for number, source in self.sources:
-            same = [fact for key in stems for fact in source.by_relation.get(key, ())]
-            for fact in same:
+            same = {id(fact): fact for key in stems for fact in source.by_stem.get(key, ())}
+            for fact in source.syntax.predications if claim.expressions else ():
+                if any(are_alike(c.sense, f.sense) for c in claim.expressions for f in fact.expressions):
+                    same[id(fact)] = fact
+            for fact in same.values():
                 yield self._compare(claim, fact, source), number, source, fact
             if claim.predicate in _LIGHT and not claim.is_noun:
                 for fact in source.syntax.predications:
@@ -418,39 +376,52 @@ class _Weighing:
                         yield comparison, number, source, fact
 
     def _compare(self, claim: Predication, fact: Predication, source: Source) -> _Comparison:
+        """Compare the arguments by the ends of a shared sense, else by their roles."""
+        shared = [
+            (c.end_of, f.end_of)
+            for c in claim.expressions
+            for f in fact.expressions
+            if are_alike(c.sense, f.sense)
+        ]  # fmt: skip
+        pairs = shared or [(partial(_plain_end, claim), partial(_plain_end, fact))]
+        return max((self._compare_ends(claim, fact, source, *ends) for ends in pairs), key=attrgetter("score"))
+
+    def _compare_ends(
+        self, claim: Predication, fact: Predication, source: Source, end_of: EndOf, fact_end_of: EndOf
+    ) -> _Comparison:
         comparison = _Comparison()
-        frame, fact_frame = frame_of(claim), frame_of(fact)
-        ends = {fact_frame.ends.get(role, role) for role in fact.roles}
+        ends = {fact_end_of(role) for role in fact.roles}
         for role, argument in claim.arguments:
             if argument.is_source or (not argument.value and (argument.is_pronoun or role == "attr")):
                 continue
-            end = frame.ends.get(role, role)
+            end = "time" if _is_time(argument.value) and role in _TIMES else end_of(role)
             agreed = exchanged = different = unknown = False
             for fact_role, fact_argument in fact.arguments:
                 agrees = self._agrees(argument, fact_argument, source)
-                fact_end = fact_frame.ends.get(fact_role, fact_role)
-                if _is_same_end(end, fact_end, argument):
+                fact_end = "time" if _is_time(fact_argument.value) and fact_role in _TIMES else fact_end_of(fact_role)
+                if end == fact_end or ("both" in (end, fact_end) and "time" not in (end, fact_end)):
                     agreed |= agrees is True
                     different |= agrees is False
                     unknown |= agrees is None
                 elif agrees and ({end, fact_end} == {"head", "tail"} or {end, fact_end} == {"subj", "obj"}):
                     exchanged = True
-            if not agreed and not argument.value and not exchanged and not (end in _ENDS and self._is_described(argument)):
+            is_core = end in _ENDS
+            if not agreed and not argument.value and not exchanged and not (is_core and self._is_described(argument)):
                 continue
             kinds = {"matched": agreed, "exchanged": exchanged, "different": different, "unknown": unknown}
             kind = next((kind for kind, holds in kinds.items() if holds), "")
-            is_open = end not in _ENDS and end not in _EXCLUDING and not ends & (_TIMES if _is_time(argument.value) else {end})
+            is_open = (end == "time" or not is_core) and role not in _EXCLUDING and end not in ends
             getattr(comparison, kind or ("open" if is_open else "absent")).append(argument)
         return comparison
 
     def _core(self, claim: Predication) -> bool:
         """Whether a claim without names has two ends that a passage may have the other way round."""
-        ends = {frame_of(claim).ends.get(role, role) for role, a in claim.arguments if not (a.is_pronoun or a.is_source)}
-        return len(ends & _ENDS) > 1
+        roles = {role for role, a in claim.arguments if not (a.is_pronoun or a.is_source)}
+        return len(roles & _ENDS) > 1
 
     def _is_described(self, argument: Argument) -> bool:
         """Whether a noun means somebody by relation to another ("the father of Ana") without a name."""
-        return argument.noun in _RELATIONAL and not self.syntax.holders.get(argument.token)
+        return bool(sense_cues(argument.noun)) and not self.syntax.holders.get(argument.token)
 
     def _agrees(self, argument: Argument, other: Argument, source: Source) -> bool | None:
         """Whether an argument of the text and one of a passage are the same; None if that can't be told."""
@@ -467,23 +438,33 @@ class _Weighing:
 
     def _is_near(self, name: str, fact: Predication, source: Source) -> bool:
         """Whether a passage has a name in a predication's sentence or one beside it, or is about it."""
-        near = (w.name or w.text for w in source.syntax.words if (w.name or w.text[:1].isdigit()) and abs(w.sentence - fact.sentence) <= _NEAR)
+        near = (
+            w.name or w.text
+            for w in source.syntax.words
+            if (w.name or w.text[:1].isdigit()) and abs(w.sentence - fact.sentence) <= _NEAR
+        )
         return any(is_same_name(name, other) for other in (source.subject, *near))
 
     def _states_life(self, claim: Predication) -> bool:
         """Whether passages give somebody's birth or death the place and date of a claim, perhaps in brackets."""
-        event = _LIFE.get(claim.predicate)
+        senses = {expression.sense for expression in claim.expressions}
+        event = next((event for event in ("birth", "death") if any(are_alike(event, sense) for sense in senses)), None)
         if event is None:
             return False
         people = [a for role in ("of", "obj", "subj") for a in claim.roles.get(role, ()) if not a.is_source][:1]
-        values = [a.name or a.noun for role in ("in", "on", "at", "when", "is", "attr") for a in claim.roles.get(role, ())
-                  if a.name or a.noun[:1].isdigit()]
+        values = [
+            a.name or a.noun
+            for role in ("in", "on", "at", "when", "is", "attr")
+            for a in claim.roles.get(role, ())
+            if a.name or a.noun[:1].isdigit()
+        ]
         holders = [n for a in people for n in ((a.name,) if a.name else self.syntax.holders.get(a.token, ()))]
         if not holders or not values:
             return False
         return all(
             any(
-                ground(holder, f"{'date' if _is_time(value) else 'place'} of {event}", value, [(n, s.passage)]).status == "stated"
+                ground(holder, f"{'date' if _is_time(value) else 'place'} of {event}", value, [(n, s.passage)]).status
+                == "stated"
                 for holder in holders
                 for n, s in self.sources
                 if is_about(read(s.passage), holder)
@@ -508,7 +489,11 @@ class _Weighing:
                 # Short forms in capitals ("TV") may stand for words.
                 status: Status = "not read" if name.isupper() and len(name) < 5 else "not found"
                 yield Finding(status, f"no passage has {name!r}", part=name)
-            elif name in self.syntax.names and not any(fold(name).lower() in piece for piece in self.copied) and not any(is_same_name(name, held) for held in self.held):
+            elif (
+                name in self.syntax.names
+                and not any(fold(name).lower() in piece for piece in self.copied)
+                and not any(is_same_name(name, held) for held in self.held)
+            ):
                 yield Finding("not read", f"what is said of {name!r} is read nowhere")
 
     def _unread_words(self) -> list[str]:
@@ -574,7 +559,13 @@ def _words_of(text: str) -> list[str]:
     return re.findall(r"[\w'’-]+", strip_diacritics(text).lower())
 
 
-_LIFE = {"pass": "death", "bear": "birth", "birth": "birth", "birthplace": "birth", "native": "birth", "die": "death", "death": "death"}
+
+
+def _plain_end(predication: Predication, role: str) -> str:
+    """Return a role as an end; who does something ("supervisor of") has the roles of the verb."""
+    if predication.is_noun and predication.predicate.endswith(("er", "or")):
+        return {"is": "subj", "of": "obj"}.get(role, role)
+    return role
 
 
 def _has_direction(fact: Triple) -> bool:
@@ -583,9 +574,3 @@ def _has_direction(fact: Triple) -> bool:
 
 def _is_time(value: str) -> bool:
     return value[:1].isdigit() or as_date(value) is not None
-
-
-def _is_same_end(end: str, other: str, argument: Argument) -> bool:
-    if end == other or (end == "both" and other in _ENDS | {"both"}):
-        return True
-    return _is_time(argument.name) and end in _TIMES and other in _TIMES

@@ -5,6 +5,7 @@ relation's *meaning* lists the senses that express it.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -101,3 +102,55 @@ def meaning_of(relation: str) -> Meaning | None:
         entry.get("single", False),
         entry.get("of", "") == "person",
     )
+
+
+class Expression(NamedTuple):
+    """A sense that a verb or noun expresses, and the end ("head", "tail" or "both") that each role names.
+
+    The role "" stands for all that are not listed.
+    """
+
+    sense: str
+    ends: Mapping[str, str]
+
+    def end_of(self, role: str) -> str:
+        """Return the end that a role names."""
+        return self.ends.get(role) or self.ends[""]
+
+
+def express(cue: SenseCue, roles: Iterable[str], *, is_noun: bool, is_passive: bool) -> Expression:
+    """Return the sense of a cue at a verb or noun with some roles (`syntax.Predication`), and its ends by role.
+
+    >>> cue = sense_cues("dune rain was directed by ana vorr")[0]
+    >>> express(cue, ("obj", "subj"), is_noun=False, is_passive=True).ends
+    {'obj': 'head', '': 'tail'}
+    """
+    sense = _INVERSE.get(cue.sense, cue.sense)
+    if cue.form == "both":
+        return Expression(sense, {"": "both"})
+    turned = cue.form == "to_head"
+    if not is_noun:
+        ends = {"obj" if is_passive else "subj": "head", "": "tail"}
+    elif cue.form == "nouns" or "is" not in roles:
+        ends, turned = {"of": "head", "for": "head", "behind": "head", "": "tail"}, False
+    else:
+        ends = {"is": "head", "": "tail"}
+    if turned != (cue.sense in _INVERSE):
+        ends = {role: "tail" if end == "head" else "head" for role, end in ends.items()}
+    return Expression(sense, ends)
+
+
+_INVERSE: Mapping[str, str] = load("senses")["inverse"]
+_ALIKE: dict[str, set[str]] = {}
+for _group in load("senses")["alike"]:
+    for _sense in _group.split():
+        _ALIKE.setdefault(_sense, set()).update(_group.split())
+
+
+def are_alike(sense: str, other_sense: str) -> bool:
+    """Whether two senses say nearly the same.
+
+    >>> are_alike("father", "parent"), are_alike("father", "director")
+    (True, False)
+    """
+    return sense == other_sense or other_sense in _ALIKE.get(sense, ())

