@@ -141,16 +141,13 @@ def express(cue: SenseCue, roles: Iterable[str], *, is_noun: bool, is_passive: b
 
 
 _INVERSE: Mapping[str, str] = load("senses")["inverse"]
-_ALIKE: dict[str, set[str]] = {}
-for _group in load("senses")["alike"]:
-    for _sense in _group.split():
-        _ALIKE.setdefault(_sense, set()).update(_group.split())
+_ALIKE = {general: frozenset(senses.split()) for general, senses in load("senses")["alike"].items()}
 
 
 def are_alike(sense: str, other_sense: str) -> bool:
-    """Whether two senses say nearly the same.
+    """Whether two senses are the same, or one says the same as the other, but less of it.
 
-    >>> are_alike("father", "parent"), are_alike("father", "director")
+    >>> are_alike("father", "parent"), are_alike("father", "mother")
     (True, False)
     """
-    return sense == other_sense or other_sense in _ALIKE.get(sense, ())
+    return sense == other_sense or other_sense in _ALIKE.get(sense, ()) or sense in _ALIKE.get(other_sense, ())
