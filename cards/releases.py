@@ -1,10 +1,10 @@
 """The overview of a release: the README on top of its folder, from its lock and its artifacts' records.
 
 It is not uploaded; each artifact has its own card. Every function that renders raises ``KeyError`` for a missing
-figure, and ``UserError`` if the lock's version differs from that of a record.
+figure, and ``UserError`` if the lock's version differs from that of a record. An adapter with a record needs a card.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,41 +35,27 @@ class ArtifactRow:
     """The configs of a dataset, empty for another artifact."""
 
 
-def render_release(
-    lock: Record,
-    statistics: Sequence[Record],
-    steps: Record | None = None,
-    training: Record | None = None,
-    metadata: Mapping[str, Record] | None = None,
-    results: Record | None = None,
-    blocks: Mapping[str, Record] | None = None,
-    probe: Record | None = None,
-) -> str:
-    """Render and return the README of a release folder of verified questions.
+def render_release_folder(folder: Path, lock: Record) -> str:
+    """Render and return the overview of a release of verified questions from the records in it, as far as they exist.
 
-    Args:
-        lock: what ``release.lock.json`` holds except ``files``.
-        statistics: the builds' records, from ``statistics/*.json`` of the verified benchmarks.
-        steps: the verifier set's record, None if there is no such set.
-        training: ``adapter/training.json``, None if there is no adapter.
-        metadata: the YAML headers of the cards of ``generator``, ``adapter`` and ``space``, by folder. A folder
-            without an entry is not in the release, except ``adapter``, which needs one if ``training`` is given.
-        results: ``report/results.json``, None if nothing was evaluated.
-        blocks: what ``results.json`` of the blocks' evaluations holds, by the folder of each report.
-        probe: the path probe's record, None if there is none.
-
-    Raises ``KeyError`` for a missing figure, ``UserError`` for a record of another version than the lock's.
+    ``lock`` is what ``release.lock.json`` holds except ``files``.
     """
-    records = [*statistics, *([] if steps is None else [steps])]
+    builds = [_record(f) for f in sorted((folder / names.DATASETS / names.VERIFIED / names.STATISTICS).glob("*.json"))]
+    steps = _record(folder / names.DATASETS / names.VERIFIER_STEPS / names.STEPS_RECORD)
+    probe = _record(folder / names.DATASETS / names.PATH_PROBE / names.PROBE_RECORD)
+    records = [*builds, *([] if steps is None else [steps])]
     for record in (*records, *([] if probe is None else [{"benchmark": names.PATH_PROBE, **probe}])):
         if record["version"] != lock["version"]:
             title = record.get("benchmark", names.VERIFIER_STEPS)
             raise UserError(f"the lock has version {lock['version']}, but {title} has {record['version']}")
+    training, results = _record(folder / names.ADAPTER / names.TRAINING), _record(folder / names.REPORT / names.RESULTS)
     base = None if training is None else Base.read(training)
     learnt = [] if training is None else [training["dataset"], *training["dataset"]["plus"]]
     runs = [] if results is None else results["runs"]
-    block_runs = [run for record in (blocks or {}).values() for run in record["runs"]]
-    artifacts, sources = _artifacts(statistics, steps, base, metadata or {}, probe), datasets.sources_of(statistics)
+    patterns = (f"{names.BLOCKS}/*/{names.REPORT}", f"{names.BLOCKS}/*/*/{names.REPORT}")
+    blocks = _results(folder, sorted(report for pattern in patterns for report in folder.glob(pattern)))
+    block_runs = [run for record in blocks.values() for run in record["runs"]]
+    artifacts, sources = _artifacts(folder, builds, steps, base, probe), datasets.sources_of(builds)
     present = {artifact.folder for artifact in artifacts}
     folders = (*(f"{names.DATASETS}/{name}" for name in names.SETS), names.ADAPTER, names.SPACE)
     card = {
@@ -78,35 +64,14 @@ def render_release(
         "sources": sources,
         "base": base,
         "runs": [(run, _players(run)) for run in runs],
-        "blocks": blocks or {},
+        "blocks": blocks,
         "learnt_simulated": any(data["simulated"] for data in learnt),
         "simulated": any(record["simulated"] for record in (*records, *learnt, *runs, *block_runs)),
         "synthetic": bool(sources) and all(source["source"]["synthetic"] for source in sources),
     }
     judge = judge_of(results["settings"]) if results is not None else None
-    values = {"lock": lock, "builds": statistics, "steps": steps, "training": training}
+    values = {"lock": lock, "builds": builds, "steps": steps, "training": training}
     return fill("release.md.jinja", card=card, results=results, judge=judge, **values)
-
-
-def render_release_folder(folder: Path, lock: Record) -> str:
-    """Render and return the overview of a release folder from the records in it, as far as they exist."""
-    builds = sorted((folder / names.DATASETS / names.VERIFIED / names.STATISTICS).glob("*.json"))
-    headers = {
-        name: header((folder / name / names.README).read_text(encoding="utf-8"))
-        for name in (names.GENERATOR, names.ADAPTER, names.SPACE)
-        if (folder / name / names.README).is_file()
-    }
-    patterns = (f"{names.BLOCKS}/*/{names.REPORT}", f"{names.BLOCKS}/*/*/{names.REPORT}")
-    return render_release(
-        lock,
-        [_record(build) for build in builds],
-        _record(folder / names.DATASETS / names.VERIFIER_STEPS / names.STEPS_RECORD),
-        _record(folder / names.ADAPTER / names.TRAINING),
-        headers,
-        _record(folder / names.REPORT / names.RESULTS),
-        _results(folder, sorted(report for pattern in patterns for report in folder.glob(pattern))),
-        _record(folder / names.DATASETS / names.PATH_PROBE / names.PROBE_RECORD),
-    )
 
 
 def _record(file: Path) -> Any:
@@ -120,12 +85,11 @@ def _results(folder: Path, reports: Sequence[Path]) -> dict[str, Any]:
 
 
 def _artifacts(
-    statistics: Sequence[Record],
-    steps: Record | None,
-    base: Base | None,
-    metadata: Mapping[str, Record],
-    probe: Record | None,
+    folder: Path, statistics: Sequence[Record], steps: Record | None, base: Base | None, probe: Record | None
 ) -> list[ArtifactRow]:
+    cards = (folder / name / names.README for name in (names.GENERATOR, names.ADAPTER, names.SPACE))
+    metadata = {card.parent.name: header(card.read_text(encoding="utf-8")) for card in cards if card.is_file()}
+
     def dataset(
         title: str, name: str, builds: Sequence[Record], configs: tuple[datasets.DatasetConfig, ...]
     ) -> ArtifactRow:
@@ -160,29 +124,21 @@ def _players(run: Record) -> dict[str, str]:
     return {role: players.get(role, players[answering]) for role in (answering, *active, *players)}
 
 
-def render_paths_release(
-    lock: Record,
-    paths: Record,
-    stages: Mapping[str, Record] | None = None,
-    license: str | None = None,
-    results: Mapping[str, Record] | None = None,
-) -> str:
-    """Render and return the README of a release folder of relation paths.
+def render_paths_folder(folder: Path, lock: Record) -> str:
+    """Render and return the overview of a release of relation paths from the records in it, as far as they exist.
 
-    Args:
-        lock: what ``release.lock.json`` holds except ``files``.
-        paths: what ``statistics/paths.json`` of the set holds.
-        stages: what ``training.json`` of each existing adapter holds, by its folder: ``sft`` for the one after SFT
-            if KTO follows, ``adapter`` for the published one.
-        license: the licence on the published adapter's card, None if it has none.
-        results: what ``results.json`` of evaluations holds, by the folder of each report.
-
-    Raises ``KeyError`` for a missing figure, ``UserError`` for a set of another version than the lock's.
+    ``lock`` is what ``release.lock.json`` holds except ``files``.
     """
+    (record,) = (folder / names.DATASETS).glob(f"*/{names.PATHS_RECORD}")
+    paths = _record(record)
     if paths["version"] != lock["version"]:
         raise UserError(f"the lock has version {lock['version']}, but the paths have {paths['version']}")
-    dataset, trained = names.paths_set(paths["benchmark"]), dict(stages or {})
-    base = Base.read(trained[names.ADAPTER]) if names.ADAPTER in trained else None
+    records = {name: _record(folder / name / names.TRAINING) for name in (names.SFT, names.ADAPTER)}
+    stages = {name: training for name, training in records.items() if training is not None}
+    base = Base.read(stages[names.ADAPTER]) if names.ADAPTER in stages else None
+    card = folder / names.ADAPTER / names.README
+    dataset = names.paths_set(paths["benchmark"])
+    reports = [folder / names.REPORT, *sorted(folder.glob(f"{names.BLOCKS}/*/{names.REPORT}"))]
     return fill(
         "paths_release.md.jinja",
         lock=lock,
@@ -192,18 +148,7 @@ def render_paths_release(
         configs=datasets.configs_of(paths["files"]),
         base=base,
         adapter=None if base is None else names.model_repo(dataset, base.name),
-        license=license,
-        stages=trained,
-        evaluations=[DeliberationScores(name, record) for name, record in (results or {}).items()],
+        license=header(card.read_text(encoding="utf-8")).get("license") if card.is_file() else None,
+        stages=stages,
+        evaluations=[DeliberationScores(name, results) for name, results in _results(folder, reports).items()],
     )
-
-
-def render_paths_folder(folder: Path, lock: Record) -> str:
-    """Render and return the overview of a folder of relation paths from the records in it, as far as they exist."""
-    (paths,) = (folder / names.DATASETS).glob(f"*/{names.PATHS_RECORD}")
-    records = {name: _record(folder / name / names.TRAINING) for name in (names.SFT, names.ADAPTER)}
-    stages = {name: record for name, record in records.items() if record is not None}
-    card = folder / names.ADAPTER / names.README
-    license = header(card.read_text(encoding="utf-8")).get("license") if card.is_file() else None
-    reports = [folder / names.REPORT, *sorted(folder.glob(f"{names.BLOCKS}/*/{names.REPORT}"))]
-    return render_paths_release(lock, _record(paths), stages, license, _results(folder, reports))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import ast
-import copy
 import json
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from cards.models import model_card
-from cards.releases import render_release, render_release_folder
+from cards.releases import render_release_folder
 from safe_stepwise.errors import UserError
 from tests.cards.records import changed, config, loop_results, training
 from tests.cards.test_adapter import EVIL
 from tests.cards.test_cards import statistics
 from tests.cards.test_verifier_steps import statistics as steps_statistics
 
-METADATA = {"adapter": {"license": "apache-2.0"}, "space": {"license": "mit"}}
+LICENSES = {"adapter": "apache-2.0", "space": "mit"}
 
 
 def lock(**changes: Any) -> dict[str, Any]:
@@ -48,17 +48,37 @@ def lock(**changes: Any) -> dict[str, Any]:
 BUILDS = [statistics(), statistics("hotpotqa", "validation", license="cc-by-sa-4.0", citation="@misc{other}")]
 
 
+def write(file: Path, content: object) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+
+
 def overview(**options: Any) -> str:
+    """Render a release folder that has the records; one that is None is not there."""
     made = {
         "lock": lock(),
         "statistics": BUILDS,
         "steps": steps_statistics(),
         "training": training(),
-        "metadata": METADATA,
+        "licenses": LICENSES,
         "results": loop_results(),
         **options,
     }
-    return render_release(**made)
+    files = {
+        "datasets/safe-verifier-steps/statistics/verifier_steps.json": made["steps"],
+        "adapter/training.json": made["training"],
+        "report/results.json": made["results"],
+        **{f"{name}/README.md": f"---\nlicense: {id_}\n---\n# x" for name, id_ in made["licenses"].items()},
+        **{
+            f"datasets/safe-verified-multihop/statistics/{number}.json": build
+            for number, build in enumerate(made["statistics"])
+        },
+    }
+    with TemporaryDirectory() as folder:
+        for name, content in files.items():
+            if content is not None:
+                write(Path(folder, name), content)
+        return render_release_folder(Path(folder), made["lock"])
 
 
 def test_all_five_artifacts_are_named_with_their_licences() -> None:
@@ -109,7 +129,7 @@ def test_the_evaluation_is_told_setting_by_setting() -> None:
 
 
 def test_what_is_not_there_is_said() -> None:
-    text = render_release(lock(), BUILDS)
+    text = overview(steps=None, training=None, licenses={}, results=None)
     assert "Not in this release: `datasets/safe-verifier-steps/`, `adapter/`, `space/`." in text
     assert "PeftModel" not in text
     assert "evaluate.load" not in text
@@ -156,14 +176,14 @@ def test_a_figure_that_is_gone_is_an_error() -> None:
         ("lock", "code_sha256"),
         ("training", "run", "seconds"),
         ("training", "dataset", "rows"),
-        ("metadata", "adapter"),
+        ("licenses", "adapter"),
         ("results", "settings", "judge"),
         ("results", "runs"),
     ):
         given: dict[str, Any] = {
             "lock": lock(),
             "training": training(),
-            "metadata": copy.deepcopy(METADATA),
+            "licenses": dict(LICENSES),
             "results": loop_results(),
         }
         at: Any = given
@@ -200,22 +220,16 @@ def test_names_can_break_nothing() -> None:
 
 
 def test_a_folder_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    def write(name: str, content: object) -> None:
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content if isinstance(content, str) else json.dumps(content))
-
     for build in BUILDS:
         name = f"{build['benchmark']}-{build['split']}.json"
-        write(f"datasets/safe-verified-multihop/statistics/{name}", build)
+        write(tmp_path / "datasets/safe-verified-multihop/statistics" / name, build)
     read = render_release_folder(tmp_path, lock())
     assert "Not in this release: `datasets/safe-verifier-steps/`, `adapter/`, `space/`." in read
-    write("datasets/safe-verifier-steps/statistics/verifier_steps.json", steps_statistics())
-    write("adapter/training.json", training())
-    write("adapter/README.md", model_card(training(), None, config=config(), version="v0.3.0"))
-    write("space/README.md", "---\ntitle: x\nsdk: gradio\nlicense: mit\n---\n# x")
-    write("report/results.json", loop_results())
+    write(tmp_path / "datasets/safe-verifier-steps/statistics/verifier_steps.json", steps_statistics())
+    write(tmp_path / "adapter/training.json", training())
+    write(tmp_path / "adapter/README.md", model_card(training(), None, config=config(), version="v0.3.0"))
+    write(tmp_path / "space/README.md", "---\ntitle: x\nsdk: gradio\nlicense: mit\n---\n# x")
+    write(tmp_path / "report/results.json", loop_results())
     ordered = sorted(BUILDS, key=lambda build: str(build["benchmark"]))
-    metadata = {**METADATA, "adapter": {"license": "other"}}
-    whole = overview(statistics=ordered, metadata=metadata)
+    whole = overview(statistics=ordered, licenses={**LICENSES, "adapter": "other"})
     assert render_release_folder(tmp_path, lock()) == whole
