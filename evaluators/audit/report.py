@@ -7,11 +7,11 @@ from typing import Any
 
 from evaluators.audit.rows import AuditSample, select_rows
 from evaluators.audit.score import FORM, INSTEAD, LABEL, RIGHT, Group, Scores, Share, questions_for
-from evaluators.pages.offline import render_page, write_file, write_page
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.files import json_bytes
 from safe_stepwise.store.names import LABELS
+from safe_stepwise.store.page import render_page, write_file, write_page
 from safe_stepwise.store.tables import Table, decimal, fill, format_cell
 from safe_stepwise.store.terminal import printable
 

@@ -2,7 +2,7 @@
 
 `read_traces` collects the page's data from an evaluation's folder: its questions, its systems (methods with players
 and options), and one *run* for each trajectory with its attempts. ``templates/*.js`` show them; text that a model or a
-benchmark wrote is data, never HTML (`pages.offline`). If chains were judged (``measure_faithfulness``), a run also has
+benchmark wrote is data, never HTML (`store.page`). If chains were judged (``measure_faithfulness``), a run also has
 the verdicts on its steps.
 """
 
@@ -16,7 +16,6 @@ from typing import Any, Literal
 import safe_stepwise
 from evaluators import outcomes
 from evaluators.comparison.systems import System, condition_text, edge_text, list_notable, name_systems, sort_by
-from evaluators.pages.offline import render_page, write_page
 from evaluators.traces import deliberation
 from safe_stepwise.engines.base import NO_USAGE
 from safe_stepwise.errors import UserError
@@ -27,6 +26,7 @@ from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store.boundary import parse_json, read_json
 from safe_stepwise.store.files import locate_lines, read_lines
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
+from safe_stepwise.store.page import render_page, write_page
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 _MEASURE_ADVICE = "measure it anew with safe-stepwise measure_faithfulness"

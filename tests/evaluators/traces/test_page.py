@@ -15,7 +15,6 @@ import pytest
 from builders.synthetic import generate, parse_spec
 from evaluators.comparison.systems import System
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
-from evaluators.pages.offline import embedded
 from evaluators.run.command import remove_drawn_gold
 from evaluators.traces.page import read_traces, render_traces, worth, write
 from safe_stepwise.errors import UserError
@@ -23,6 +22,7 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.records import Attempt, Feedback, Passage, Trajectory, Usage, canonical_json
 from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
+from safe_stepwise.store.page import embedded
 from scripts import evaluate_stepwise
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
 from tests.makers.outcomes import outcome
