@@ -5,11 +5,12 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
 from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, fold, has_words
+from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 
@@ -42,6 +43,7 @@ _QUOTED = re.compile(r"“([^”]*+)(?:”|$)")
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w*")
 _STOP_WORDS = word_list("stop_words")
 _OPENER = re.compile(rf"^(?:(?:{'|'.join(sorted(_STOP_WORDS | word_list('step_openers')))})\b\s*)+", re.IGNORECASE)
+_END = re.compile(r"\Z")
 _LEADS_ON = re.compile(r"(?<! of)(?<! the)(?<! de)(?: (?:of|the|de))+$")
 
 
@@ -146,18 +148,26 @@ def without_silences(text: str) -> str:
     >>> without_silences("Passage 5 does not mention it, and Passage 3 is silent as well.")
     'Passage 5 does not mention it, and Passage 3 is silent as well.'
     """
-    pieces = _split_clauses(_THOUGH.sub(r"\1; ", text))  # clauses and their boundaries in turn
+    return remove_silences(TracedText.of(text)).text
+
+
+def remove_silences(text: TracedText) -> TracedText:
+    """Remove what `without_silences` does and keep the offsets that the characters come from."""
+    marked = text.sub(_THOUGH, r"\1; ")
+    pieces = _split_clauses(marked.text)  # clauses and their boundaries in turn
+    edges = [0, *accumulate(map(len, pieces))]
     clauses = pieces[::2]
     silent = [bool(_CITED.search(c)) and _denies(c) and len(c.split()) <= _MAX_REMARK_WORDS for c in clauses]
     spoken = [clause for clause, remark in zip(clauses, silent, strict=True) if not remark]
     elsewhere = {n for clause in spoken for n in _CITED.findall(clause)}
     if all(silent) or not any(silent) or not elsewhere or any(map(_denies, spoken)):
         return text
-    result = ""
+    kept: list[tuple[int, int]] = []
     for number, (clause, remark) in enumerate(zip(clauses, silent, strict=True)):
         if not remark or elsewhere & set(_CITED.findall(clause)):
-            result += (pieces[2 * number - 1] if result else "") + clause
-    return result if result.endswith((".", "”", "?", "!")) else f"{result}."
+            kept.append((edges[2 * number - bool(kept)], edges[2 * number + 1]))
+    result = marked.join(kept)
+    return result if result.text.endswith((".", "”", "?", "!")) else result.sub(_END, ".")
 
 
 def _outside_quotes(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -13,14 +13,15 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from safe_stepwise.checking.step_reading import without_silences
+from safe_stepwise.checking.step_reading import remove_silences
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.senses import are_alike, meaning_of, sense_cues
 from safe_stepwise.language.syntax import Argument, Predication, Put, Syntax, Word, names_in_text, parse
-from safe_stepwise.language.text import as_date, dates_in, fold, normal_name, strip_diacritics
+from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, normal_name, strip_diacritics
+from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import load, word_list
 from safe_stepwise.records import Passage, Triple
 
@@ -232,7 +233,8 @@ class _Weighing:
     ) -> None:
         self.facts = facts
         self.sources = [(number, source_of(passage)) for number, passage in passages]
-        text = without_silences(fold(text))
+        self.traced = remove_silences(fold_traced(TracedText.of(text)))
+        text = self.traced.text
         source = " ".join(source.text for _, source in self.sources)
         self.copied = _copied(text, source)
         known = {name for fact in facts for name in (fact.head, fact.tail)}
@@ -252,9 +254,19 @@ class _Weighing:
                 self.findings.append(finding._replace(span=self.syntax.span_of(predication)))
         self.findings += self._excluded_words()
         self.findings += self._missing_names()
-        if words := self._unread_words():
-            self.findings.append(Finding("not read", f"no passage has {', '.join(words)}"))
-        return Support(tuple(self.findings), tuple(self.stated))
+        words = self._unread_words()
+        reason = f"no passage has {', '.join(word.text for word in words)}"
+        self.findings += [Finding("not read", reason, part=word.text, span=word.span) for word in words]
+        return Support(tuple(map(self._placed, self.findings)), tuple(map(self._placed, self.stated)))
+
+    def _placed(self, finding: Finding) -> Finding:
+        """Return a finding with the span of the text as it was before it was folded."""
+        return finding._replace(span=self.traced.source_span(*finding.span))
+
+    def _span_of(self, spelling: str) -> tuple[int, int]:
+        """Return the span of the first word that is, or stands for a name that has, a spelling."""
+        words = (w for w in self.syntax.words if spelling in (w.name, w.text) or spelling in _words_of(w.name or w.text))
+        return next((word.span for word in words), (0, 0))
 
     def _is_copied(self, claim: Predication) -> bool:
         """Whether a claim with all its arguments stands in words that are copied from a passage."""
@@ -477,7 +489,8 @@ class _Weighing:
         said = {word for w in self.syntax.words for word in _words_of(w.name or w.text)}
         for number, source in self.sources:
             if words := sorted(said & source.excluded):
-                yield Finding("otherwise", f"Passage {number} says: not {words[0]}", number)
+                reason = f"Passage {number} says: not {words[0]}"
+                yield Finding("otherwise", reason, number, span=self._span_of(words[0]))
 
     def _missing_names(self) -> Iterator[Finding]:
         """Yield the names that no passage has, and those that no claim ties to anything."""
@@ -488,17 +501,17 @@ class _Weighing:
             if not any(source.has_name(name) for _, source in self.sources):
                 # Short forms in capitals ("TV") may stand for words.
                 status: Status = "not read" if name.isupper() and len(name) < 5 else "not found"
-                yield Finding(status, f"no passage has {name!r}", part=name)
+                yield Finding(status, f"no passage has {name!r}", part=name, span=self._span_of(name))
             elif (
                 name in self.syntax.names
                 and not any(fold(name).lower() in piece for piece in self.copied)
                 and not any(is_same_name(name, held) for held in self.held)
             ):
-                yield Finding("not read", f"what is said of {name!r} is read nowhere")
+                yield Finding("not read", f"what is said of {name!r} is read nowhere", span=self._span_of(name))
 
-    def _unread_words(self) -> list[str]:
+    def _unread_words(self) -> list[Word]:
         """Return the words of the text that no passage has, and no stated claim covers."""
-        return [w.text for w in self.syntax.words if self._has_to_be_read(w) and not self._is_read(w)]
+        return [w for w in self.syntax.words if self._has_to_be_read(w) and not self._is_read(w)]
 
     def _has_to_be_read(self, word: Word) -> bool:
         counts = not word.name and word.text.isalpha() and word.tag in ("NOUN", "VERB", "ADJ", "PROPN")

@@ -8,26 +8,29 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 from html.entities import html5
 from itertools import filterfalse
 from typing import NamedTuple
 
+from safe_stepwise.language.tracing import Replacement, TracedText
 from safe_stepwise.language.vocabulary import load, word_list
 
 MONTHS = "january february march april may june july august september october november december".split()
 
-_LOOKALIKES = str.maketrans(
-    {
-        **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # full width
-        **dict.fromkeys("’‘‛ʻʼʽʹˈ′´`ꞌ", "'"),
-        **dict.fromkeys("‐‑⁃﹣", "-"),
-        **dict.fromkeys("\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))), " "),
-        # Soft hyphens, zero-width spaces and joiners, marks of direction, byte order marks.
-        **dict.fromkeys("\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"),
-        **dict.fromkeys("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"),
-    }
-)  # fmt: skip
+_INVISIBLE = (  # soft hyphens, zero-width spaces and joiners, marks of direction, byte order marks
+    "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+_LOOKALIKES = {
+    **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # full width
+    **dict.fromkeys("’‘‛ʻʼʽʹˈ′´`ꞌ", "'"),
+    **dict.fromkeys("‐‑⁃﹣", "-"),
+    **dict.fromkeys("\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))), " "),
+    **dict.fromkeys(_INVISIBLE, ""),
+}
+_LOOKALIKE = re.compile(f"[{re.escape(''.join(_LOOKALIKES))}]")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});", re.IGNORECASE)
 # A dash is a hyphen between letters; elsewhere it separates years or clauses.
 _DASH_IN_WORD = re.compile(r"(?<=[^\W\d_])[–−‒](?=[^\W\d_])")
@@ -57,16 +60,17 @@ def fold(text: str) -> str:
     >>> fold("Hawaiʻi&#39;s so\\u00adcalled Smith−Jones, born 1917-04-03 in the U.S.")
     "Hawai'i's socalled Smith-Jones, born 3 April 1917 in the USA."
     """
-    if "&" in text:
-        text = _ENTITY.sub(_unescaped, text)
-    if not text.isascii():
-        text = _MINUS.sub("–", _DASH_IN_WORD.sub("-", text.translate(_LOOKALIKES)))
-    elif "`" in text:
-        text = text.replace("`", "'")
-    if "-" in text:
-        text = _ISO_DATE.sub(lambda date: f"{int(date[3])} {MONTHS[int(date[2]) - 1].title()} {date[1]}", text)
-    if any(start in text for start in _STARTS):
-        text = _POINTS.sub(_without_points, text)
+    for concerns, pattern, replacement in _FOLDS:
+        if concerns(text):
+            text = pattern.sub(replacement, text)
+    return text
+
+
+def fold_traced(text: TracedText) -> TracedText:
+    """Fold a text (`fold`) and keep the offsets that its characters come from."""
+    for concerns, pattern, replacement in _FOLDS:
+        if concerns(text.text):
+            text = text.sub(pattern, replacement)
     return text
 
 
@@ -82,6 +86,20 @@ def _without_points(initials: re.Match[str]) -> str:
     closes = initials[0].endswith(".") and not initials.string[initials.end() :].strip(" \"')”")
     return f"{plain}." if closes else plain
 
+
+def _spell_date(date: re.Match[str]) -> str:
+    return f"{int(date[3])} {MONTHS[int(date[2]) - 1].title()} {date[1]}"
+
+
+_FOLDS: tuple[tuple[Callable[[str], bool], re.Pattern[str], Replacement], ...] = (
+    (lambda text: "&" in text, _ENTITY, _unescaped),
+    (lambda text: "`" in text or not text.isascii(), _LOOKALIKE, lambda char: _LOOKALIKES[char[0]]),
+    (lambda text: not text.isascii(), _DASH_IN_WORD, "-"),
+    (lambda text: not text.isascii(), _MINUS, "–"),
+    (lambda text: "-" in text, _ISO_DATE, _spell_date),
+    (lambda text: any(start in text for start in _STARTS), _POINTS, _without_points),
+)
+"""What `fold` replaces, in this order, each after a quick test whether a text may hold it."""
 
 _MONTH_NUMBERS = {month[:3]: number for number, month in enumerate(MONTHS, 1)}
 
