@@ -48,7 +48,8 @@ def render_release_folder(folder: Path, lock: Record) -> str:
         if record["version"] != lock["version"]:
             title = record.get("benchmark", names.VERIFIER_STEPS)
             raise UserError(f"the lock has version {lock['version']}, but {title} has {record['version']}")
-    training, results = _record(folder / names.ADAPTER / names.TRAINING), _record(folder / names.REPORT / names.RESULTS)
+    training = _record(folder / names.ADAPTER / names.TRAINING)
+    results = _record(folder / names.REPORT / names.RESULTS)
     base = None if training is None else Base.read(training)
     learnt = [] if training is None else [training["dataset"], *training["dataset"]["plus"]]
     runs = [] if results is None else results["runs"]
