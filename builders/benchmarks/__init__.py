@@ -20,8 +20,6 @@ class Benchmark(Protocol):
     HOMEPAGE: str
     CITATION: str
     """BibTeX."""
-    HUB_IDS: tuple[str, ...]
-    """Hub copies whose rows ``parse`` reads (``namespace/name[:config]``), for help texts."""
     TELLTALE: str
     """A field that its rows have and the rows of the benchmarks above it in `BENCHMARKS` lack."""
     SCORING: str

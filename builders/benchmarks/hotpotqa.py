@@ -11,7 +11,7 @@ A row, invented, in the original shape::
      "context": [["Vel", ["The Vel is a river.", " It crosses Oru."]],
                  ["Oru", ["Oru is a town.", " It lies in Marn."]]]}
 
-The Hub copy ``hotpotqa/hotpot_qa`` says ``id`` for ``_id`` and holds columns:
+The Hub copy ``hotpotqa/hotpot_qa:distractor`` says ``id`` for ``_id`` and holds columns:
 ``supporting_facts: {title, sent_id}``, ``context: {title, sentences}``.
 
 Quirks, all read as they stand: sentences after the first begin with a space; questions may have
@@ -37,7 +37,6 @@ CITATION = """\
   booktitle = {Proceedings of EMNLP},
   year = {2018}
 }"""
-HUB_IDS: tuple[str, ...] = ("hotpotqa/hotpot_qa:distractor",)
 TELLTALE = "level"
 SCORING = "hotpotqa"
 CAVEAT = (

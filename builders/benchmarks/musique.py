@@ -3,8 +3,8 @@
 Source: https://github.com/StonyBrookNLP/musique (``musique_ans_v1.0_{train,dev}.jsonl``, one row
 a line; train 19,938 rows, dev 2,417). Licence: CC BY 4.0.
 
-A row, invented, in the original shape (the Hub copies keep it, or hold lists of objects as columns;
-further columns are ignored)::
+A row, invented, in the original shape (the Hub copies ``dgslibisey/MuSiQue`` and ``bdsaglam/musique:answerable`` keep
+it, or hold lists of objects as columns; further columns are ignored)::
 
     {"id": "2hop__11_12", "question": "Which country is the birthplace of Ana Brell in?",
      "answer": "Marn", "answer_aliases": ["Republic of Marn"], "answerable": true,
@@ -45,7 +45,6 @@ CITATION = """\
   volume = {10},
   year = {2022}
 }"""
-HUB_IDS: tuple[str, ...] = ("dgslibisey/MuSiQue", "bdsaglam/musique:answerable")
 TELLTALE = "paragraphs"
 SCORING = "musique"
 CAVEAT = (

@@ -13,8 +13,8 @@ A row, invented, in the original shape (HotpotQA's, plus ``evidences`` and ids):
      "context": [["Low Tide", ["Low Tide is a film by Ana Brell."]],
                  ["Ana Brell", ["Ana Brell is a director.", "She was born in Oru."]]]}
 
-Hub copies say ``id`` or ``_id``; they hold the original nesting, HotpotQA's columns, evidences as
-``{fact, relation, entity}``, or each nested field as a JSON string: all are read.
+Hub copies (``framolfese/2WikiMultihopQA``, voidful's, xanhho's) say ``id`` or ``_id``; they hold the original nesting,
+HotpotQA's columns, evidences as ``{fact, relation, entity}``, or each nested field as a JSON string: all are read.
 
 Quirks: some rows lack ``answer_id``, ``entity_ids``, ``evidences_id`` (none is used here); a
 passage may occur twice; a handful of rows name a supporting sentence that does not exist
@@ -39,7 +39,6 @@ CITATION = """\
   booktitle = {Proceedings of COLING},
   year = {2020}
 }"""
-HUB_IDS: tuple[str, ...] = ("framolfese/2WikiMultihopQA", "voidful/2WikiMultihopQA", "xanhho/2WikiMultihopQA")
 TELLTALE = "evidences"
 SCORING = "2wikimultihopqa"
 CAVEAT = ""

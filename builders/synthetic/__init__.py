@@ -50,7 +50,6 @@ from safe_stepwise.store.codec import question_row
 LICENSE = "cc0-1.0"
 HOMEPAGE = ""
 CITATION = ""
-HUB_IDS: tuple[str, ...] = ()
 TELLTALE = "truth"
 SCORING = "synthetic"
 CAVEAT = ""

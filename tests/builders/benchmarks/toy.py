@@ -19,7 +19,6 @@ NAME = "toy"
 LICENSE = "mit"
 HOMEPAGE = "https://example.org/toy"
 CITATION = "@misc{toy, title = {Toy}}"
-HUB_IDS: tuple[str, ...] = ()
 TELLTALE = "toy"
 SCORING = "musique"
 CAVEAT = "Toy knows nobody but the Brells."
