@@ -15,6 +15,7 @@ The instructions do not mention a category that is dropped from the prompt, too 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
+from safe_stepwise.engines.weights import loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
@@ -29,10 +30,8 @@ PLAIN_GUIDANCE = "Write this step again, without the error."
 """The guidance of a diagnosis-only verifier, as an error's guidance can't be empty."""
 
 _DATASET = (names.VERIFIER_STEPS, names.STEPS_RECORD)
-_COLUMNS = ("id", "benchmark", "question_id", "error_type", "origin")
-_OPTIONAL_COLUMNS = ("context",)
-"""Columns that older sets do not have."""
-_LABEL_COLUMNS = ("error_type", "origin", *_OPTIONAL_COLUMNS)
+_LABELS = ("error_type", "origin", "context")
+_COLUMNS = ("id", "benchmark", "question_id", *_LABELS)
 
 
 @dataclass(frozen=True)
@@ -107,13 +106,10 @@ class VerifierRows(RowKind):
         files = source.about.get("files")  # only the first config is sure to have rows
         first, *optional = names.STEP_CONFIGS[self.incomplete_evidence]
         for config in (first, *(c for c in optional if files is None or files[c][split]["rows"])):
-            dataset_rows = load(dataset, place, source.revision, config, split)
-            rows = dataset_rows.select_columns(
-                [name for name in (*_COLUMNS, *_OPTIONAL_COLUMNS) if name in dataset_rows.features]
-            )
-            labels = {name: label for name, label in rows.features.items() if name in _LABEL_COLUMNS}
+            with loading(dataset, ANEW):
+                rows = load(dataset, place, source.revision, config, split).select_columns([*_COLUMNS])
             for row in rows:
-                yield {**row, **{name: label.int2str(row[name]) for name, label in labels.items()}}
+                yield {**row, **{name: rows.features[name].int2str(row[name]) for name in _LABELS}}
 
 
 VERIFIER = VerifierRows()
@@ -175,12 +171,5 @@ def with_feedback(row: Row, fields: str, order: VerdictOrder = LABEL_FIRST) -> R
 def _is_selected(row: Row, filters: Filters) -> bool:
     label = row["error_type"]
     dropped = label != CORRECT and category(label) == filters.drop_category
-    if not filters.twins:
-        dropped |= _context(row) != names.ORIGINAL
-    return not dropped and (not filters.origins or row["origin"] in filters.origins)
-
-
-def _context(row: Row) -> str:
-    if "context" not in row:
-        raise UserError(f"filters.twins: the set does not say which rows are twins; {ANEW}")
-    return str(row["context"])
+    is_twin = row["context"] != names.ORIGINAL
+    return not dropped and (filters.twins or not is_twin) and (not filters.origins or row["origin"] in filters.origins)
