@@ -17,16 +17,11 @@ their papers print as Hits@1 is our ``hit`` (as DP's section 4.2 notes). If thei
 an empty reply right (ToG's, as every text contains it), the score is 0.
 """
 
-import re
-import string
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from safe_stepwise.scoring import mean_of
-
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
+from safe_stepwise.scoring import mean_of, normalize_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +99,14 @@ HEADLINE = "dp"
 """The rule whose scores head a report."""
 
 
-def normalize(text: str) -> str:
-    """Normalise text as RoG and GCR do: lower case, no punctuation, no articles, single blanks.
-
-    >>> normalize("The  Man's a Fool!")
-    'mans fool'
-    """
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
-
-
 def _by_frequency(names: Sequence[str]) -> list[str]:
     return [name for name, _ in Counter(names).most_common()]
 
 
 def _count_stated(answers: Sequence[str], gold: Collection[str]) -> int:
     """Count the gold answers within the text of all answers; one of articles alone always counts."""
-    text = normalize(" ".join(answers))
-    return sum(normalize(name) in text for name in gold) if answers else 0
+    text = normalize_answer(" ".join(answers))
+    return sum(normalize_answer(name) in text for name in gold) if answers else 0
 
 
 def _bare(text: str) -> str:

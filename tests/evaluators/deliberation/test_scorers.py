@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.deliberation.scorers import SCORERS, normalize, score_rog
+from evaluators.deliberation.scorers import SCORERS, score_rog
+from safe_stepwise.scoring import normalize_answer
 
 CASES = json.loads(Path(__file__).with_name("scorer_cases.json").read_text(encoding="utf-8"))
 names = st.lists(st.sampled_from(["Ana Brell", "ana brell", "Oru", "The Oru", "Edo", "?"]))
@@ -40,4 +41,4 @@ def test_what_holds_of_every_rule(predicted: list[str], gold: set[str]) -> None:
 
 @given(st.text())
 def test_a_normalised_text_stays_as_it_is(text: str) -> None:
-    assert normalize(normalize(text)) == normalize(text)
+    assert normalize_answer(normalize_answer(text)) == normalize_answer(text)
