@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -21,13 +20,14 @@ from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import parse_json, read_json
-from safe_stepwise.store.files import locate_lines, read_lines
+from safe_stepwise.store.files import explain_line, locate_lines, read_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 Verdict = Literal["correct", "incorrect", "unscored"]
 Metric = Literal["exact_match", "f1", "accuracy"]
 METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
 METRICS = tuple(METRIC_NAMES)
+ANEW = "make it anew with safe-stepwise evaluate_stepwise"
 GIVE = "give the --output of safe-stepwise evaluate_stepwise (or evaluate_deliberation)"
 DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
 """Conditions of a run: a gold passage is removed; the corpus to search; all passages are shown, not ten. The
@@ -203,20 +203,8 @@ def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> Loo
     return statistics([outcome.trajectory for outcome in outcomes], retries_of(outcomes[0].options), roles)
 
 
-@contextmanager
-def explain_errors(place: str) -> Iterator[None]:
-    """Turn errors of reading a line into ``UserError`` with its place."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
-        reason = " ".join(f"{kind}{error}".split())[:200]
-        mend = "make it anew with safe-stepwise evaluate_stepwise"
-        raise UserError(f"{place}: cannot be read ({reason}); {mend}") from None
-
-
 def _read_records(file: Path, kind: type[T], label: str) -> Iterator[T]:
     for place, line in read_lines(file, bytes, label, GIVE):
-        with explain_errors(place):
+        with explain_line(f"{place}: cannot be read", ANEW):
             record = boundary.read(kind, parse_json(line), label)
         yield record

@@ -24,7 +24,7 @@ from safe_stepwise.methods.prompting import ANSWERING
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store.boundary import parse_json, read_json
-from safe_stepwise.store.files import locate_lines, read_lines
+from safe_stepwise.store.files import explain_line, locate_lines, read_lines
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.store.page import render_page, write_page
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
@@ -44,7 +44,7 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
         return {}
     systems, chains = dict(_measured_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
     for place, line in read_lines(folder / CHAINS, bytes, "verdict", _MEASURE_ADVICE):
-        with outcomes.explain_errors(place):
+        with explain_line(f"{place}: cannot be read", outcomes.ANEW):
             row = parse_json(line)
             if (system := systems.get(row["system"])) is not None:
                 key = str(row["benchmark"]), str(row["question_id"]), system
@@ -167,7 +167,7 @@ def read_traces(folder: Path) -> dict[str, Any]:
     states: dict[str, str] = {}
     runs = []
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
-        with outcomes.explain_errors(f"{folder / TRAJECTORIES}, line {number}"):
+        with explain_line(f"{folder / TRAJECTORIES}, line {number}: cannot be read", outcomes.ANEW):
             run = _run(outcome)
             key = outcome.benchmark, outcome.question_id, _conditions_text(outcome.conditions)
             system = System.make(**outcome.system)

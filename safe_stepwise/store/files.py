@@ -71,15 +71,19 @@ def read_lines(
                 if len(line) > MAX_LINE_BYTES:
                     raise UserError(f"{place}: has more than {MAX_LINE_BYTES:,} bytes; {mend}")
                 if not (blanks and not line.strip()):
-                    yield place, _read_line(line, read, f"{place}: is no {noun}", mend)
+                    with explain_line(f"{place}: is no {noun}", mend):
+                        content = read(line)
+                    yield place, content
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{file}: cannot be read ({reason}); {mend}") from None
 
 
-def _read_line(line: bytes, read: Callable[[bytes], T], fault: str, mend: str) -> T:
+@contextmanager
+def explain_line(fault: str, mend: str) -> Iterator[None]:
+    """Turn an error of reading a line inside the context into a ``UserError`` with the ``fault`` and advice."""
     try:
-        return read(line)
+        yield
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
         reason = " ".join(f"{kind}{error}".split())[:200]
