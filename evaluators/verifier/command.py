@@ -19,7 +19,6 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts, check_examples, dropped_category
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
-from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.open import Opener
 from safe_stepwise.records import FAILED, Question, VerdictOrder
 from safe_stepwise.steps import format_step
@@ -75,7 +74,7 @@ class Options(ModelOptions):
                 "with the folder that they were made of"
             )
         dropped = dropped_category(engines, self.drop_category)
-        check_examples(dropped, self.allowance, ROLE)
+        check_examples(dropped, self.allowance)
         learnt = adopt_learnt_prompts(self, engines)
         return RequestOptions(
             self.incomplete_evidence, dropped, PromptSet.from_choices(learnt.prompts, learnt.verdict_order)

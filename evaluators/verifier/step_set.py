@@ -11,7 +11,7 @@ Trajectories are made from the single rows of a question:
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -23,8 +23,7 @@ from evaluators.verifier.quality import TWELVE, TrajectoryVerdicts
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
-from safe_stepwise.methods.scene import Scene
-from safe_stepwise.methods.verifier import prompt_digest, verifier_request
+from safe_stepwise.methods.verifier import prompt_digest, request_verdict
 from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import parse_step
 from safe_stepwise.store import boundary, names
@@ -214,8 +213,7 @@ def build_trajectories(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]
 def _request(question: Question, steps: tuple[Step, ...], setting: RequestOptions) -> Request:
     *previous, step = steps
     settings = (setting.incomplete_evidence, setting.dropped, setting.prompt_set)
-    request = verifier_request(question.question, question.passages, previous, step, *settings)
-    return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
+    return request_verdict(question, previous, step, *settings)
 
 
 def _cases(file: Path) -> Iterator[StepCase]:

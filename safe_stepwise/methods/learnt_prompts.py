@@ -10,22 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.engines.base import Allowance, Engine
+from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
+from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.records import VERDICT_ORDERS
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.names import TRAINING, TUNED
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 
-def adopt_learnt_category(options: Any, judge: Engine, allowance: Allowance, role: str) -> Any:
-    """Return a method's options with the ``drop_category`` that the verifier in a role was trained with.
+def adopt_learnt_category(options: Any, judge: Client) -> Any:
+    """Return a method's options with the ``drop_category`` that the verifier was trained with.
 
     It stays as requested if the verifier has no record of its training. Raises ``UserError`` if the options name
-    another category, or if a category is dropped and the allowance has worked examples for the role.
+    another category, or if a category is dropped and the verifier's allowance has worked examples for its role.
     """
-    dropped = dropped_category([judge], options.drop_category)
-    check_examples(dropped, allowance, role)
+    dropped = dropped_category([judge.engine], options.drop_category)
+    check_examples(dropped, judge.allowance)
     return replace(options, drop_category=dropped)
 
 
@@ -75,11 +77,11 @@ def dropped_category(engines: Iterable[Engine], requested: Category | None = Non
     return learnt
 
 
-def check_examples(dropped: Category | None, allowance: Allowance, role: str) -> None:
+def check_examples(dropped: Category | None, allowance: Allowance) -> None:
     """Raise ``UserError`` if worked examples show a category that the prompt lacks."""
-    if dropped is not None and role in dict(allowance.examples or ()):
+    if dropped is not None and ROLE in dict(allowance.examples or ()):
         raise UserError(
-            f"--examples {role}: they show {dropped} errors, of which the verifier's prompt says "
+            f"--examples {ROLE}: they show {dropped} errors, of which the verifier's prompt says "
             "nothing here; leave them out (--examples none beside --as-published)"
         )
 

@@ -26,12 +26,12 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import Completion, EngineError, Request, collect_thoughts
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
-from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_category, adopt_learnt_prompts
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, note_vain_search
+from safe_stepwise.methods.verifier import request_verdict
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Feedback, Passage, Question, Step, Trajectory
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, read_step, without_wrapping
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
@@ -156,7 +156,7 @@ class Stepwise:
         resolved: Limits = adopt_learnt_prompts(options, (client.engine for client in clients.values()))
         if self.judged_by is not None:
             judge = clients[self.judged_by]
-            resolved = adopt_learnt_category(resolved, judge.engine, judge.allowance, verifying.ROLE)
+            resolved = adopt_learnt_category(resolved, judge)
         return resolved
 
 
@@ -244,12 +244,9 @@ class _Run:
         """Ask for the verdict on a step; return it and the reply, both None without a verifier."""
         if self.verifier is None:
             return None, None
-        q, previous = self.question, tuple(self.steps)
         incomplete, dropped = self.limits.search is not None, self.limits.drop_category
-        request = verifying.verifier_request(
-            q.question, q.passages, previous, step, incomplete, dropped, self.limits.prompt_set
-        )
-        reply = await self.verifier.complete(replace(request, scene=Scene(q, previous=previous, step=step)))
+        request = request_verdict(self.question, self.steps, step, incomplete, dropped, self.limits.prompt_set)
+        reply = await self.verifier.complete(request)
         try:
             return parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped), reply
         except FeedbackError:

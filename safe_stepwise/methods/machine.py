@@ -5,10 +5,11 @@ state and memory. The driver asks the models, and refuses an edge that the state
 take a machine to an unintended state."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, collect_thoughts
+from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.methods.prompting import attempt_of
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Step, Trajectory
 from safe_stepwise.taxonomy import CORRECT
@@ -110,20 +111,10 @@ class _Run(Generic[M]):
         verdict = reading.feedback
         if target not in state.edges:
             raise MachineError(f"{state.name} has no edge to {target}, only to {sorted(state.edges)}")
-        self.attempts.append(
-            Attempt(
-                max(1, self.machine.number(self.memory)),
-                reading.text,
-                verdict,
-                accepted=reading.is_strict and (verdict is None or verdict.error_type == CORRECT),
-                usage={role: reply.usage for role, reply in replies.items()},
-                retrieved=retrieved,
-                state=state.name,
-                read=reading.plain if request is not None else None,
-                next_state=target,
-                thoughts=collect_thoughts(replies),
-            )
-        )
+        attempt = attempt_of(max(1, self.machine.number(self.memory)), state.name, target, reading, replies)
+        is_sound = verdict is None or verdict.error_type == CORRECT
+        read = attempt.read if request is not None else None
+        self.attempts.append(replace(attempt, accepted=attempt.accepted and is_sound, retrieved=retrieved, read=read))
         self.state_name = target
 
 

@@ -22,15 +22,15 @@ from safe_stepwise.methods import sg_fsm
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_category, adopt_learnt_prompts
 from safe_stepwise.methods.limits import OnExhausted, Search
 from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
-from safe_stepwise.methods.machine import Machine, Move, State, drive
+from safe_stepwise.methods.machine import Machine, Move, State
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.methods.prompting import GENERATOR, MachineOptions
 from safe_stepwise.methods.reading import Reading
-from safe_stepwise.methods.scene import Scene, SubAnswer
+from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.methods.searching import note_vain_search, retrieve_new
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, END, SEARCH, SUMMARIZE, TERMINATE, WITHDRAWN, Memory
-from safe_stepwise.methods.verifier import ROLE, verifier_request
-from safe_stepwise.records import ANSWERED, Feedback, Question, Step, Trajectory, VerdictOrder
+from safe_stepwise.methods.verifier import request_verdict
+from safe_stepwise.records import ANSWERED, Feedback, Step, VerdictOrder
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, TAXONOMY, Category
 
@@ -114,8 +114,7 @@ def _options(memory: Memory) -> GuardOptions:
 def _request(memory: Memory, previous: tuple[Step, ...], step: Step) -> Request:
     q, options = memory.question, _options(memory)
     setting = (options.search is not None, options.drop_category, options.prompt_set)
-    request = verifier_request(q.question, q.passages, previous, step, *setting)
-    return replace(request, scene=Scene(q, previous=previous, step=step))
+    return request_verdict(q, previous, step, *setting)
 
 
 def _ask_about_finding(memory: Memory) -> Request:
@@ -252,31 +251,21 @@ MACHINE = Machine(
 )
 
 
-@dataclass
-class SgFsmSafe:
+class SgFsmSafe(sg_fsm.SgFsm):
     """The method: SG-FSM's machine, guarded by a verifier."""
-
-    name: str = "sg_fsm_safe"
-    title: str = "SG-FSM + SAFE"
-    roles: tuple[str, ...] = (GENERATOR, VERIFIER)
-    prompts: tuple[str, ...] = sg_fsm.PROMPTS + VERIFY
-    options = GuardOptions
-    machine = MACHINE
 
     def resolve_options(self, options: GuardOptions, clients: Mapping[str, Client]) -> GuardOptions:
         """Return the options with the prompt that the verifier was trained with (`learnt_prompts`)."""
         judge = clients[VERIFIER]
         learnt = adopt_learnt_prompts(options, [judge.engine])
-        resolved: GuardOptions = adopt_learnt_category(learnt, judge.engine, judge.allowance, ROLE)
+        resolved: GuardOptions = adopt_learnt_category(learnt, judge)
         return resolved
 
     def prompts_of(self, options: GuardOptions) -> tuple[str, ...]:
         """Return the names of the prompt files that these options use."""
         return sg_fsm.PROMPTS + options.prompt_set.verifying
 
-    async def answer(self, question: Question, clients: Mapping[str, Client], options: GuardOptions) -> Trajectory:
-        """Answer one question and return its trajectory."""
-        return await drive(MACHINE, Memory(question, options, question.question), clients, question.id, self.name)
 
-
-SG_FSM_SAFE = SgFsmSafe()
+SG_FSM_SAFE = SgFsmSafe(
+    "sg_fsm_safe", "SG-FSM + SAFE", MACHINE, sg_fsm.PROMPTS + VERIFY, (GENERATOR, VERIFIER), GuardOptions
+)

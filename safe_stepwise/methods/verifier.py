@@ -9,12 +9,15 @@ import hashlib
 import itertools
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Message, Request, Schema
 from safe_stepwise.feedback import feedback_schema
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
-from safe_stepwise.records import Passage, Step
+from safe_stepwise.methods.scene import Scene
+from safe_stepwise.records import Passage, Question, Step
 from safe_stepwise.steps import format_step
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS, TAXONOMY, Category, labels
 
@@ -61,6 +64,12 @@ def verifier_request(
     setting = (incomplete_evidence, dropped, prompt_set)
     turns = (Message("system", instructions(*setting)), Message("user", user_turn))
     return Request(turns, prompt.sampling, _schema(*setting), prompt.role)
+
+
+def request_verdict(question: Question, previous: Sequence[Step], step: Step, *setting: Any) -> Request:
+    """Render `verifier_request` about a question, with the `Scene` for a symbolic player."""
+    request = verifier_request(question.question, question.passages, previous, step, *setting)
+    return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
 
 
 @functools.cache
