@@ -20,10 +20,11 @@ from builders.work.plans import Plan
 from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.graphs import store
 from safe_stepwise.graphs.hops import annotated_hops
+from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import BACKWARDS, HOPS, GraphStore, MemoryGraph, inverse
 from safe_stepwise.language.text import words_of
 from safe_stepwise.methods.path_proposing import masked
-from safe_stepwise.records import KGQuestion, Label, Question, RelationPath, Triple
+from safe_stepwise.records import Candidate, KGQuestion, Label, Question, RelationPath, Triple
 from safe_stepwise.store import names, parquet, progress
 from safe_stepwise.store.files import sha256_of
 
@@ -247,7 +248,7 @@ def _over_graph(graph: GraphStore, question: KGQuestion, gold: RelationPath | No
     if gold is None:
         return "no relation path, or several, give the answers of its template"
     topic = question.topics[0]
-    if store.execute(graph, topic, gold) != question.answers:
+    if {*GraphKnowledge(graph).rank_ends(Candidate(topic, gold))} != question.answers:
         return "its template's relation path does not give its answers"
     walks = (facts(chain, gold) for chain in store.instances(graph, topic, gold, limit=_MAX_PATHS))
     paths = tuple(path for path in walks if len(set(path)) == len(path))

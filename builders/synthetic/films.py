@@ -24,8 +24,9 @@ from typing import Any
 
 from builders.synthetic.world import WORDS, Namer, load, pick
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, execute, inverse
-from safe_stepwise.records import RelationPath
+from safe_stepwise.graphs.knowledge import GraphKnowledge
+from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, inverse
+from safe_stepwise.records import Candidate, RelationPath
 from safe_stepwise.store.files import write_lines
 
 _WORDED: dict[str, Any] = load("films.yaml")
@@ -125,7 +126,7 @@ def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[FilmQue
 
     Raises ``UserError`` for more questions than the graph has.
     """
-    graph, rng = MemoryGraph(triples), Random(f"questions:{world.seed}")
+    knowledge, rng = GraphKnowledge(MemoryGraph(triples)), Random(f"questions:{world.seed}")
     topics: defaultdict[str, set[str]] = defaultdict(set)  # what each relation leads on from, in either direction
     for head, relation, tail in triples:
         topics[relation].add(head)
@@ -139,7 +140,7 @@ def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[FilmQue
         path = pick(rng, paths[hops])
         topic = pick(rng, listed[path[0]])
         wording = pick(rng, templates()[path]).format(x=f"[{topic}]")
-        answers = tuple(sorted(execute(graph, topic, path)))
+        answers = tuple(sorted(knowledge.rank_ends(Candidate(topic, path))))
         tries = 0 if answers and wording not in questions else tries + 1
         if not tries:
             id_ = f"{hops}hop-made-{len(questions)}"

@@ -3,9 +3,8 @@
 `GraphStore` is the interface; `MemoryGraph` is here, a store on disk in `sqlite_store`. A relation path can follow a
 relation backwards, as ``~relation``. Entities (nodes) are numbers of the store; names are converted at both ends.
 
-From a topic entity, `search` finds paths, `execute` finds the ends of a path (the entities that it leads to), and
-`instances` its chains of entities. Benchmarks differ in which entities a path may visit again, so each takes a
-convention:
+From a topic entity, `search` finds paths, and `instances` the chains of entities along a path. Benchmarks differ in
+which entities a path may visit again, so each takes a convention:
 
 - ``no_topic``: no hop leads back to the topic entity. MetaQA's answers are made so (its 3-hop questions ask for
   "other" films): this gives 95.4, 100 and 100% of its answer sets (at one, two, three hops) exactly.
@@ -177,26 +176,6 @@ HOPS = 3
 
 Reached = Mapping[RelationPath, frozenset[int]]
 """The ends of each path that has any."""
-
-
-def execute(graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC) -> frozenset[str]:
-    """Return the names of the entities that a path leads to; none if the graph lacks the topic or a relation.
-
-    >>> from safe_stepwise.graphs.store import MemoryGraph
-    >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana")])
-    >>> [sorted(execute(graph, "Oru", ("by", "~by"), c)) for c in ("no_topic", "walk")]
-    [['Vel'], ['Oru', 'Vel']]
-    """
-    if (start := graph.node(topic)) is None:
-        return frozenset()
-    if convention == "no_revisit":
-        return frozenset(chain[-1] for chain in instances(graph, topic, path, convention))
-    nodes = {start}
-    for relation in path:
-        nodes = graph.follow(nodes, relation)
-        if convention == NO_TOPIC:
-            nodes.discard(start)
-    return frozenset(graph.names(sorted(nodes)))
 
 
 def instances(

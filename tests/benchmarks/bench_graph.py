@@ -24,11 +24,12 @@ from statistics import mean
 from typing import Any
 
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
-from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple, execute
+from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
+from tests.makers.films import execute
 
 SIZE = 8_000_000
 QUESTIONS = 300

@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, execute
-from safe_stepwise.records import RelationPath
+from safe_stepwise.graphs.knowledge import GraphKnowledge
+from safe_stepwise.graphs.store import NO_TOPIC, Convention, GraphStore, MemoryGraph, NamedTriple
+from safe_stepwise.records import Candidate, RelationPath
 
 ASKED: dict[str, RelationPath] = {
     "who directed [{}]": ("directed_by",),
@@ -38,6 +39,11 @@ def triples(films: int = 60, seed: int = 0) -> list[NamedTriple]:
         found.append((film, "release_year", str(1950 + draw.randrange(40))))
         found.append((film, "has_genre", draw.choice(["Drama", "Comedy", "Western"])))
     return found
+
+
+def execute(graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC) -> frozenset[str]:
+    """The entities that a path leads to."""
+    return frozenset(GraphKnowledge(graph, convention).rank_ends(Candidate(topic, path)))
 
 
 def questions(graph: MemoryGraph, number: int, seed: int = 0) -> Iterator[dict[str, object]]:

@@ -14,13 +14,13 @@ from builders.paths.negatives import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATI
 from builders.paths.negatives import WRONG_RELATION as WRONG
 from builders.paths.weak import Explored, explore
 from builders.work.parquet import interleave
-from safe_stepwise.graphs.store import MemoryGraph, execute
+from safe_stepwise.graphs.store import MemoryGraph
 from tests.makers import films
 
 GRAPH = MemoryGraph(films.triples())
 PATH = ("directed_by", "~directed_by", "starred_actors")
 TOPIC = "Film 1"
-ANSWERS = execute(GRAPH, TOPIC, PATH)
+ANSWERS = films.execute(GRAPH, TOPIC, PATH)
 
 
 def explored(*topics: str, hops: int = 3) -> dict[str, Explored]:
@@ -37,10 +37,10 @@ def test_each_kind_is_what_it_says_and_none_is_as_good_as_the_best() -> None:
     assert by[WRONG]
     for path in by[WRONG]:
         assert sum(a != b for a, b in zip(path, PATH, strict=True)) == 1
-        assert execute(GRAPH, TOPIC, path)
+        assert films.execute(GRAPH, TOPIC, path)
     f1 = {c.path: c.f1 for c in of[TOPIC].candidates}
     assert by[SPURIOUS]
-    assert all(execute(GRAPH, TOPIC, path) & ANSWERS for path in by[SPURIOUS])
+    assert all(films.execute(GRAPH, TOPIC, path) & ANSWERS for path in by[SPURIOUS])
     assert all(f1.get(n.path, 0) < 1 for n in found)
     assert not {SWAP, DELETION} & set(by)
     assert max(Counter((n.source, n.path) for n in found).values()) == 1

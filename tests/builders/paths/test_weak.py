@@ -9,9 +9,10 @@ import pytest
 
 from builders.paths.relation_readers import questions
 from builders.paths.weak import Templates, drop_rare, explore, popularity
-from safe_stepwise.graphs.store import Convention, MemoryGraph, execute, read_triples
+from safe_stepwise.graphs.store import Convention, MemoryGraph, read_triples
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion
+from tests.makers.films import execute
 
 FILMS = MemoryGraph(
     [

@@ -18,7 +18,6 @@ from safe_stepwise.graphs.store import (
     GraphStore,
     MemoryGraph,
     NamedTriple,
-    execute,
     instances,
     inverse,
     paths_from,
@@ -26,6 +25,7 @@ from safe_stepwise.graphs.store import (
     search,
 )
 from safe_stepwise.records import RelationPath
+from tests.makers.films import execute
 
 NAMES = ["Oru", "oru", "Ana Vorr", "1901", "a|b", "Ünï", "x"]
 RELATIONS = ["by", "in", "By"]
