@@ -15,7 +15,7 @@ import heapq
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,26 +44,11 @@ NOISE, NO_PLAN, RESTATED = "not verified", "no plan", "each fact is stated twice
 """Reasons why a question has no passage removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """The recall of a search: how many of the passages searched for are among the ``top`` hits."""
+def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> dict[str, Any]:
+    """Measure how many of the passages searched for are among the ``top`` hits of a search; return the counts.
 
-    top: int
-    searched: int
-    found: int
-    benchmarks: Mapping[str, Mapping[str, int]]
-    """Both counts by benchmark."""
-    left_out: Mapping[str, int]
-    """Number of questions without a removed passage, by reason."""
-
-    @property
-    def share(self) -> float | None:
-        """Recall (0-1); None if nothing was searched for."""
-        return self.found / self.searched if self.searched else None
-
-
-def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> Recall:
-    """Return the recall of a search on some questions."""
+    ``benchmarks`` has them by benchmark; ``left_out`` is the number of questions without a removed passage, by reason.
+    """
     searched, hits, left_out = Counter[str](), Counter[str](), Counter[str]()
 
     def count() -> int:
@@ -82,13 +67,13 @@ def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> R
             top = {(page.title, page.text) for page in search(query)[: searching.RETRIEVED]}
             searched[question.benchmark] += 1
             hits[question.benchmark] += (passage.title, passage.text) in top
-    return Recall(
-        top=searching.RETRIEVED,
-        searched=searched.total(),
-        found=hits.total(),
-        benchmarks={name: {"searched": searched[name], "found": hits[name]} for name in sorted(searched)},
-        left_out=dict(sorted(left_out.items())),
-    )
+    return {
+        "top": searching.RETRIEVED,
+        "searched": searched.total(),
+        "found": hits.total(),
+        "benchmarks": {name: {"searched": searched[name], "found": hits[name]} for name in sorted(searched)},
+        "left_out": dict(sorted(left_out.items())),
+    }
 
 
 def remove_evidence(question: Question, seed: int) -> tuple[str, Passage] | str:
@@ -173,7 +158,7 @@ def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
         "sources": reader.sources,
         # Recall of the loop's search (BM25); None if it was not measured.
         "recall": measured,
-        "recall_share": measured.share if measured else None,
+        "recall_share": measured["found"] / measured["searched"] if measured and measured["searched"] else None,
         "code_sha256": code_digest(__name__),
     }
     write_atomically(record, json_bytes(plain(statistics)))
