@@ -43,12 +43,6 @@ R4C = {
   year = {2020}
 }""",
 }
-METAQA = {
-    "benchmark": metaqa.NAME,
-    "license": metaqa.LICENSE,
-    "homepage": metaqa.HOMEPAGE,
-    "citation": metaqa.CITATION,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +67,8 @@ def origins(plan: ProbeBuild, builds: Sequence[Mapping[str, Any]]) -> list[dict[
     if plan.derivations is not None:
         records.append(_record(R4C, plan.version, plan.derivations))
     if plan.films is not None and plan.questions is not None:
-        records.append(_record(METAQA, plan.version, plan.films, plan.questions))
+        about = {name: getattr(metaqa, name.upper()) for name in ("license", "homepage", "citation")}
+        records.append(_record({"benchmark": metaqa.NAME, **about}, plan.version, plan.films, plan.questions))
     return records
 
 
@@ -214,14 +209,12 @@ def derive(graph: GraphStore, questions: Sequence[KGQuestion]) -> dict[str, Rela
     template, the path of their number of hops that yields their answers best. A template is left out if another path
     yields them as well and is not rare.
     """
-    templates, finished = Templates(), 0
-    with progress.show_progress("relation paths", "question", len(questions), lambda: finished, lambda: ""):
-        for question in questions:
-            if _refused(graph, question) is None:
-                topic, hops = question.topics[0], question.hops
-                candidates = explore(graph, topic, question.answers, hops, hops).candidates
-                templates.add(masked(question.question, question.topics), hops, [(c.path, c.f1) for c in candidates])
-            finished += 1
+    templates = Templates()
+    for question in progress.bar(questions, desc="relation paths", unit="question", delay=1):
+        if _refused(graph, question) is None:
+            topic, hops = question.topics[0], question.hops
+            candidates = explore(graph, topic, question.answers, hops, hops).candidates
+            templates.add(masked(question.question, question.topics), hops, [(c.path, c.f1) for c in candidates])
     return templates.sure()
 
 
