@@ -25,6 +25,8 @@ from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 ANNOTATIONS = "annotations"
 """The name of the teacher that reads a benchmark's annotations instead of calling a model."""
+Configs = Mapping[str, Mapping[str, int]]
+"""The number of rows of each split that has rows, by config."""
 FULL_SPLITS = {("hotpotqa", "validation"): 7_405, ("musique", "train"): 19_938, ("musique", "validation"): 2_417}
 """The questions of a split, by benchmark and split, where the papers' tables have fewer."""
 
@@ -41,15 +43,6 @@ class AuditScores:
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetConfig:
-    """One config of a dataset."""
-
-    name: str
-    splits: tuple[tuple[str, int], ...]
-    """The name and the number of rows of each split that has rows."""
-
-
-@dataclass(frozen=True, slots=True)
 class DatasetCard:
     """The fields that every dataset's README has; templates see it as ``card``."""
 
@@ -58,7 +51,7 @@ class DatasetCard:
     rows: int
     builds: Sequence[Record]
     """The records of the builds whose questions are in the dataset."""
-    configs: tuple[DatasetConfig, ...]
+    configs: Configs
     dataset_info: Sequence[Record]
     """The Hub's entries ``dataset_info`` of the header, one for each config."""
 
@@ -106,13 +99,11 @@ class DatasetCard:
             tags=tags,
             configs=[
                 {
-                    "config_name": config.name,
-                    **({"default": True} if config.name == default else {}),
-                    "data_files": [
-                        {"split": split, "path": f"data/{config.name}/{split}-*.parquet"} for split, _ in config.splits
-                    ],
+                    "config_name": name,
+                    **({"default": True} if name == default else {}),
+                    "data_files": [{"split": split, "path": f"data/{name}/{split}-*.parquet"} for split in splits],
                 }
-                for config in self.configs
+                for name, splits in self.configs.items()
             ],
             **extra,
         )
@@ -137,27 +128,28 @@ def licenses_of(builds: Sequence[Record]) -> list[str]:
     return sorted({build["license"] for build in builds})
 
 
-def configs_of_builds(dataset: str, statistics: Sequence[Record]) -> tuple[DatasetConfig, ...]:
+def configs_of_builds(dataset: str, statistics: Sequence[Record]) -> Configs:
     """Return the configs with rows of a dataset of verified questions, sorted by name.
 
     ``statistics`` are the builds' records.
     """
-    splits: dict[str, list[tuple[str, int]]] = {}
+    configs: dict[str, dict[str, int]] = {}
     for build in statistics:
         for name, files in build["files"][dataset].items():
             if files["rows"]:
-                splits.setdefault(name, []).append((files["split"], files["rows"]))
-    return tuple(DatasetConfig(name, tuple(split_rows)) for name, split_rows in sorted(splits.items()))
+                configs.setdefault(name, {})[files["split"]] = files["rows"]
+    return dict(sorted(configs.items()))
 
 
-def configs_of(files: Mapping[str, Mapping[str, Record]], default: str = "") -> tuple[DatasetConfig, ...]:
+def configs_of(files: Mapping[str, Mapping[str, Record]], default: str = "") -> Configs:
     """Return the configs with rows of a dataset whose record has these ``files``, the ``default`` first."""
-    configs = []
+    configs = {}
     for name in sorted(files, key=lambda name: (name != default, name.startswith(names.MISSING), name)):
         rows = {split: file["rows"] for split, file in files[name].items()}
-        counts = ((split, rows.get(split)) for split in (names.TRAIN, names.VALIDATION, names.TEST))
-        configs.append(DatasetConfig(name, tuple((split, count) for split, count in counts if count)))
-    return tuple(config for config in configs if config.splits)
+        configs[name] = {
+            split: rows[split] for split in (names.TRAIN, names.VALIDATION, names.TEST) if rows.get(split)
+        }
+    return {name: splits for name, splits in configs.items() if splits}
 
 
 # Verified questions and their labels
@@ -179,7 +171,6 @@ def card_of_builds(
     (version,) = {build["version"] for build in statistics}
     rows = sum(build["rows"] - build["rejected"] for build in statistics)
     configs = configs_of_builds(dataset, statistics)
-    config_names = {config.name for config in configs}
     annotated = {build["benchmark"] for build in statistics if build["teacher"] == ANNOTATIONS}
     return DatasetCard(dataset, version, rows, statistics, configs, dataset_info).readme(
         f"{dataset.removeprefix('safe-').replace('-', '_')}.md.jinja",
@@ -193,7 +184,7 @@ def card_of_builds(
         examples=example_rows(statistics),
         measured={name: figures for name, figures in read_measured().items() if name in annotated},
         limits=list(dict.fromkeys(filter(None, (build.get("caveat") for build in statistics)))),
-        endings={e for e in ("", names.LABELED, names.EVAL) for b in statistics if b["benchmark"] + e in config_names},
+        endings={e for e in ("", names.LABELED, names.EVAL) for b in statistics if b["benchmark"] + e in configs},
         sampled=[b for b in statistics if b["benchmark"] + names.EVAL in b["files"][dataset]],
         libraries=_libraries(statistics),
         audit=audit,
@@ -331,8 +322,7 @@ def paths(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes
     """Render README.md of a set of relation paths; return its bytes by file name."""
     builds = [{**statistics, "source": source} for source in statistics["sources"]]
     configs = configs_of(statistics["files"])
-    rows = sum(rows for _, rows in next(c.splits for c in configs if c.name == names.PATHS))
-    dataset = names.paths_set(statistics["benchmark"])
+    rows, dataset = sum(configs[names.PATHS].values()), names.paths_set(statistics["benchmark"])
     card = DatasetCard(dataset, statistics["version"], rows, builds, configs, dataset_info)
     tasks = ["question-answering"]
     return {names.README: card.readme("paths.md.jinja", tasks, names.PROMPT_COMPLETION, record=statistics).encode()}

@@ -5,7 +5,6 @@ figure, and ``UserError`` if the lock's version differs from that of a record. A
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,6 @@ from cards.scores import DeliberationScores, answering_role, judge_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_file
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactRow:
-    """A row of the overview's table of artifacts."""
-
-    title: str
-    folder: str
-    repo: str
-    """The repo's name, without a namespace."""
-    kind: str
-    """The Hub's type of the repo: ``dataset``, ``model`` or ``space``."""
-    licenses: list[str]
-    """Ids of the Hub."""
-    configs: tuple[datasets.DatasetConfig, ...] = ()
-    """The configs of a dataset, empty for another artifact."""
 
 
 def render_release_folder(folder: Path, lock: Record) -> str:
@@ -57,7 +40,7 @@ def render_release_folder(folder: Path, lock: Record) -> str:
     blocks = _results(folder, sorted(report for pattern in patterns for report in folder.glob(pattern)))
     block_runs = [run for record in blocks.values() for run in record["runs"]]
     artifacts, sources = _artifacts(folder, builds, steps, base, probe), datasets.sources_of(builds)
-    present = {artifact.folder for artifact in artifacts}
+    present = {artifact["folder"] for artifact in artifacts}
     folders = (*(f"{names.DATASETS}/{name}" for name in names.SETS), names.ADAPTER, names.SPACE)
     card = {
         "artifacts": artifacts,
@@ -87,17 +70,18 @@ def _results(folder: Path, reports: Sequence[Path]) -> dict[str, Any]:
 
 def _artifacts(
     folder: Path, statistics: Sequence[Record], steps: Record | None, base: Base | None, probe: Record | None
-) -> list[ArtifactRow]:
+) -> list[Record]:
+    """Return the rows of the table of artifacts; ``repo`` is a name without namespace, ``kind`` the Hub's type of it."""
     cards = (folder / name / names.README for name in (names.GENERATOR, names.ADAPTER, names.SPACE))
     metadata = {card.parent.name: header(card.read_text(encoding="utf-8")) for card in cards if card.is_file()}
 
-    def dataset(
-        title: str, name: str, builds: Sequence[Record], configs: tuple[datasets.DatasetConfig, ...]
-    ) -> ArtifactRow:
-        return ArtifactRow(title, f"{names.DATASETS}/{name}", name, "dataset", datasets.licenses_of(builds), configs)
+    def dataset(title: str, name: str, builds: Sequence[Record], configs: datasets.Configs) -> Record:
+        row = {"title": title, "folder": f"{names.DATASETS}/{name}", "repo": name, "kind": "dataset"}
+        return {**row, "licenses": datasets.licenses_of(builds), "configs": configs}
 
-    def artifact(title: str, folder: str, name: str, kind: str) -> ArtifactRow:
-        return ArtifactRow(title, folder, name, kind, [metadata[folder]["license"]])
+    def artifact(title: str, folder: str, name: str, kind: str) -> Record:
+        row = {"title": title, "folder": folder, "repo": name, "kind": kind}
+        return {**row, "licenses": [metadata[folder]["license"]]}
 
     sets = (("verified benchmarks", names.VERIFIED), ("noise labels", names.NOISE_LABELS)) if statistics else ()
     artifacts = [dataset(t, name, statistics, datasets.configs_of_builds(name, statistics)) for t, name in sets]
