@@ -71,7 +71,7 @@ def _results(folder: Path, reports: Sequence[Path]) -> dict[str, Any]:
 def _artifacts(
     folder: Path, statistics: Sequence[Record], steps: Record | None, base: Base | None, probe: Record | None
 ) -> list[Record]:
-    """Return the rows of the table of artifacts; ``repo`` is a name without namespace, ``kind`` the Hub's type of it."""
+    """Return the rows of the table of artifacts: ``repo`` without a namespace, and its type on the Hub as ``kind``."""
     cards = (folder / name / names.README for name in (names.GENERATOR, names.ADAPTER, names.SPACE))
     metadata = {card.parent.name: header(card.read_text(encoding="utf-8")) for card in cards if card.is_file()}
 
