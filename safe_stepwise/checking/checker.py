@@ -18,7 +18,7 @@ from safe_stepwise.checking.inference import Conclusion
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import count_phrase, filled_question, is_free, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
-from safe_stepwise.checking.support import Support, is_same_name, weigh
+from safe_stepwise.checking.support import Support, is_same_name, unread_words, weigh
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, guide_to, missing, quote_item, render, state_item
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
@@ -188,10 +188,8 @@ class Checker:
     def _check_attribution(self, case: _Case) -> Feedback | None:
         places = [n for n in self.plan.facts if self.claims.states(case.reading, n)]
         new = [n for n in places if n not in case.established]
-        if len(new) > 1:
-            return None
         if new:
-            return self._check_new_fact(case, new[0])
+            return self._check_new_facts(case, new)
         if places:
             return self._redundant(case, places[0])
         checks: Mapping[str, Callable[[_Case], Feedback | None]] = {
@@ -205,27 +203,29 @@ class Checker:
         verdicts = (checks[name](case) for name in check_order("Attribution") if name in checks)
         return next(filter(None, verdicts), None)
 
-    def _check_new_fact(self, case: _Case, place: int) -> Feedback | None:
-        item = self.plan.items[place]
-        if item.passage is not None and item.passage in self.replaced:
-            fields: dict[str, Any] = {"passage": item.passage, "title": self.replaced[item.passage].title}
-            gap = missing(item, self.passages)
+    def _check_new_facts(self, case: _Case, places: Sequence[int]) -> Feedback | None:
+        items, cited = [self.plan.items[place] for place in places], case.reading.cited
+        item = items[0]
+        if changed := next((item for item in items if item.passage in self.replaced), None):
+            fields: dict[str, Any] = {"passage": changed.passage, "title": self.replaced[changed.passage or 0].title}
+            gap = missing(changed, self.passages)
             guidance = self._word("guidance", "withdraw", case.step.text, what=gap)
             return self._feedback(case, "Unsupported", "not_stated", guidance, what=gap, **fields)
-        if item.passage not in case.reading.cited and case.reading.cited:
-            return self._not_in_passage(case, item)
-        waiting = [use for use in item.uses if use not in case.established]
+        support = self._weigh(case, items)
+        elsewhere = next((item for item in items if cited and item.passage not in cited), None)
+        if elsewhere and not support.is_borne_out:
+            return self._not_in_passage(case, elsewhere)
+        waiting = [use for item in items for use in item.uses if use not in {*case.established, *places}]
         if case.unclear.intersection(waiting):
             return None
         if not waiting:
             fields = self._fact_fields(case, item)
-            support = self._weigh(case, item)
             if support.contradiction:
                 return self._fact_feedback(item, case, "Contradictory", "contradicted", value=None, claimed=None)
             if support.absence:
-                passage = case.reading.cited[0] if case.reading.cited else None
+                passage = cited[0] if cited else None
                 return self._feedback(case, "Unsupported", "absent", claimed=support.absence.part, passage=passage)
-            if not support.is_borne_out:
+            if not support.is_borne_out or self._says_too_much(case, items):
                 return None
         if waiting:
             first = self.plan.items[self.next_item(case.established) or waiting[0]]
@@ -233,7 +233,16 @@ class Checker:
             is_mentioned = case.reading.mentions(entity)
             fields = {"entity": entity if is_mentioned else None, "passage": item.passage}
             return self._fact_feedback(first, case, "Premature Attribution", "premature", **fields)
-        return self._sound(case, "sound_fact", place, **self._fact_fields(case, item))
+        return self._sound(case, "sound_fact", *places, **self._fact_fields(case, item))
+
+    def _says_too_much(self, case: _Case, items: Sequence[Item]) -> bool:
+        """Whether a step cites a passage that states nothing of it, or copies more sentences than its facts need."""
+        text, context = words_of(case.step.text), [self.question.question, *(step.text for step in case.previous)]
+        pages = [(n, self.passages[n - 1]) for n in case.reading.cited if 0 < n <= len(self.passages)]
+        copied = sum(has_words(text, words_of(sentence)) for _, page in pages for sentence in page.sentences)
+        needed = {item.passage for item in items}
+        idle = (n not in needed and not weigh(case.step.text, [(n, page)], context).stated for n, page in pages)
+        return copied > len(items) + 1 or any(idle)
 
     def _check_additions(self, case: _Case) -> Feedback | None:
         """Object to a date or number that a step adds to a fact, and that no passage or earlier step has."""
@@ -248,15 +257,15 @@ class Checker:
                 return self._feedback(case, "Unsupported", "absent", **fields)
         return None
 
-    def _weigh(self, case: _Case, item: Item) -> Support:
-        """Compare all that a step says with the passages that it cites and the item that it states."""
-        numbers = [n for n in case.reading.cited if 0 < n <= len(self.passages)] or [item.passage or 1]
+    def _weigh(self, case: _Case, items: Sequence[Item]) -> Support:
+        """Compare all that a step says with the passages that it cites and the items that it states."""
+        cited = [n for n in case.reading.cited if 0 < n <= len(self.passages)]
+        numbers = cited or sorted({item.passage or 1 for item in items})
         pages = [(n, self.passages[n - 1]) for n in numbers]
         context = [self.question.question, *(step.text for step in case.previous)]
-        facts = () if item.sentence is not None else item.triples
-        if facts and is_free(facts[0]):
-            context.append(filled_question(facts))
-        return weigh(case.step.text, pages, context, facts)
+        items = [item for item in items if item.sentence is None and item.passage in numbers]
+        context += [filled_question(item.triples) for item in items if is_free(item.triples[0])]
+        return weigh(case.step.text, pages, context, [triple for item in items for triple in item.triples])
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """Object to a fact cited from the wrong passage, if that passage does not name the fact's value."""
@@ -381,6 +390,8 @@ class Checker:
             return self._feedback(case, "Logical Fallacy", "baseless", missing=gap)
         last = len(self.plan.items) - 1
         if conclusion.right:
+            if not self._asserts(case):
+                return None
             return self._sound(case, "sound_derivation", last, **self._grounds(case, last))
         if not inference.says_the_answer(case.reading) and not self._is_rival(case, conclusion.claimed):
             return None
@@ -389,6 +400,18 @@ class Checker:
         if not self._is_answer(conclusion.claimed):  # if it is the answer, the reasoning is wrong
             fields |= {"claimed": conclusion.claimed, "answer": self.question.answer.removesuffix(".")}
         return self._feedback(case, "Logical Fallacy", code, **fields)
+
+    def _asserts(self, case: _Case) -> bool:
+        """Whether a step states what it concludes, without denial (unless sides may differ) or words of its own."""
+        claims = parse(case.step.text, frozenset(self.question.accepted)).predications
+        differs = self.plan.kind != "sequential"
+        if not all(claim.is_stated and (differs or not claim.is_denied) for claim in claims):
+            return False
+        names = [self.question.question, *self.question.accepted, *(end for i in self.claims.facts for end in i.ends)]
+        texts = [*names, *(step.text for step in case.previous)]
+        numbers = {item.passage for item in self.claims.facts} | set(case.reading.cited)
+        pages = [(n, self.passages[n - 1]) for n in numbers if n and 0 < n <= len(self.passages)]
+        return not unread_words(case.step.text, pages, texts)
 
     def _is_rival(self, case: _Case, claimed: str) -> bool:
         """Whether a name that a step decides for can be meant as the answer: it is no name on the way to it."""
@@ -495,9 +518,10 @@ class Checker:
         fields = self._fact_fields(case, item) if item.triples else {}
         return self._feedback(case, "Redundancy", "redundant", step=case.established[place], **fields)
 
-    def _sound(self, case: _Case, code: str, place: int, **values: Any) -> Feedback:
+    def _sound(self, case: _Case, code: str, *places: int, **values: Any) -> Feedback:
         """Confirm that a step is right, and guide to the next one."""
-        established, accepted = {**case.established, place: case.step.number}, [*case.previous, case.step]
+        established = {**case.established, **dict.fromkeys(places, case.step.number)}
+        accepted = [*case.previous, case.step]
         guidance = self.guidance(established, accepted, case.step.text)
         return self._feedback(case, CORRECT, code, guidance, **values)
 

@@ -6,11 +6,10 @@ each; they return a number from 0 to 1 for each completion. The columns are thos
 the form of `steps`.
 
 Only proved steps pay. The first step that is proved wrong, or breaks the grammar, ends a trajectory. A step on which
-the checker abstains pays nothing and ends nothing, so that unreadable text earns no more than an honest mistake. Half
-of a trajectory's reward is the share of proved steps. The other half is for the right answer, if all needed facts were
-read before; an unearned answer (SAFE v1's Wrong Conclusion) and an answer after a step that denies or leaves open what
-it names are not paid. The checker accepts a fact with its ends swapped ("Tesk was born in Maro Quill"). A row whose
-label gives no plan has the reward None, which TRL leaves out.
+the checker abstains pays nothing and ends nothing, so that unreadable text earns no more than an honest mistake. A
+trajectory that ends in the right answer, after proved steps that read all needed facts, is worth a half, and the share
+of proved steps is the other half. Any other is worth a quarter of that share: no way round the facts pays more. A row
+whose label gives no plan has the reward None, which TRL leaves out.
 """
 
 import asyncio
@@ -23,7 +22,6 @@ from typing import Any
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.errors import UserError
-from safe_stepwise.language.text import fold
 from safe_stepwise.records import Step, Triple, canonical_json
 from safe_stepwise.steps import StepError, parse_step, read_step
 from safe_stepwise.store.boundary import parse_json
@@ -41,11 +39,8 @@ MALFORMED, AFTER_THE_ANSWER = "malformed", "after the answer"
 _CACHED_CHECKERS = 256  # so that only the first completion of a group waits for its checker
 _STEP = re.compile(r"^(?=[ \t#>*_-]*+step[ \t]*\d+[*_]*+[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 
-_ASIDE = re.compile(r"“[^”]*”|\bPassage \d+ (?:does not|doesn't) [^;,.]*", re.IGNORECASE)
-"""A quotation, or a remark that a passage does not say something."""
-_HEDGE = re.compile(r"\b(?:or|nor|not|never|neither|\w+n't),? \w+")
-_OPEN = re.compile(r"\b(?:or|nor|neither),? \w+")
-"""Hedging words with the word after them; ``_OPEN`` for yes/no questions, whose steps may deny sameness."""
+_PADDING = 0.5
+"""Unread steps for each proved one from which on a trajectory earns no answer."""
 
 Completion = str | Sequence[Mapping[str, Any]]
 """A text, or the turns of a conversation."""
@@ -57,14 +52,14 @@ class JudgedTrajectory:
     """The checker's judgement of one trajectory.
 
     ``labels`` are those of its steps up to the first fault, None if the checker abstained; ``steps`` is the number of
-    its steps, ``needed`` the number that its plan takes.
+    its steps, ``needed`` the number that its plan takes, less what it read together with another fact.
     """
 
     labels: tuple[str | None, ...]
     steps: int
     needed: int
     earned: bool
-    """Whether it ends in the right answer, with all facts read before and no fault."""
+    """Whether it ends in the right answer, with proved steps that read all facts before, no fault and no padding."""
 
     @property
     def fault(self) -> str:
@@ -80,7 +75,8 @@ class JudgedTrajectory:
     @property
     def reward(self) -> float:
         """The reward, from 0 to 1; neither padding nor stopping early increases it."""
-        return (self.sound / max(self.steps, self.needed) + self.earned) / 2
+        share = self.sound / max(self.steps, self.needed)
+        return (1 + share) / 2 if self.earned else share / 4
 
 
 def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
@@ -108,13 +104,13 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
         if label not in (None, CORRECT):
             break
         accepted.append(read_step(text_))
-    needed = len(checker.plan.items) + 1
-    ended = bool(accepted) and accepted[-1].kind == "Final Answer"
-    is_complete = ended and len(accepted) == len(texts) and labels[-1] == CORRECT
-    # Proved steps were checked for hedges already.
-    unproved = (step for step, label in zip(accepted, labels, strict=False) if label is None)
-    earned = is_complete and not any(_hedges(checker, step) for step in unproved)
-    return JudgedTrajectory(tuple(labels), len(texts), needed, earned)
+    established = checker.established(accepted)
+    together = len(established) - len(set(established.values()))
+    is_proved = all(labels[number - 1] == CORRECT for number in established.values())
+    ended = bool(accepted) and accepted[-1].kind == "Final Answer" and len(accepted) == len(texts)
+    is_brief = labels.count(None) <= _PADDING * labels.count(CORRECT)
+    earned = ended and labels[-1] == CORRECT and is_proved and is_brief
+    return JudgedTrajectory(tuple(labels), len(texts), len(checker.plan.items) + 1 - together, earned)
 
 
 def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
@@ -128,24 +124,7 @@ def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
     if step.number != len(accepted) + 1:
         return MALFORMED
     verdict = checker.check(accepted, step)
-    if verdict is None or (verdict.error_type == CORRECT and _hedges(checker, step)):
-        return None
-    return verdict.error_type
-
-
-def _hedges(checker: Checker, step: Step) -> bool:
-    """Whether a step denies or leaves open what it names: "born in Tesk or Oru" proves nothing.
-
-    The checker looks for the fact and ignores other text. A model that is paid for proofs would learn to write both.
-    """
-    question = checker.question
-    words = _OPEN if question.answer.casefold() in ("yes", "no") else _HEDGE
-    hedges = words.findall(_ASIDE.sub(" ", fold(step.text)).casefold())
-    if not hedges:  # nearly always, and then the passages need not be joined
-        return False
-    evidence = " ".join([question.question, question.answer, *(page.text for page in question.passages)])
-    folded = evidence.casefold()
-    return any(hedge not in folded for hedge in hedges)
+    return verdict and verdict.error_type
 
 
 def trajectory_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from safe_stepwise.checking.step_reading import remove_silences
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
-from safe_stepwise.language.reading import read
+from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.senses import are_alike, meaning_of, sense_cues
 from safe_stepwise.language.syntax import Argument, Predication, Put, Syntax, Word, names_in_text, parse
@@ -28,7 +28,9 @@ from safe_stepwise.records import Passage, Triple
 EndOf = Callable[[str], str]
 Status = Literal["stated", "otherwise", "not found", "not read"]
 _VOCABULARY = load("predicates")
-_STOP_WORDS = word_list("stop_words") | frozenset(_VOCABULARY["reporting"].split())
+_REPORTING = frozenset(_VOCABULARY["reporting"].split())
+_CONCLUDING = frozenset(_VOCABULARY["concluding"].split())
+_STOP_WORDS = word_list("stop_words") | _REPORTING
 _LIGHT = frozenset(_VOCABULARY["light"].split())
 _SYNONYMS: dict[str, set[str]] = {}
 for _group in _VOCABULARY["synonyms"]:
@@ -40,12 +42,14 @@ _STEM = 5
 _EXCLUDING = frozenset(
     ("outside", "without", "except", "unlike", "than", "besides", "beyond", "against", "instead", "but")
 )
+_COMPARING = frozenset(("than", "against", "but"))
 _EXCLUDED = re.compile(
     r"(?<!\bis)(?<!\bwas)(?<!\bare)(?<!\bwere)(?<!\bdid)(?<!\bdo)(?<!\bdoes)(?<!\bhas)(?<!\bhad)(?<!\bhave)(?<!\bbe)(?<!\bbeen)"
     r"(?<!\bcan)(?<!\bcould)(?<!\bwill)(?<!\bwould)(?<!\bmay)(?<!\bmight)(?<!\bif)(?<!\bor)(?<!\bwhy),? not "
     r"(?!only\b|just\b|merely\b|to\b|until\b|yet\b|all\b)([^,.;()]{1,60})(?=[,.;()]|$| but )"
 )
 """What a text names to say that it is not so: "French, not Turkish"."""
+_CONTENT = frozenset(("NOUN", "VERB", "ADJ", "ADV", "PROPN", "INTJ"))
 _QUESTION = re.compile(r"“[^”]*\?”")
 _NUMBER = re.compile(r"\d[\d,.]*")
 _NEAR = 0  # sentences around a predication in which a further argument may stand
@@ -227,6 +231,18 @@ def weigh(
     return _Weighing(text, passages, context, facts).support()
 
 
+def unread_words(text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str]) -> list[str]:
+    """Return the words, names and numbers of a conclusion that neither the passages nor the context have.
+
+    >>> unread_words("So the answer is Oru, a rich town.", [], ["Which town is it? Oru."])
+    ['rich']
+    """
+    weighing = _Weighing(text, passages, context, ())
+    weighing.borne |= _CONCLUDING
+    names = [finding.part for finding in weighing._missing_names() if finding.part]
+    return [*names, *weighing._unread_words()]
+
+
 class _Weighing:
     def __init__(
         self, text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str], facts: Sequence[Triple]
@@ -245,7 +261,7 @@ class _Weighing:
         self.findings: list[Finding] = []
         # That a fact without a known relation is stated was decided by its words.
         self.held = {name for fact in facts if not _has_direction(fact) for name in (fact.head, fact.tail)}
-        self.borne: set[str] = set()
+        self.borne: set[str] = {word for fact in facts for word in self._words_for(fact)}
         self.stated: list[Finding] = []
 
     def support(self) -> Support:
@@ -265,23 +281,42 @@ class _Weighing:
 
     def _span_of(self, spelling: str) -> tuple[int, int]:
         """Return the span of the first word that is, or stands for a name that has, a spelling."""
-        words = (w for w in self.syntax.words if spelling in (w.name, w.text) or spelling in _words_of(w.name or w.text))
+        words = (
+            w for w in self.syntax.words if spelling in (w.name, w.text) or spelling in _words_of(w.name or w.text)
+        )
         return next((word.span for word in words), (0, 0))
 
+    def _words_for(self, fact: Triple) -> Iterator[str]:
+        """Yield the words of the text that express a fact's relation ("came into the world")."""
+        meaning = meaning_of(fact.relation)
+        text = clean(" ".join(word.text for word in self.syntax.words))
+        for cue in sense_cues(text) if meaning else ():
+            if any(are_alike(cue.sense, sense) for sense in meaning.senses | meaning.turned):
+                yield from text[cue.start : cue.end].split()
+
     def _is_copied(self, claim: Predication) -> bool:
-        """Whether a claim with all its arguments stands in words that are copied from a passage."""
+        """Whether a claim stands in words that are copied from a passage, also those that deny it or leave it open."""
         if not self.copied:
             return False
-        tokens = [claim.token, *(a.token for _, a in claim.arguments if not a.is_source)]
-        spellings = [fold(self.syntax.words[n].name or self.syntax.words[n].text).lower() for n in tokens]
-        return any(all(spelling in piece for spelling in spellings) for piece in self.copied)
+        tokens = {claim.token, *(a.token for _, a in claim.arguments if not a.is_source)}
+        if claim.is_denied or not claim.is_stated:
+            before = (n for n in range(claim.token) if self.syntax.words[n].sentence == claim.sentence)
+            tokens |= {n for n in before if not self._frames(self.syntax.words[n])}
+        spellings = [" ".join(_words_of(self.syntax.words[n].name or self.syntax.words[n].text)) for n in tokens]
+        return any(all(f" {spelling} " in f" {piece} " for spelling in spellings if spelling) for piece in self.copied)
+
+    def _frames(self, word: Word) -> bool:
+        """Whether a word only says where a claim was read."""
+        is_source = Argument(word.name, "", 0).is_source
+        return is_source or word.lemma in _REPORTING or word.tag in ("PUNCT", "ADP", "DET")
 
     def _weigh(self, claim: Predication) -> Finding | None:
         arguments = [a for _, a in claim.arguments]
         names = [a.value for a in arguments if a.value and not a.is_source]
         if any(a.is_source for a in arguments):
-            self.borne.add(claim.predicate)
             reports = any(a.is_source for a in claim.roles.get("subj", ()))
+            if not reports and not names:  # "it is written in Passage 2"
+                self.borne.add(claim.predicate)
             if reports and not claim.is_noun and claim.is_denied:
                 return Finding("otherwise", f"it denies what it reads ({claim.predicate})")
             if not claim.is_noun and not claim.is_stated:
@@ -289,10 +324,12 @@ class _Weighing:
             if not claim.is_noun and claim.predicate in _STOP_WORDS:
                 self.held.update(source.subject for _, source in self.sources)
                 return None
-        if not names and (claim.is_denied or not self._core(claim)):
-            return Finding("not read", f"it denies something ({claim.predicate})") if claim.is_denied else None
         if self._is_copied(claim):
             return self._hold(claim, names)
+        if not names and claim.is_denied:
+            return Finding("not read", f"it denies something ({claim.predicate})")
+        if not names and claim.is_stated and not self._core(claim):
+            return None
         if not claim.is_stated:
             return Finding("not read", f"it does not state it ({claim.predicate})")
         if not claim.is_denied and self._states_life(claim):
@@ -300,7 +337,7 @@ class _Weighing:
         for fact in self.facts:
             if (right := self._puts(claim, fact)) is not None:
                 if right != claim.is_denied:
-                    return self._hold(claim, [fact.head, fact.tail])
+                    return self._hold(claim, [fact.head, fact.tail], bears=_expresses(claim, fact))
                 return Finding("otherwise", f"it is the other way round ({fact.relation})", fact.passage)
         return self._best(claim, names)
 
@@ -362,11 +399,14 @@ class _Weighing:
         names: Iterable[str],
         comparison: _Comparison | None = None,
         place: tuple[int, Source, Predication] | None = None,
+        *,
+        bears: bool = True,
     ) -> None:
         finding = Finding("stated", "", span=self.syntax.span_of(claim))
         self.stated.append(finding._replace(**_located(*place)) if place else finding)
         self.held.update(names)
-        self.borne.add(claim.predicate)
+        if bears:
+            self.borne.add(claim.predicate)
         if comparison:
             self.borne.update(a.noun for a in comparison.matched if not a.name)
 
@@ -514,11 +554,13 @@ class _Weighing:
         return [w for w in self.syntax.words if self._has_to_be_read(w) and not self._is_read(w)]
 
     def _has_to_be_read(self, word: Word) -> bool:
-        counts = not word.name and word.text.isalpha() and word.tag in ("NOUN", "VERB", "ADJ", "PROPN")
-        return counts and not {word.lemma, word.text.lower()} & (_STOP_WORDS | _LIGHT)
+        if word.name or not word.text.isalpha() or word.tag not in _CONTENT:
+            return word.text.lower() in _EXCLUDING - _STOP_WORDS - _COMPARING
+        idle = _STOP_WORDS | _LIGHT if word.tag in ("VERB", "AUX") else _STOP_WORDS
+        return not {word.lemma, word.text.lower()} & idle
 
     def _is_read(self, word: Word) -> bool:
-        if word.lemma in self.borne or word.text.lower() in self.context:
+        if {word.lemma, word.text.lower()} & self.borne or word.text.lower() in self.context:
             return True
         return any(source.has_word(word.lemma) or source.has_word(word.text.lower()) for _, source in self.sources)
 
@@ -572,13 +614,18 @@ def _words_of(text: str) -> list[str]:
     return re.findall(r"[\w'’-]+", strip_diacritics(text).lower())
 
 
-
-
 def _plain_end(predication: Predication, role: str) -> str:
     """Return a role as an end; who does something ("supervisor of") has the roles of the verb."""
     if predication.is_noun and predication.predicate.endswith(("er", "or")):
         return {"is": "subj", "of": "obj"}.get(role, role)
     return role
+
+
+def _expresses(claim: Predication, fact: Triple) -> bool:
+    """Whether a claim's verb or noun stands for a fact's relation."""
+    meaning = meaning_of(fact.relation)
+    senses = meaning.senses | meaning.turned if meaning else ()
+    return any(are_alike(expression.sense, sense) for expression in claim.expressions for sense in senses)
 
 
 def _has_direction(fact: Triple) -> bool:

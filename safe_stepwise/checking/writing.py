@@ -30,6 +30,7 @@ class Checks(Protocol):
     style: WordingStyle
 
     def passes(self, previous: Sequence[Step], step: Step) -> bool: ...
+    def established(self, previous: Sequence[Step]) -> dict[int, int]: ...
 
 
 def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
@@ -40,7 +41,8 @@ def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
         for attempt in range(_MAX_WORDINGS):
             text = writer.write(item, len(steps) + 1, str(attempt))
             step = Step(len(steps) + 1, _plain(text), item.kind)
-            if checker.passes(steps, step):
+            is_single = len(checker.established([*steps, step])) == len(steps) + 1
+            if is_single and checker.passes(steps, step):
                 break
         steps.append(step)  # the last wording, if none passes
     answer = f"{ANSWER_MARKER} {_plain(writer.question.answer)}"

@@ -341,7 +341,9 @@ class _Walk:
             role: tuple(Argument("", t.lemma_.lower(), t.i, t.pos_ == "PRON") for t in dict.fromkeys(tokens))
             for role, tokens in roles.items()
         }
-        return Predication(token.lemma_.lower(), is_noun, arguments, *stance, token.i, 0)
+        denied, stated = stance
+        stated = stated and not any(map(_is_open, (t for tokens in roles.values() for t in tokens)))
+        return Predication(token.lemma_.lower(), is_noun, arguments, denied, stated, token.i, 0)
 
     def _verbal(self, verb: Token) -> Iterator[Predication]:
         roles: Roles = {}
@@ -535,6 +537,11 @@ class _Walk:
 
 def _conjuncts(token: Token) -> list[Token]:
     return [token, *(member for child in token.children if child.dep_ == "conj" for member in _conjuncts(child))]
+
+
+def _is_open(token: Token) -> bool:
+    """Whether a noun is one of several of which a sentence leaves open which it means."""
+    return any(child.dep_ == "cc" and child.lower_ in ("or", "nor") for child in token.children)
 
 
 def _has_subject(verb: Token) -> bool:
