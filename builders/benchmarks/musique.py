@@ -28,10 +28,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import sentencex
-
 from builders.work import fields
 from safe_stepwise.errors import RowError
+from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Hop, Passage, Question
 
 NAME = "musique"
@@ -63,7 +62,6 @@ _PARAGRAPH = {
     "is_supporting": fields.boolean,
 }
 _HOP = {"question": fields.filled_text, "answer": fields.filled_text, "paragraph_support_idx": fields.integer}
-_CLOSERS = " \t\"'`”’»)]*"
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
@@ -100,25 +98,6 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
         passages=passages,
         decomposition=hops,
     )
-
-
-def split_sentences(text: str) -> tuple[str, ...]:
-    """Split a paragraph into sentences without surrounding white space; nothing else is lost.
-
-    sentencex takes "1996 - 11 - 4)" for a list and the "!" of a name for a full stop. So a boundary counts only if the
-    text before it ends a sentence and the next does not begin in lower case.
-
-    >>> split_sentences("Go! is a film by A. Brell (b. 1901). It came out in 1920.")
-    ('Go! is a film by A. Brell (b. 1901).', 'It came out in 1920.')
-    """
-    sentences = [""]
-    for piece in sentencex.segment("en", text):
-        begins_lower = piece.lstrip(_CLOSERS)[:1].islower()
-        ended = sentences[-1].rstrip(_CLOSERS)[-1:] in tuple(".?!…")
-        if not piece.strip() or (ended and not begins_lower):
-            sentences.append("")
-        sentences[-1] += piece
-    return tuple(sentence.strip() for sentence in sentences if sentence.strip())
 
 
 def _passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ...]]:

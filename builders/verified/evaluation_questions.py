@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 from builders import synthetic
 from builders.benchmarks import BENCHMARKS, looks_like, parse_row, sources
 from builders.benchmarks.hub import HubSource
-from builders.benchmarks.musique import split_sentences
 from builders.verified.questions import PASSAGES, with_passages
 from builders.work import fields
 from builders.work.rejects import Reject, RejectPolicy
 from safe_stepwise.checking.plans import MAX_GOLD
 from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Hop, Passage, Question, QuestionSet, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import codec

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from builders.benchmarks import parse_row
-from builders.benchmarks.musique import split_sentences
 from builders.steps.leakage import document, held_out
 from builders.steps.wrong_values import wrong_values
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -23,6 +22,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Label, Passage, Question, Step, SupportingFact, Triple
 from safe_stepwise.store.sizes import MAX_HOPS, MAX_NAME, MAX_PASSAGE, MAX_PASSAGES, MAX_QUESTION
 from scripts import build_verified

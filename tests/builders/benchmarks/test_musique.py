@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from builders.benchmarks import musique, parse_row
 from safe_stepwise.errors import RowError
+from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Hop, Passage, Question, identity
 from tests.builders.benchmarks.raw_rows import real_rows, spoilt
 
@@ -134,7 +135,7 @@ def test_any_row_parses_or_says_why_not(data: st.DataObject) -> None:
 )
 def test_splits_where_sentences_end(text: str, sentences: list[str] | None) -> None:
     expected = [text] if sentences is None else sentences
-    assert list(musique.split_sentences(text)) == expected
+    assert list(split_sentences(text)) == expected
 
 
 def without_space(text: str) -> str:
@@ -143,7 +144,7 @@ def without_space(text: str) -> str:
 
 @given(st.text() | st.text(alphabet="aB1.!?()\"' \n-é…·"))
 def test_splitting_loses_nothing_but_white_space_between(text: str) -> None:
-    sentences = musique.split_sentences(text)
+    sentences = split_sentences(text)
     assert without_space("".join(sentences)) == without_space(text)
     assert all(sentence and sentence in text for sentence in sentences)
 

@@ -1,0 +1,24 @@
+"""Splits a paragraph into sentences."""
+
+import sentencex
+
+_CLOSERS = " \t\"'`”’»)]*"
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """Split a paragraph into sentences without surrounding white space; nothing else is lost.
+
+    sentencex takes "1996 - 11 - 4)" for a list and the "!" of a name for a full stop. So a boundary counts only if the
+    text before it ends a sentence and the next does not begin in lower case.
+
+    >>> split_sentences("Go! is a film by A. Brell (b. 1901). It came out in 1920.")
+    ('Go! is a film by A. Brell (b. 1901).', 'It came out in 1920.')
+    """
+    sentences = [""]
+    for piece in sentencex.segment("en", text):
+        begins_lower = piece.lstrip(_CLOSERS)[:1].islower()
+        ended = sentences[-1].rstrip(_CLOSERS)[-1:] in tuple(".?!…")
+        if not piece.strip() or (ended and not begins_lower):
+            sentences.append("")
+        sentences[-1] += piece
+    return tuple(sentence.strip() for sentence in sentences if sentence.strip())
