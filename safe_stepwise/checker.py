@@ -1,3 +1,6 @@
-"""The public address of the checker, which checks a step by a question's plan, without a model."""
+"""The public address of the checkers, which need no model: one goes by a question's plan, one by passages alone."""
 
 from safe_stepwise.checking.checker import Checker as Checker
+from safe_stepwise.checking.passage_checker import PassageVerdict as PassageVerdict
+from safe_stepwise.checking.passage_checker import judge_steps as judge_steps
+from safe_stepwise.checking.support import Finding as Finding

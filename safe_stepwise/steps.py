@@ -58,6 +58,8 @@ _MARKED_HEADER = re.compile(
     _FLAGS,
 )
 _MARKED_TAG = re.compile(rf"{_KIND_IN_MARKS}[\s.*_`]*+\Z", _FLAGS)
+EMPHASIS = re.compile(r"\*\*|(?<!_)__(?!_)")
+"""Markdown's marks, which are removed from a step of a reply."""
 _BOX = r"[\s$*]{0,4}(?:\\[(\[])?\s?\\boxed\{"
 _MARKED_ANSWER = re.compile(
     r"\A[*_]*+(?:((?:\\?#){4} ?)?#*+ ?(?:final )?answer ?[:：]|"
@@ -252,7 +254,7 @@ def _without_marks(text: str, number: int) -> str:
     body = text = without_wrapping(text)
     if header := _MARKED_HEADER.match(text):
         number = int(header[1][:9])
-        body = re.sub(r"\*\*|(?<!_)__(?!_)", "", text[header.end() :]).strip().rstrip("*_` \n")
+        body = EMPHASIS.sub("", text[header.end() :]).strip().rstrip("*_` \n")
     kinds = [header[2]] if header and header[2] else []
     if tag := _MARKED_TAG.search(body):
         body, kinds = body[: tag.start()].rstrip(" *_"), [*kinds, tag[1]]

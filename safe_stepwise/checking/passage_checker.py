@@ -4,30 +4,127 @@ Each claim of a step is stated by a passage that the step cites or by an accepte
 nowhere, or not read (`support.weigh`). Whether a step is needed can't be told: only annotations give the plan.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from safe_stepwise.checking.inference import has_false_premise
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.support import Finding, Support, weigh
+from safe_stepwise.language.sentences import split_sentences
+from safe_stepwise.language.syntax import names_in_text
 from safe_stepwise.language.text import as_number, has_words, words_of
+from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.records import Passage, Step
-from safe_stepwise.steps import final_answer
+from safe_stepwise.steps import EMPHASIS, StepError, final_answer, format_step
+from safe_stepwise.steps import read_step as read_reply
+from safe_stepwise.store.thoughts import split_thought
 
-SOUND, UNDECIDED = "sound", "undecided"
+SOUND, UNDECIDED, NO_STEP = "sound", "undecided", "no step"
 
 
 @dataclass(frozen=True, slots=True)
 class PassageVerdict:
     """A judgement of one step.
 
-    ``label``: `SOUND`, an error type, or `UNDECIDED`; ``reason``: a clause, "" for a sound step; ``claims``: what was
-    found of its parts.
+    ``label``: `SOUND`, an error type, `UNDECIDED`, or `NO_STEP` for a text that is no single step; ``reason``: a
+    clause, "" for a sound step; ``claims``: what the passages say of its parts. Of a claim, passage 0 are the steps
+    before, and its sentence is the place of one (from 0).
     """
 
     label: str
     reason: str = ""
     claims: tuple[Finding, ...] = ()
+
+
+def judge_steps(question: str, passages: Sequence[Passage | str], texts: Sequence[str]) -> list[PassageVerdict]:
+    """Judge the steps of a chain by the passages alone, each after those before it that are no errors.
+
+    A step may be written by the grammar ("Step 1: ... (Attribution)") or freely; one without a kind counts as an
+    attribution. The claims' offsets are those of the given strings: ``span`` in the step, ``place`` in the passage
+    (`text_of`), which is split into sentences here if it has only one.
+
+    >>> page = "Dune Rain is a 1954 film. It was directed by Ors Velt."
+    >>> verdicts = judge_steps("Who made it?", [page], ["Ors Velt directed Dune Rain.", "Dune Rain is a 1960 film."])
+    >>> [(verdict.label, verdict.reason) for verdict in verdicts]
+    [('sound', ''), ('Unsupported', "no passage has '1960'")]
+    >>> [claim] = verdicts[0].claims
+    >>> claim.status, claim.passage, claim.sentence, page[slice(*claim.place)]
+    ('stated', 1, 1, 'It was directed by Ors Velt.')
+    """
+    originals = [Passage("", (page,)) if isinstance(page, str) else page for page in passages]
+    pages = [_split_page(page) for page in originals]
+    starts = [[*_starts(text_of(page), split)] for page, split in zip(originals, pages, strict=True)]
+    verdicts, accepted = list[PassageVerdict](), list[Step]()
+    places: list[int] = []
+    for number, text in enumerate(texts):
+        try:
+            step = _read_text(text, number + 1)
+        except StepError as error:
+            verdicts.append(PassageVerdict(NO_STEP, str(error)))
+            continue
+        verdict = judge_by_passages(question, pages, accepted, step)
+        claims = (_placed(claim, starts, places) for claim in _claims_in(text, step.text, verdict.claims))
+        verdicts.append(replace(verdict, claims=tuple(sorted(dict.fromkeys(claims), key=lambda claim: claim.span))))
+        if verdict.label in (SOUND, UNDECIDED):
+            accepted.append(step)
+            places.append(number)
+    return verdicts
+
+
+def _split_page(page: Passage) -> Passage:
+    """Split a passage of one text into sentences; one without a title is taken to be about the name that opens it."""
+    lines = page.text.splitlines() if len(page.sentences) == 1 else []
+    sentences = tuple(sentence for line in lines for sentence in split_sentences(line)) or page.sentences
+    names = names_in_text(page.text) if not page.title else []
+    title = names[0] if names and page.text.startswith(names[0]) else page.title
+    return replace(page, title=title, sentences=sentences)
+
+
+def text_of(page: Passage) -> str:
+    """Return the text in which the claims' offsets are: a passage's only sentence as it is, or all of them joined."""
+    return page.sentences[0] if len(page.sentences) == 1 else page.text
+
+
+def _starts(text: str, page: Passage) -> Iterator[int]:
+    """Yield the offset of each sentence of a passage in its text."""
+    end = 0
+    for sentence in map(str.strip, page.sentences):
+        yield (start := text.index(sentence, end))
+        end = start + len(sentence)
+
+
+def _read_text(text: str, number: int) -> Step:
+    """Read a step; one without number or kind gets them. Raises `StepError` for what is no single step."""
+    reply = split_thought(text).text.strip()
+    try:
+        step = read_reply(reply, number)
+    except StepError:
+        try:
+            step = read_reply(f"{reply} (Attribution)", number)
+        except StepError:
+            step = read_reply(f"Step {number}: {reply} (Attribution)", number)
+    format_step(step)
+    return step
+
+
+def _claims_in(text: str, step_text: str, claims: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield a step's claims with their spans in the text that the step was read from."""
+    traced = TracedText.of(text)
+    if step_text not in text:
+        traced = traced.sub(EMPHASIS, "")
+    offset = traced.text.rfind(step_text)
+    for claim in claims if offset >= 0 else ():
+        yield claim._replace(span=traced.source_span(*(offset + edge for edge in claim.span)))
+
+
+def _placed(claim: Finding, starts: Sequence[Sequence[int]], places: Sequence[int]) -> Finding:
+    """Return a claim with its sentence's offsets in the passage as it was given, or the place of an earlier step."""
+    if claim.sentence is None:
+        return claim
+    if not claim.passage:
+        return claim._replace(sentence=places[claim.sentence], place=None)
+    start = starts[claim.passage - 1][claim.sentence]
+    return claim._replace(place=(start, start + len(claim.quote)))
 
 
 def judge_by_passages(
@@ -46,6 +143,8 @@ def judge_by_passages(
     earlier = Passage("", tuple(accepted.text for accepted in previous))
     cited = [n for n in reading.cited if 0 < n <= len(passages)]
     pages = [(n, passages[n - 1]) for n in cited or range(1, len(passages) + 1)]
+    if reading.cited and not cited and step.kind == "Attribution":
+        return PassageVerdict("Unsupported", f"there is no Passage {reading.cited[0]}")
     if step.kind == "Logical":
         pages = [*([(0, earlier)] if previous else []), *((n, passages[n - 1]) for n in cited)]
         if has_false_premise(reading.claim):
@@ -55,6 +154,7 @@ def judge_by_passages(
 
 
 def _verdict(step: Step, support: Support, previous: Sequence[Step]) -> PassageVerdict:
+    support = Support(*(tuple(map(_attributed, findings)) for findings in (support.findings, support.stated)))
     claims = (*support.stated, *support.findings)
     wrong, unsupported = ("Contradictory", "Unsupported")
     if step.kind == "Logical":
@@ -66,7 +166,14 @@ def _verdict(step: Step, support: Support, previous: Sequence[Step]) -> PassageV
         return PassageVerdict(unsupported, absent[0].reason, claims)
     if rest := absent or [f for f in support.findings if f.status != "not found"]:
         return PassageVerdict(UNDECIDED, rest[0].reason, claims)
+    if not claims:
+        return PassageVerdict(UNDECIDED, "no claim is read in it")
     return PassageVerdict(SOUND, "", claims)
+
+
+def _attributed(claim: Finding) -> Finding:
+    """Return a claim whose reason names the steps before, which `weigh` knew as passage 0."""
+    return claim._replace(reason=claim.reason.replace("Passage 0 ", "an earlier step "))
 
 
 def _is_derived(value: str, previous: Sequence[Step]) -> bool:

@@ -59,7 +59,7 @@ class Finding(NamedTuple):
     """What the passages say of one claim, name or word of a text; ``reason`` is a clause.
 
     ``span`` are its offsets in the text. Of a passage (from 1) that states it, or says otherwise, ``sentence`` is the
-    number (from 0) and ``quote`` the words.
+    number (from 0), ``quote`` the words, and ``place`` their offsets in the passage's text.
     """
 
     status: Status
@@ -69,6 +69,7 @@ class Finding(NamedTuple):
     span: tuple[int, int] = (0, 0)
     sentence: int | None = None
     quote: str = ""
+    place: tuple[int, int] | None = None
 
 
 def stem(word: str) -> str:
@@ -133,6 +134,11 @@ class Source:
         for predication in self.syntax.predications:
             grouped.setdefault(stem(predication.predicate), []).append(predication)
         return grouped
+
+    @cached_property
+    def stems_by_sentence(self) -> Sequence[set[str]]:
+        """The stems of the words of each sentence."""
+        return [set(map(stem, _words_of(sentence))) for sentence in self.passage.sentences]
 
     def has_word(self, word: str) -> bool:
         """Whether the passage has a word, by its stem, or one that stands for it."""
@@ -281,10 +287,8 @@ class _Weighing:
 
     def _span_of(self, spelling: str) -> tuple[int, int]:
         """Return the span of the first word that is, or stands for a name that has, a spelling."""
-        words = (
-            w for w in self.syntax.words if spelling in (w.name, w.text) or spelling in _words_of(w.name or w.text)
-        )
-        return next((word.span for word in words), (0, 0))
+        spellings = ((w.span, {w.name, w.text, *_words_of(w.name or w.text)}) for w in self.syntax.words)
+        return next((span for span, words in spellings if spelling in words), (0, 0))
 
     def _words_for(self, fact: Triple) -> Iterator[str]:
         """Yield the words of the text that express a fact's relation ("came into the world")."""
@@ -402,17 +406,30 @@ class _Weighing:
         *,
         bears: bool = True,
     ) -> None:
-        finding = Finding("stated", "", span=self.syntax.span_of(claim))
-        self.stated.append(finding._replace(**_located(*place)) if place else finding)
+        finding, names = Finding("stated", "", span=self.syntax.span_of(claim)), list(names)
+        located = _located(*place) if place else self._nearest(finding.span, names)
+        self.stated.append(finding._replace(**located))
         self.held.update(names)
         if bears:
             self.borne.add(claim.predicate)
         if comparison:
             self.borne.update(a.noun for a in comparison.matched if not a.name)
 
+    def _nearest(self, span: tuple[int, int], names: Sequence[str]) -> dict[str, Any]:
+        """Return the place of the sentence with all names of a stated claim and most of its words; {} if none has."""
+        words = set(map(stem, _words_of(self.traced.text[slice(*span)])))
+        best, place = 1, dict[str, Any]()
+        for number, source in self.sources:
+            others = [set(map(stem, _words_of(name))) for name in names if not is_same_name(name, source.subject)]
+            for sentence, stems in enumerate(source.stems_by_sentence):
+                if len(words & stems) > best and all(name <= stems for name in others):
+                    best, place = len(words & stems), _place_of(number, source.passage, sentence)
+        return place
+
     def _candidates(self, claim: Predication) -> Iterator[tuple[_Comparison, int, Source, Predication]]:
         """Yield comparisons with predications of the claim's sense or verb, and with others if its verb says little."""
-        stems = {stem(claim.predicate), *map(stem, _SYNONYMS.get(claim.predicate, ()))}
+        # In a fixed order, as of equal candidates the first is taken.
+        stems = dict.fromkeys([stem(claim.predicate), *sorted(map(stem, _SYNONYMS.get(claim.predicate, ())))])
         for number, source in self.sources:
             same = {id(fact): fact for key in stems for fact in source.by_stem.get(key, ())}
             for fact in source.syntax.predications if claim.expressions else ():
@@ -566,11 +583,17 @@ class _Weighing:
 
 
 def _located(number: int, source: Source, fact: Predication) -> dict[str, Any]:
-    """Return where a passage says something: the passage, its sentence and the sentence's words."""
+    """Return where a passage says something: the passage, its sentence, the sentence's words and offsets."""
     start, _ = source.syntax.span_of(fact)
-    ends = accumulate(len(sentence.strip()) + 1 for sentence in source.passage.sentences)
-    sentence = next((n for n, end in enumerate(ends) if start < end), 0)
-    return {"passage": number, "sentence": sentence, "quote": source.passage.sentences[sentence].strip()}
+    sentences = source.passage.sentences
+    ends = accumulate(len(sentence.strip()) + 1 for sentence in sentences)
+    return _place_of(number, source.passage, next((n for n, end in enumerate(ends) if start < end), 0))
+
+
+def _place_of(number: int, passage: Passage, sentence: int) -> dict[str, Any]:
+    quote = passage.sentences[sentence].strip()
+    start = sum(len(earlier.strip()) + 1 for earlier in passage.sentences[:sentence])
+    return {"passage": number, "sentence": sentence, "quote": quote, "place": (start, start + len(quote))}
 
 
 _COPIED_WORDS = 6

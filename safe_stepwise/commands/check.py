@@ -1,14 +1,22 @@
-"""Judge the steps of FILE by the graph-based checker, in the order of the taxonomy."""
+"""Judge the steps of FILE without a model: by the question's annotations, or by its passages alone.
+
+With annotations, the graph-based checker labels each step in the order of the taxonomy. Without, the passages decide
+(`checking.passage_checker`). Either way each claim of a step comes with the sentence that states it, or why it is
+not accepted.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from safe_stepwise.checking.passage_checker import NO_STEP, judge_steps
+from safe_stepwise.checking.passage_checker import UNDECIDED as ABSTAINS
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.reading import parse_question, read_rows
+from safe_stepwise.commands.reading import check_columns, parse_question, read_rows
+from safe_stepwise.commands.step_reports import ANNOTATIONS, PASSAGES, RowReport, StepReport, render_reports
 from safe_stepwise.commands.transcript import ascii_json
 from safe_stepwise.commands.values import Name
 from safe_stepwise.engines.base import EngineError
@@ -17,13 +25,10 @@ from safe_stepwise.players.steps import strict_checker_of
 from safe_stepwise.records import Feedback, Question, Step, as_object
 from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.steps import StepError, format_step, read_step
+from safe_stepwise.store.page import write_page
 from safe_stepwise.store.sizes import check_steps
-from safe_stepwise.store.terminal import printable
 from safe_stepwise.store.thoughts import split_thought
 
-ABSTAINS = "undecided"
-"""The label of a step that the checker proves neither wrong nor sound."""
-NO_PLAN, NO_STEP = "no plan", "no step"
 Check = Callable[[tuple[Step, ...], Step], Feedback | None]
 
 
@@ -32,28 +37,27 @@ class Options:
     file: Path
     benchmark: Annotated[str, Name(BENCHMARKS)] | None = None
     as_json: bool = False
+    html: Path | None = None
 
 
 def check_file(options: Options) -> None:
     """Print the label of each step of each row, and the number of each label; raises ``UserError`` for a bad row."""
-    counts = Counter[str]()
+    counts, reports = Counter[str](), list[RowReport]()
     for place, row in read_rows(options.file):
-        steps = row.get("steps")
-        if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
-            raise UserError(f"{place}: lacks its steps, a list of texts")
+        check_columns(place, row, "question", "passages", "steps")
+        steps = row["steps"]
+        if not all(isinstance(step, str) for step in steps):
+            raise UserError(f"{place}: lacks steps (a list of texts)")
         with at_place(place, RowError):
             check_steps(steps)
-        question = parse_question(place, row, options.benchmark)
-        verdicts = label_steps(question, steps)
-        counts.update(label for label, _ in verdicts)
-        if options.as_json:
-            pairs = zip(steps, verdicts, strict=True)
-            labelled = [{"step": step, "label": label, **feedback} for step, (label, feedback) in pairs]
-            print(ascii_json({"id": question.id, "steps": labelled}))
-            continue
-        print(f"{printable(question.id)}: {printable(question.question)}")
-        for step, (label, feedback) in zip(steps, verdicts, strict=True):
-            print(f"  {printable(step)}\n    {label}", printable(feedback.get("diagnosis", "")))
+        report = report_row(parse_question(place, row, options.benchmark), steps)
+        counts.update(step.label for step in report.steps)
+        if options.html:
+            reports.append(report)
+        lines = [ascii_json(report.as_object())] if options.as_json else report.lines()
+        print(*lines, sep="\n")
+    if options.html:
+        write_page(options.html, render_reports(options.file.name, reports))
     if not options.as_json:
         print(", ".join(f"{label} {number}" for label, number in counts.most_common()))
 
@@ -61,14 +65,29 @@ def check_file(options: Options) -> None:
 main = command(check_file)
 
 
-def label_steps(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """Label the steps of a chain; returns for each its label, and the fields of its feedback that are not empty."""
-    if not question.answer.strip():
-        return [(NO_PLAN, {"diagnosis": "the row has no answer"})] * len(texts)
+def report_row(question: Question, texts: Sequence[str]) -> RowReport:
+    """Judge the steps of a chain by a question's annotations; if these do not suffice, by its passages."""
+    verdicts = judge_steps(question.question, question.passages, texts)
     try:
-        checker = strict_checker_of(question)
+        labels = _labels_by_annotations(question, texts)
+        judged_by, note = ANNOTATIONS, ""
     except EngineError as error:
-        return [(NO_PLAN, {"diagnosis": str(error)})] * len(texts)
+        labels = [(v.label, {"diagnosis": v.reason} if v.reason else {}) for v in verdicts]
+        judged_by, note = PASSAGES, str(error) if question.is_annotated else ""
+    steps = [StepReport(t, *label, v.claims) for t, label, v in zip(texts, labels, verdicts, strict=True)]
+    return RowReport(question, judged_by, note, steps)
+
+
+def label_steps(question: Question, texts: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Label the steps of a chain; returns for each its label, and the fields of its feedback that are not empty."""
+    return [(step.label, step.feedback) for step in report_row(question, texts).steps]
+
+
+def _labels_by_annotations(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Label the steps of a chain by the graph-based checker; raises ``EngineError`` if it has no plan."""
+    if not question.answer.strip():
+        raise EngineError("the row has no answer")
+    checker = strict_checker_of(question)
     verdicts: list[tuple[str, dict[str, Any]]] = []
     previous: list[Step] = []
     for text in texts:

@@ -66,14 +66,27 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise UserError(f"{file}: has no rows")
 
 
+_COLUMNS: Mapping[str, tuple[type, str]] = {
+    "question": (str, "a question (a text)"),
+    "passages": (list, "passages (a list)"),
+    "steps": (list, "steps (a list of texts)"),
+}
+
+
+def check_columns(place: str, row: Mapping[str, Any], *names: str) -> None:
+    """Raise ``UserError`` with ``place`` and all of the named columns that a row lacks, or that have another type."""
+    columns = [_COLUMNS[name] for name in names if not isinstance(row.get(name), _COLUMNS[name][0])]
+    if columns:
+        raise UserError(f"{place}: lacks {', '.join(description for _, description in columns)}")
+
+
 def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = None) -> Question:
     """Parse the question of a row, whose only required columns are ``question`` and ``passages``.
 
     Annotations (``supporting_facts``, ``evidence``, ``decomposition``) have the form of the published configs.
     ``benchmark`` replaces that of the row. Raises ``UserError`` with ``place`` for a row that is not valid.
     """
-    if not isinstance(row.get("question"), str) or not isinstance(row.get("passages"), list):
-        raise UserError(f"{place}: lacks a question (a text) or passages (a list)")
+    check_columns(place, row, "question", "passages")
     if not row["passages"]:
         raise UserError(f"{place}: its passages are an empty list")
     pages = [
@@ -138,7 +151,7 @@ def unannotated_question(question: str, pages: Sequence[Passage]) -> Question:
 
 
 def parse_passage(value: Any, place: str) -> Passage:
-    """Parse a passage: a text, or an object with title and text; raises ``UserError`` with ``place`` for others."""
+    """Parse a passage in one of the forms of `plain_passage`; raises ``UserError`` with ``place`` for others."""
     page = plain_passage(value, place)
     return Passage(page["title"], tuple(page["sentences"]))
 

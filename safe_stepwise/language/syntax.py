@@ -183,7 +183,7 @@ def _apart(puts: Iterable[Put]) -> list[Put]:
 
 def _name_spans(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
     """Return the spans of known names, citations, dates, quoted titles and capitalised words, in order."""
-    known = sorted((name for name in names if len(name) > 2 and name in text), key=len, reverse=True)
+    known = sorted((name for name in names if len(name) > 2 and name in text), key=lambda name: (-len(name), name))
     candidates = [m.span() for name in known for m in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
     candidates += [match.span() for pattern in (_SOURCE, _DATE) for match in pattern.finditer(text)]
     candidates += [match.span() for match in _QUOTED.finditer(text) if _is_title(match[1])]

@@ -95,15 +95,22 @@ def check_lengths(**columns: Sequence[Any]) -> None:
 def plain_passage(value: Any, place: str) -> dict[str, Any]:
     """Return a passage as ``title`` and ``sentences``; raises ``UserError`` for a value that is no passage.
 
+    A passage is a string, a mapping with title and text or sentences, or HotpotQA's pair of title and sentences.
+
     >>> plain_passage("Oru lies on the Vel.", "passages[0][0]")
     {'title': '', 'sentences': ['Oru lies on the Vel.']}
+    >>> plain_passage(["Oru", ["Oru lies on the Vel."]], "passages[0][0]")
+    {'title': 'Oru', 'sentences': ['Oru lies on the Vel.']}
     """
     if isinstance(value, Passage):
         return {"title": value.title, "sentences": list(value.sentences)}
     if isinstance(value, str):
         return {"title": "", "sentences": [value]}
+    if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str):
+        value = {"title": value[0], "sentences": value[1]}
     if not isinstance(value, Mapping) or not ({"text", "sentences"} & set(value)):
-        raise UserError(f"{place} is {_short(value)}: give a string, or a mapping with title and text")
+        forms = "a string, or a mapping with title and text (or a pair of title and sentences)"
+        raise UserError(f"{place} is {_short(value)}: give {forms}")
     content = value["sentences"] if value.get("sentences") is not None else value.get("text")
     sentences = [content] if isinstance(content, str) else content
     title = value.get("title") or ""

@@ -384,7 +384,9 @@ def test_no_step_is_judged_by_a_passage_that_is_not_there(tmp_path: Path, capsys
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps({**row, "passages": fewer, "steps": [step]}))
     carry_out(["check", str(file)])
-    assert "no plan the passages do not state all facts" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "judged by the passages alone: the passages do not state all facts of the row's annotations" in told
+    assert "Unsupported there is no Passage 5" in told
     with pytest.raises(UserError, match="--benchmark"):
         carry_out(["check", str(file), "--benchmark", "musik"])
 
@@ -393,7 +395,9 @@ def test_without_its_answer_no_conclusion_is_judged(tmp_path: Path, capsys: pyte
     row = {name: value for name, value in examples()[0].items() if name != "answer"}
     (file := tmp_path / "rows.jsonl").write_text(json.dumps({**row, "steps": ["Step 1: x"]}))
     carry_out(["check", str(file)])
-    assert "no plan the row has no answer" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "judged by the passages alone: the row has no answer" in told
+    assert told.endswith("    undecided no claim is read in it\nundecided 1\n")
 
 
 def test_json_is_json_whatever_is_in_it(tmp_path: Path) -> None:
@@ -417,10 +421,14 @@ def test_check_judges_steps_in_their_order(tmp_path: Path, capsys: pytest.Captur
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     labels = [[step["label"] for step in row["steps"]] for row in told]
     assert labels == [["Correct", "no step", "Contradictory"], ["Premature Attribution"]]
+    assert {row["judged_by"] for row in told} == {"annotations"}
+    [claim] = told[0]["steps"][0]["claims"]
+    assert steps[0][claim["start"] : claim["end"]] == "The Salt Clock was directed by Maro Quill"
+    assert (claim["status"], claim["passage"], claim["sentence"]) == ("stated", 2, 0)
     bare = {key: examples()[0][key] for key in ("question", "passages")}
     file.write_text(json.dumps([{**bare, "steps": steps[:1]}]))
     carry_out(["check", str(file)])
-    assert capsys.readouterr().out.endswith("no plan 1\n")
+    assert capsys.readouterr().out.endswith("sound 1\n")
 
 
 def test_register_is_the_command_that_it_was() -> None:
