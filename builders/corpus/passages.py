@@ -27,7 +27,6 @@ from builders.verified.collect import Build, jobs, source_of
 from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
-from builders.work import publishing
 from safe_stepwise.checking import plans, writing
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.errors import UserError
@@ -38,7 +37,7 @@ from safe_stepwise.store.boundary import plain
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import json_bytes, report_unwritable, write_atomically, write_parts
 from safe_stepwise.store.progress import counts, show_progress
-from safe_stepwise.store.tables import decimal
+from safe_stepwise.store.tables import decimal, fill
 
 NOISE, NO_PLAN, RESTATED = "not verified", "no plan", "each fact is stated twice, or cannot be asked"
 """Reasons why a question has no passage removed."""
@@ -250,4 +249,4 @@ def summary(plan: CorpusBuild, statistics: dict[str, Any]) -> str:
     tallies = statistics["sources"]
     rows = [(t.benchmark, t.split, t.source.name, t.rows, sum(t.rejected.values()), t.new) for t in tallies]
     values = {"rows": [header, *rows], "plan": plan, "statistics": statistics, "share": decimal(3)}
-    return publishing.render_summary(Path(__file__).parent / "templates", "summary.txt", **values)
+    return fill(Path(__file__).parent / "templates", "summary.txt", **values).rstrip()

@@ -26,6 +26,7 @@ from safe_stepwise.records import Triple, canonical_json
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, TEST, TRAIN, VALIDATION
 from safe_stepwise.store.progress import counts, show_progress
+from safe_stepwise.store.tables import fill
 
 DATASET = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
 SPLITS = (TRAIN, VALIDATION, TEST)
@@ -181,6 +182,5 @@ def summary(output: Path, statistics: publishing.Record) -> str:
     groups = (statistics["left_out"], statistics["refused"])
     left_out, refused = (sum(sum(reasons.values()) for reasons in group.values()) for group in groups)
     values = {"rows": [("benchmark", "questions", *CORRUPTIONS), *rows], "left_out": left_out, "refused": refused}
-    return publishing.render_summary(
-        Path(__file__).parent / "templates", "probe.txt", output=output, statistics=statistics, **values
-    )
+    folder = Path(__file__).parent / "templates"
+    return fill(folder, "probe.txt", output=output, statistics=statistics, **values).rstrip()

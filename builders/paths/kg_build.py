@@ -260,7 +260,7 @@ def summary(plan: PathsBuild, statistics: publishing.Record) -> str:
     for hops, audit in statistics["hops"].items():
         for name, rule in audit["rules"].items():
             lines.append((hops, audit["topics"], audit["no_path"], name, *map(figure, rule.values())))
-    return publishing.render_summary(
+    return tables.fill(
         Path(__file__).parent / "templates",
         "relations.txt",
         plan=plan,
@@ -269,4 +269,4 @@ def summary(plan: PathsBuild, statistics: publishing.Record) -> str:
         positive=figure(statistics["positive_share"]),
         place=plan.output / names.paths_set(plan.benchmark),
         config=f"{names.PROMPT_COMPLETION}{names.BY_TEMPLATE}",
-    )
+    ).rstrip()

@@ -1,13 +1,12 @@
 """Open a verified set that `build_verified` wrote, and read the questions that steps are made for."""
 
-import hashlib
 import heapq
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,12 +22,13 @@ from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.records import Question
 from safe_stepwise.store import boundary, names
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
 OF_A_BUILD = tuple("benchmark split version source teacher simulated verified digest".split()) + tuple(
     "license homepage citation code_sha256".split()
 )
-"""Fields that a record of verified questions must have, as the record of the steps repeats them."""
+"""Fields of a record of verified questions that the record of the steps repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,11 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
         raise UserError(
             f"{folder}: no {names.VERIFIED} in it; build one with safe-stepwise build_verified --output {folder}"
         )
-    builds = [
-        {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
-        for file, record in zip(sorted((place / names.STATISTICS).glob("*.json")), read_statistics(place), strict=True)
-    ]
+    records = read_statistics(place, Statistics, "build the questions anew with safe-stepwise build_verified")
+    files = sorted((place / names.STATISTICS).glob("*.json"))
+    builds = [{**record, "digest": sha256_of(file)} for file, record in zip(files, records, strict=True)]
     for build in builds:
-        _check_build(place, build)
+        check_choice(build["benchmark"], BENCHMARKS, f"{place}: the benchmark")
         if build["version"] != version:
             raise UserError(
                 f"{place}: is version {build['version']}, but this build is {version}; add "
@@ -116,25 +115,6 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
             )
     _check_columns(place)
     return VerifiedSet(place, tuple(builds))
-
-
-def _check_build(folder: Path, build: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` for a record that lacks a field or has a wrong type in it."""
-    if lacking := sorted(set(OF_A_BUILD) - set(build)):
-        raise UserError(
-            f"{folder}: statistics of another version of this program (no {lacking[0]} in one); "
-            "build the questions anew with safe-stepwise build_verified"
-        )
-    kinds = get_type_hints(Statistics)
-    try:
-        for name in kinds.keys() & {*OF_A_BUILD, "unverifiable"}:
-            boundary.read(kinds[name], build[name], name)
-    except (ValueError, KeyError) as error:
-        raise UserError(
-            f"{folder}: statistics that cannot be read ({error}); build the questions anew with "
-            "safe-stepwise build_verified"
-        ) from None
-    check_choice(build["benchmark"], BENCHMARKS, f"{folder}: the benchmark")
 
 
 def _check_columns(folder: Path) -> None:

@@ -276,9 +276,8 @@ def summary(plan: Build, statistics: Statistics) -> str:
         ("not judged", statistics.unparsed),
         ("rejected", statistics.rejected),
     ]
-    return publishing.render_summary(
-        Path(__file__).parent / "templates", "summary.txt", rows=rows, plan=plan, statistics=statistics, names=names
-    )
+    folder = Path(__file__).parent / "templates"
+    return tables.fill(folder, "summary.txt", rows=rows, plan=plan, statistics=statistics, names=names).rstrip()
 
 
 def overview(builds: Sequence[Statistics]) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 from builders.verified.collect import Build, questions
 from builders.verified.teachers import llm
 from builders.verified.verification import GLEANING_ROUNDS
-from builders.work.publishing import render_summary
 from safe_stepwise.engines.base import Allowance, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Passage, Question, Triple
+from safe_stepwise.store.tables import fill
 
 CHARACTERS_PER_TOKEN = 4
 """Average for English prose in the vocabularies of current models."""
@@ -101,14 +101,14 @@ def estimate_table(plan: Build, price_prompt: float | None, price_completion: fl
     naive, stored, calls, *tokens = (sum(column) for column in zip(*(row[1:] for row in rows), strict=True))
     if price_prompt is not None and price_completion is not None:
         cost = sum(w.cost(price_prompt, price_completion) for w in work.values())
-    return render_summary(
+    return fill(
         Path(__file__).parent / "templates",
         "estimate.txt",
         rows=[header, *rows, ("total", naive, stored, calls, *tokens)],
         saved=1 - (stored + calls) / naive if naive else 0.0,
         is_limited=bool(allowance.max_tokens or allowance.effort),
         cost=cost,
-    )
+    ).rstrip()
 
 
 def _reply(passage: Passage) -> int:

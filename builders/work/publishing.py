@@ -14,7 +14,6 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import files
 from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, UNMATCHED, WORK
-from safe_stepwise.store.tables import environment, text_table
 
 Record = Mapping[str, Any]
 """A build's statistics as its JSON has them."""
@@ -36,11 +35,13 @@ class Versioned:
     version: str
 
 
-def read_statistics(dataset: Path, kind: Any = Versioned) -> list[dict[str, Any]]:
+def read_statistics(
+    dataset: Path, kind: Any = Versioned, mend: str = "choose another --output"
+) -> list[dict[str, Any]]:
     """Read the statistics of every build in a dataset folder, in the order of their file names.
 
     A folder that does not exist has none. Raises ``UserError`` for a folder that holds something else than a dataset
-    of ours, and for a record that lacks a field of ``kind``.
+    of ours, and for a record that lacks a field of ``kind``; ``mend`` says what the user can do.
     """
     if not dataset.exists():
         return []
@@ -51,7 +52,6 @@ def read_statistics(dataset: Path, kind: Any = Versioned) -> list[dict[str, Any]
         raise UserError(
             f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); choose another --output"
         )
-    mend = "choose another --output"
     for file in files:
         read_file(kind, file, "the record", mend)
     return [read_file(dict[str, Any], file, "the record", mend) for file in files]
@@ -251,8 +251,3 @@ def _dataset_info(configs: Splits, features: Callable[[str], Any]) -> list[dict[
     infos.to_dataset_card_data(data)
     entries = data.get("dataset_info") or []
     return [dict(e) for e in (entries if isinstance(entries, list) else [entries])]
-
-
-def render_summary(folder: Path, template: str, **values: Any) -> str:
-    """Render a plain-text template of a folder; its ``table`` function aligns rows in columns."""
-    return environment((folder,)).get_template(template).render(table=text_table, **values).removesuffix("\n")
