@@ -5,6 +5,7 @@ nowhere, or not read (`support.weigh`). Whether a step is needed can't be told: 
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from safe_stepwise.checking.inference import has_false_premise
@@ -96,13 +97,12 @@ def _starts(text: str, page: Passage) -> Iterator[int]:
 def _read_text(text: str, number: int) -> Step:
     """Read a step; one without number or kind gets them. Raises `StepError` for what is no single step."""
     reply = split_thought(text).text.strip()
-    try:
-        step = read_reply(reply, number)
-    except StepError:
-        try:
-            step = read_reply(f"{reply} (Attribution)", number)
-        except StepError:
-            step = read_reply(f"Step {number}: {reply} (Attribution)", number)
+    for form in ("{}", "{} (Attribution)", "Step {n}: {}"):
+        with suppress(StepError):
+            step = read_reply(form.format(reply, n=number), number)
+            format_step(step)
+            return step
+    step = read_reply(f"Step {number}: {reply} (Attribution)", number)
     format_step(step)
     return step
 
@@ -149,7 +149,7 @@ def judge_by_passages(
         pages = [*([(0, earlier)] if previous else []), *((n, passages[n - 1]) for n in cited)]
         if has_false_premise(reading.claim):
             return PassageVerdict("Logical Fallacy", "it compares two values wrongly")
-    support = weigh(step.text, pages, [question, *earlier.sentences])
+    support = weigh(step.text, pages, [question, *earlier.sentences], concludes=step.kind == "Logical")
     return _verdict(step, support, previous)
 
 

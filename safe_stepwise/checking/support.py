@@ -221,12 +221,18 @@ class Support:
 
 
 def weigh(
-    text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str] = (), facts: Sequence[Triple] = ()
+    text: str,
+    passages: Sequence[tuple[int, Passage]],
+    context: Sequence[str] = (),
+    facts: Sequence[Triple] = (),
+    *,
+    concludes: bool = False,
 ) -> Support:
     """Compare the claims of a text with numbered passages.
 
     ``context``: texts whose names and words count, too. ``facts``: triples that the text is known to be about and the
-    passages to state; only their direction and polarity in the text are left to be weighed.
+    passages to state; only their direction and polarity in the text are left to be weighed. ``concludes``: the words of
+    conclusions need no passage ("so").
 
     >>> page = Passage("Dune Rain", ("Dune Rain is a 1954 film directed by Ors Velt.",))
     >>> weigh("The director of Dune Rain was Ors Velt.", [(1, page)]).is_borne_out
@@ -234,7 +240,9 @@ def weigh(
     >>> weigh("Ors Velt was directed by Dune Rain.", [(1, page)]).contradiction.status
     'otherwise'
     """
-    return _Weighing(text, passages, context, facts).support()
+    weighing = _Weighing(text, passages, context, facts)
+    weighing.borne |= _CONCLUDING if concludes else frozenset()
+    return weighing.support()
 
 
 def unread_words(text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str]) -> list[str]:
