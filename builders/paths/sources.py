@@ -8,7 +8,7 @@ which is a gold path. Only verified questions are read.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from builders.paths import metaqa
 from builders.paths.relation_readers import questions
@@ -185,12 +185,8 @@ _MAX_PATHS = 200
 """The most gold paths of a question; a genre alone has thousands of films."""
 
 
-class Films(NamedTuple):
-    """MetaQA's knowledge base as triples and as a graph, and its questions."""
-
-    triples: tuple[Triple, ...]
-    graph: GraphStore
-    questions: list[KGQuestion]
+Films = tuple[tuple[Triple, ...], GraphStore, list[KGQuestion]]
+"""MetaQA's knowledge base as triples and as a graph, and its questions."""
 
 
 def read_films(kb: File, questions_file: File) -> Films:
@@ -199,7 +195,7 @@ def read_films(kb: File, questions_file: File) -> Films:
     with at_place(f"{kb}", ValueError):
         graph = MemoryGraph(triples)
     read = list(questions(metaqa.NAME, str(questions_file), names.TEST))
-    return Films(tuple(Triple(*triple) for triple in triples), graph, read)
+    return tuple(Triple(*triple) for triple in triples), graph, read
 
 
 def derive(graph: GraphStore, questions: Sequence[KGQuestion]) -> dict[str, RelationPath]:
