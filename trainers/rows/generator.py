@@ -12,7 +12,7 @@ Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. O
 Quirk: a set's passages are whole texts, so that evidence in a remark is a passage, not a sentence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -82,8 +82,8 @@ class GeneratorRows(RowKind):
             for row in steps:
                 question, previous = by_question[_key(row)], tuple(row["previous_steps"])
                 if row["error_type"] != CORRECT and previous in question.next_steps:
-                    verdict = _feedback(row, question, prompt_set)
-                    rendered = _row(question, previous, question.next_steps[previous], prompt_set, row, verdict)
+                    rejected = [(row["current_step"], _feedback(row, question, prompt_set))]
+                    rendered = _row(question, previous, question.next_steps[previous], prompt_set, rejected)
                     yield rendered, (row["benchmark"], row["question_id"])
 
 
@@ -133,11 +133,9 @@ def _row(
     previous: tuple[str, ...],
     step: str,
     prompt_set: PromptSet,
-    row: Row | None = None,
-    verdict: Feedback | None = None,
+    rejected: Sequence[tuple[str, Feedback]] = (),
 ) -> dict[str, Any]:
-    """Render a training row as the loop would send it; ``row`` is a rejected step, ``verdict`` the verdict on it."""
-    rejected = [(row["current_step"], verdict)] if row is not None and verdict is not None else []
+    """Render a training row as the loop would send it; ``rejected`` are steps with the verdicts on them."""
     id_ = identity([question.question, [page.text for page in question.passages], *previous, step, *rejected])[:32]
     # Half of the rows have guidance, as a loop without a verifier gives none.
     guidance = question.feedback.get(previous) if int(id_[0], 16) % 2 else None
