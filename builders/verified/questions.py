@@ -2,6 +2,7 @@
 
 import hashlib
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -126,10 +127,8 @@ class EvaluationSample:
         """Add the rows of a table to the sample if they rank among the first."""
         passages = table.column("passages").combine_chunks()
         total = pc.list_value_length(passages).to_pylist()
-        gold = [0] * table.num_rows
-        is_gold = passages.flatten().field("is_gold").to_pylist()
-        for row, flag in zip(pc.list_parent_indices(passages).to_pylist(), is_gold, strict=True):
-            gold[row] += flag
+        is_gold = passages.flatten().field("is_gold")
+        gold = Counter(pc.list_parent_indices(passages).filter(is_gold).to_pylist())
         for row, id_ in enumerate(table.column("id").to_pylist()):
             if total[row] < self._passages or gold[row] > self._passages:
                 self.left_out += 1
