@@ -57,17 +57,6 @@ def read_statistics(
     return [read_file(dict[str, Any], file, "the record", mend) for file in files]
 
 
-def check_version(dataset: Path, version: str, kind: Any = Versioned) -> None:
-    """Raise ``UserError`` if the folder holds a build of another version, or none of its kind."""
-    for build in read_statistics(dataset):
-        if build["version"] != version:
-            raise UserError(
-                f"{dataset}: holds version {build['version']}, but this build is {version}; choose "
-                f"another --output, or continue it with --version {build['version']}"
-            )
-    read_statistics(dataset, kind)
-
-
 def link_tree(source: Path, target: Path) -> None:
     """Copy a folder by hard links, as its files are replaced and never changed in place."""
     if source.exists():
@@ -109,7 +98,13 @@ def building(
     with files.lock_folder(output, owned=(*datasets, *hidden, REJECTS, REFUSED, UNMATCHED)):
         for name in datasets:
             recover(output / name)
-            check_version(output / name, plan.version, kind)
+            for build in read_statistics(output / name):
+                if build["version"] != plan.version:
+                    raise UserError(
+                        f"{output / name}: holds version {build['version']}, but this build is {plan.version}; choose "
+                        f"another --output, or continue it with --version {build['version']}"
+                    )
+            read_statistics(output / name, kind)
         try:
             yield
         except OSError as error:
