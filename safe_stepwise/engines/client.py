@@ -39,7 +39,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.event_loop import gather_all
-from safe_stepwise.store.progress import Wait
+from safe_stepwise.store.progress import Wait, counts
 from safe_stepwise.store.replies import MAX_CHARACTERS as LONGEST_REPLY
 from safe_stepwise.store.terminal import credentials, redact_keys, sanitize
 
@@ -445,7 +445,7 @@ class _Wait(wait_base):
 def render_requests(accounts: Iterable[Account]) -> str:
     """Render the numbers of done, cached, failed and pending (``owed``) requests of all accounts as one line."""
     total = _total(accounts)
-    return f"requests: done {total.answered} cached {total.hits} failed {total.failed} owed {total.pending}"
+    return f"requests: {counts(total.answered, total.hits, total.pending, failed=total.failed)}"
 
 
 def _total(accounts: Iterable[Account]) -> Account:

@@ -100,6 +100,7 @@ class Faults:
         return EngineError(FAULTS[kind], transient=True, retry_after=self.retry_after if kind == "429" else None)
 
 
+@dataclass(slots=True)
 class PrefixCache:
     """A radix cache of full blocks of tokens; a block is identified by the prompt's prefix up to its end.
 
@@ -108,10 +109,13 @@ class PrefixCache:
     block is always the last of a prefix.
     """
 
-    def __init__(self, block: int = 16, blocks: int = 4096) -> None:
-        self.block = block
-        self.blocks = blocks
-        self._blocks: OrderedDict[bytes, None] = OrderedDict()
+    block: int = 16
+    """Tokens of a block."""
+    blocks: int = 4096
+    _blocks: OrderedDict[bytes, None] = field(init=False, repr=False, default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        _require(min(self.block, self.blocks) >= 1, "block and blocks are 1 or more")
 
     def __len__(self) -> int:
         return len(self._blocks)
@@ -155,24 +159,13 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheSize:
-    """The size of a `PrefixCache`: tokens a block, and blocks."""
-
-    block: int = 16
-    blocks: int = 4096
-
-    def __post_init__(self) -> None:
-        _require(min(self.block, self.blocks) >= 1, "block and blocks are 1 or more")
-
-
-@dataclass(frozen=True, slots=True)
 class Script:
     """The content of a script file; see the module docstring."""
 
     replies: tuple[Rule, ...]
     default: str | None = None
     latency: Latency = Latency()
-    cache: CacheSize = CacheSize()
+    cache: PrefixCache = field(default_factory=PrefixCache)
     faults: Faults = Faults()
 
 
@@ -215,7 +208,7 @@ class MockEngine:
                 "safe_stepwise/engines/mock.py"
             ) from None
         reply, digest = partial(_reply, rules, script.default), hashlib.sha256(raw).hexdigest()
-        return cls(reply, digest, script.latency, PrefixCache(script.cache.block, script.cache.blocks), script.faults)
+        return cls(reply, digest, script.latency, script.cache, script.faults)
 
     async def check(self) -> None:
         """Do nothing, as nothing can be missing."""

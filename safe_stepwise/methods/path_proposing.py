@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Request, Sampling, Schema
+from safe_stepwise.engines.base import Request, Schema
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.boundary import parse_json
 
@@ -18,10 +18,8 @@ TOPIC = "[topic]"
 """Stands for a topic entity in a masked question."""
 
 
-def propose_request(
-    question: str, topic: str, paths: Sequence[RelationPath] | None = None, sampling: Sampling | None = None
-) -> Request:
-    """Render the request for a path from ``topic``; without ``sampling`` it is greedy.
+def propose_request(question: str, topic: str, paths: Sequence[RelationPath] | None = None) -> Request:
+    """Render the greedy request for a path from ``topic``.
 
     With ``paths``, only these may be replied, as choices and by the schema.
 
@@ -41,7 +39,7 @@ def propose_request(
         properties = {"path": {"enum": [list(path) for path in paths]}}
         schema = Schema.from_dict(schema.name, {**json.loads(schema.text), "properties": properties})
     choices = tuple(map(completion_of, paths or ()))
-    return Request(messages, sampling or prompt.sampling, schema, prompt.role, choices=choices, in_full=True)
+    return Request(messages, prompt.sampling, schema, prompt.role, choices=choices, in_full=True)
 
 
 def completion_of(path: RelationPath) -> str:
