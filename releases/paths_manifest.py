@@ -183,16 +183,6 @@ def read_paths(values: Mapping[str, Any], folder: Path) -> PathsManifest:
     return manifest
 
 
-def split_name(proposer: str) -> tuple[str, str]:
-    """Split a proposer of the manifest into its name ("" if it has none) and its engine's spec.
-
-    >>> split_name("KTO=vllm:m+{adapter}"), split_name("symbolic:error_rate=0.3")
-    (('KTO', 'vllm:m+{adapter}'), ('', 'symbolic:error_rate=0.3'))
-    """
-    head, _, spec = proposer.partition("=")
-    return (head, spec) if spec and ":" not in head else ("", proposer)
-
-
 def _check_stage(entry: RecipeEntry, method: str) -> None:
     """Raise ``UserError`` if a stage's recipe is bad or trains by another method."""
     place = f"adapter.{method}"

@@ -8,12 +8,13 @@ from typing import Any
 
 from builders.paths.questions import Questions
 from evaluators.deliberation.command import run_deliberation
-from evaluators.deliberation.options import BASELINES, CANDIDATES, Options
+from evaluators.deliberation.options import BASELINES, CANDIDATES, Options, split_name
 from evaluators.traces import page
 from releases.manifest import OWN_ADAPTER
-from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, split_name
+from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest
 from releases.stage import CostEstimate, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
 from releases.stages.training import write_card
+from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import HOPS
 from safe_stepwise.open import check_spec
@@ -105,7 +106,9 @@ class DeliberationStage(Stage[PathsManifest]):
             "splits": None if manifest.adapter is None else manifest.adapter.splits,
             **run_options.model_options,
         }
-        return Options(
+        return copy_into(
+            Options,
+            entry,
             questions=tuple(source.input for source in entry.questions or paths.questions),
             paths=tuple(map(self._fill_folders, entry.paths)),
             output=release.output / entry.places[self.mode],
@@ -113,10 +116,7 @@ class DeliberationStage(Stage[PathsManifest]):
             benchmark=paths.benchmark,
             split=entry.split if entry.questions else paths.split,
             generator=entry.generator and self._fill_folders(entry.generator),
-            per_hop=entry.per_hop,
             train=release.datasets / paths_set(paths.benchmark),
-            held_out=entry.held_out,
-            candidates=entry.candidates,
             free=self.mode == "free",
             seed=manifest.seed,
             **{name: value for name, value in optional.items() if value is not None},

@@ -27,6 +27,7 @@ from releases.stage import CostEstimate, Forecast, Release, Result, Stage, add_c
 from releases.stages.datasets import open_teachers, read_audits
 from releases.stages.training import AdapterStage
 from safe_stepwise import prompts
+from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.open import Opener
@@ -86,20 +87,17 @@ class VerifierSetStage(Stage[Manifest]):
         """The plan of the set's build, without mined rows."""
         entry, release = self.entry, self.release
         home = release.output if self.name == OWN_SET else release.output / names.BLOCKS / self.name
-        return StepsBuild(
+        return copy_into(
+            StepsBuild,
+            entry,
             verified=release.datasets,
             output=home / names.DATASETS,
-            composition=entry.composition,
             test_share=entry.share_of_test,
-            test_split=entry.test_split,
-            prompt_set=entry.prompt_set,
             version=release.manifest.version,
             seed=release.manifest.seed,
             workers=release.options.workers,
             max_length=entry.max_length or MAX_LENGTH,
-            pool=entry.pool,
             refined=entry.refined_from,
-            unverifiable=entry.unverifiable,
         )
 
     def build(self, plan: StepsBuild, render_card: SingleCard = card) -> statistics.Record:
