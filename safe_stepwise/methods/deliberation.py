@@ -28,8 +28,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import path_deliberating as states
-from safe_stepwise.methods.machine import Replier
 from safe_stepwise.methods.prompting import GENERATOR, MAX_REPEATED_CHARACTERS, UNREADABLE, attempt_of
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PoolScene
@@ -105,7 +105,7 @@ async def deliberate(
     question: KGQuestion,
     pool: Sequence[Candidate],
     knowledge: Knowledge,
-    clients: Mapping[str, Replier],
+    clients: Mapping[str, Client],
     options: PathOptions,
 ) -> Trajectory:
     """Answer one question and return its trajectory; ``clients`` needs the role ``generator``.
@@ -154,7 +154,7 @@ class _PathRun:
 
     question: KGQuestion
     knowledge: Knowledge
-    client: Replier
+    client: Client
     options: PathOptions
     reached: Mapping[Candidate, tuple[str, ...]]
     pool: list[Candidate] = field(default_factory=list)

@@ -6,9 +6,10 @@ take a machine to an unintended state."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.prompting import attempt_of
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Step, Trajectory
@@ -32,13 +33,6 @@ class Move(NamedTuple, Generic[M]):
     target: str
     memory: M
     retrieved: tuple[Passage, ...] = ()
-
-
-class Replier(Protocol):
-    """The interface of a client that the driver needs."""
-
-    async def complete(self, request: Request) -> Completion:
-        """Complete one request; raises ``EngineError`` if every attempt failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +89,14 @@ class _Run(Generic[M]):
     state_name: str
     attempts: list[Attempt] = field(default_factory=list)
 
-    async def to_the_end(self, clients: Mapping[str, Replier]) -> str:
+    async def to_the_end(self, clients: Mapping[str, Client]) -> str:
         for _ in range(MAX_MOVES):
             if self.state_name in self.machine.ends:
                 return self.machine.ends[self.state_name]
             await self._move(self.machine.states[self.state_name], clients)
         raise MachineError(f"no end after {MAX_MOVES:,} moves, at {self.state_name}")
 
-    async def _move(self, state: State[M], clients: Mapping[str, Replier]) -> None:
+    async def _move(self, state: State[M], clients: Mapping[str, Client]) -> None:
         request, replies, reading = state.build_request(self.memory), dict[str, Completion](), UNASKED
         if request is not None:
             reply = replies[state.player] = await clients[state.player].complete(request)
@@ -119,7 +113,7 @@ class _Run(Generic[M]):
 
 
 async def drive(
-    machine: Machine[M], memory: M, clients: Mapping[str, Replier], question_id: str, method: str
+    machine: Machine[M], memory: M, clients: Mapping[str, Client], question_id: str, method: str
 ) -> Trajectory:
     """Run a machine on one question and return its trajectory, with one attempt for each move.
 
