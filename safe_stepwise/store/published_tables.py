@@ -126,15 +126,6 @@ class PublishedCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """A contradiction between a paper's own numbers."""
-
-    paper: Paper
-    tables: tuple[str, ...]
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
 class Published:
     """The content of the file, each table in the printed order."""
 
@@ -149,8 +140,6 @@ class Published:
     """The discriminative evaluation of arXiv 2402.11199, Tables 2 and 6."""
     answers: tuple[PublishedAnswers, ...]
     answer_costs: tuple[PublishedCost, ...]
-    contradictions: tuple[Contradiction, ...]
-    """The tables keep the printed numbers."""
 
 
 @cache
