@@ -6,7 +6,6 @@ benchmark wrote is data, never HTML (`store.page`). If chains were judged (``mea
 the verdicts on its steps.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
@@ -23,6 +22,7 @@ from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.methods.prompting import ANSWERING
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
+from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import parse_json, read_json
 from safe_stepwise.store.files import explain_line, locate_lines, read_lines
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
@@ -32,6 +32,8 @@ from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 _MEASURE_ADVICE = "measure it anew with safe-stepwise measure_faithfulness"
 Paths = list[dict[str, Any]]
 """The verdicts on one run's chain, one for each rule of faithfulness."""
+Fact = tuple[str, str, str]
+"""Head, relation and tail of a triple."""
 NO_CHAIN = "no chain"
 
 
@@ -74,34 +76,20 @@ def _paths(row: Mapping[str, Any]) -> Paths:
             "path": str(verdicts["path"]),
             "fault": str(verdicts["fault"]),
             "first": int(verdicts["first"] or 0),
-            "missing": [*map(_triple, verdicts["missing"])],
+            "missing": boundary.read(list[Fact], verdicts["missing"], "missing"),
             "steps": [
                 {
                     "number": int(step["number"]),
                     "text": str(step["text"]),
-                    "triples": [*map(_triple, verdict["triples"])],
+                    "triples": boundary.read(list[Fact], verdict["triples"], "triples"),
                     "fault": str(verdict["fault"]),
-                    "score": _finite(verdict["score"]),
+                    "score": boundary.read(float | None, verdict["score"], "score"),
                 }
                 for step, verdict in zip(row["steps"], verdicts["steps"], strict=True)
             ],
         }
         for rule, verdicts in sorted(row["rules"].items())
     ]
-
-
-def _triple(triple: Any) -> list[str]:
-    head, relation, tail = triple
-    return [str(head), str(relation), str(tail)]
-
-
-def _finite(score: Any) -> float | None:
-    """Return a score as a float; raise ``ValueError`` for NaN and infinities."""
-    if score is None:
-        return None
-    if not math.isfinite(score):
-        raise ValueError(f"{score} is no score")
-    return float(score)
 
 
 PAGE = "traces.html"

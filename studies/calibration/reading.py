@@ -49,11 +49,6 @@ def distance(source: Sequence[Hashable], target: Sequence[Hashable]) -> float:
     return Levenshtein.distance(source, target) / max(len(source), len(target), 1)
 
 
-def derivation_sentences(derivation: Derivation) -> tuple[Place, ...]:
-    """List the sentences from which a derivation's facts were read, in the order of the facts."""
-    return tuple((title, sentence) for title, sentence, _ in derivation)
-
-
 def trajectory_sentences(question: Question, steps: Iterable[Step]) -> tuple[Place, ...]:
     """List the sentence that each citing step of a trajectory restates, in the order of the steps.
 
@@ -235,7 +230,7 @@ def measure_distances(rows: Sequence[Labelled], derivations: Derivations) -> lis
                     steps.append(row.step)
             if steps:
                 trajectories[question.id] = trajectory_sentences(question, steps)
-    people = {id_: [derivation_sentences(derivation) for derivation in derivations[id_]] for id_ in trajectories}
+    people = {id_: [[(title, n) for title, n, _ in facts] for facts in derivations[id_]] for id_ in trajectories}
     if not trajectories:
         raise UserError("--derivations: none of the questions has one; give HotpotQA's rows")
     return [*annotator_distances(list(people.values())), trajectory_distance(people, trajectories)]

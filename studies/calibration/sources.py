@@ -64,17 +64,12 @@ def question_source(
     grounds = grounds_of_paths(
         question.question,
         question.accepted,
-        derivation_paths(derivations),
+        tuple(tuple(Triple(*triple) for _, _, triple in facts) for facts in derivations if facts),
         graph,
         question.passages,
         compares=question.kind == "comparison",
     )
     return CalibrationSource(question.benchmark, question.id, grounds, word_plainly) if grounds.paths else None
-
-
-def derivation_paths(derivations: Iterable[Derivation]) -> tuple[Path, ...]:
-    """Convert derivations to gold paths, without empty ones."""
-    return tuple(tuple(Triple(*t) for _, _, t in facts) for facts in derivations if facts)
 
 
 def word_plainly(facts: Sequence[Triple], _: int) -> str:
