@@ -30,8 +30,8 @@ from typing import Any, Protocol
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import path_deliberating as states
-from safe_stepwise.methods.prompting import GENERATOR, MAX_REPEATED_CHARACTERS, UNREADABLE, attempt_of
-from safe_stepwise.methods.reading import Reading
+from safe_stepwise.methods.prompting import GENERATOR, MAX_REPEATED_CHARACTERS, UNREADABLE
+from safe_stepwise.methods.reading import Reading, attempt_of
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.records import (
     ANSWERED,

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from safe_stepwise import prompts
 from safe_stepwise.engines.base import Allowance, Engine
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
-from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.records import VERDICT_ORDERS
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.names import TRAINING, TUNED
@@ -79,9 +79,10 @@ def dropped_category(engines: Iterable[Engine], requested: Category | None = Non
 
 def check_examples(dropped: Category | None, allowance: Allowance) -> None:
     """Raise ``UserError`` if worked examples show a category that the prompt lacks."""
-    if dropped is not None and ROLE in dict(allowance.examples or ()):
+    role = prompts.load(PAPER.verify).role
+    if dropped is not None and role in dict(allowance.examples or ()):
         raise UserError(
-            f"--examples {ROLE}: they show {dropped} errors, of which the verifier's prompt says "
+            f"--examples {role}: they show {dropped} errors, of which the verifier's prompt says "
             "nothing here; leave them out (--examples none beside --as-published)"
         )
 

@@ -10,8 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods.prompting import attempt_of
-from safe_stepwise.methods.reading import Reading
+from safe_stepwise.methods.reading import Reading, attempt_of
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Step, Trajectory
 from safe_stepwise.taxonomy import CORRECT
 

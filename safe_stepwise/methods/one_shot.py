@@ -11,7 +11,7 @@ from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import prompting
 from safe_stepwise.methods.prompting import GENERATOR, PromptingOptions
-from safe_stepwise.methods.reading import read
+from safe_stepwise.methods.reading import attempt_of, read
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
 
@@ -56,7 +56,7 @@ class OneShot:
         fields = prompting.answer_fields(passages, options.evidence)
         quoted = prompting.texts_of(passages, question.question)
         reading = read(reply.text, fields, quoted, last="answer").with_reply(reply)
-        return prompting.attempt_of(number + 1, prompting.ANSWERING, prompting.END, reading, {GENERATOR: reply})
+        return attempt_of(number + 1, prompting.ANSWERING, prompting.END, reading, {GENERATOR: reply})
 
 
 DIRECT = OneShot("direct", "Direct", ("direct/direct",))

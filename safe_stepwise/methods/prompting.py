@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Completion, Request, Sampling, collect_thoughts
-from safe_stepwise.methods.reading import FieldReader, Reading, facts_in, reason, triples, words
+from safe_stepwise.engines.base import Request, Sampling
+from safe_stepwise.methods.reading import FieldReader, facts_in, reason, triples, words
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import Attempt, Passage, Trajectory
 from safe_stepwise.scoring import normalize_answer
@@ -130,24 +130,6 @@ def answer_fields(passages: Sequence[Passage], evidence: bool, why_field: str = 
     if evidence:
         fields |= {"supporting_facts": facts_in(passages), "evidences": triples}
     return fields
-
-
-def attempt_of(number: int, state: str, after: str, reading: Reading, replies: Mapping[str, Completion]) -> Attempt:
-    """Build the attempt that a trajectory keeps of a reply; it is accepted if the reading is strict.
-
-    ``after`` is the next state; ``replies`` are the completions by role.
-    """
-    return Attempt(
-        number,
-        reading.text,
-        reading.feedback,
-        reading.is_strict,
-        {role: reply.usage for role, reply in replies.items()},
-        state=state,
-        read=reading.plain,
-        next_state=after,
-        thoughts=collect_thoughts(replies),
-    )
 
 
 def vote(answers: Iterable[str]) -> str:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from safe_stepwise.engines.base import Completion
-from safe_stepwise.records import Feedback, Passage, canonical_json
+from safe_stepwise.engines.base import Completion, collect_thoughts
+from safe_stepwise.records import Attempt, Feedback, Passage, canonical_json
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_reply, without_fence
 
@@ -73,6 +73,24 @@ class Reading:
         """
         nonempty = {name: text for name, text in {"why": self.problem, "revises": self.revises}.items() if text}
         return {"form": self.form, "value": dict(self.value), **nonempty}
+
+
+def attempt_of(number: int, state: str, after: str, reading: Reading, replies: Mapping[str, Completion]) -> Attempt:
+    """Build the attempt that a trajectory keeps of a reply; it is accepted if the reading is strict.
+
+    ``after`` is the next state; ``replies`` are the completions by role.
+    """
+    return Attempt(
+        number,
+        reading.text,
+        reading.feedback,
+        reading.is_strict,
+        {role: reply.usage for role, reply in replies.items()},
+        state=state,
+        read=reading.plain,
+        next_state=after,
+        thoughts=collect_thoughts(replies),
+    )
 
 
 def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (), last: str = "") -> Reading:
