@@ -20,8 +20,11 @@ from safe_stepwise.checking.statements import count_phrase, filled_question, is_
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
 from safe_stepwise.checking.support import Support, is_same_name, unread_words, weigh
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, guide_to, missing, quote_item, render, state_item
+from safe_stepwise.graphs.comparisons import is_yes_or_no
+from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
+from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.syntax import Predication, parse
 from safe_stepwise.language.text import as_date, as_number, dates_in, fold, has_words, without_qualifier, words_of
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
@@ -211,7 +214,7 @@ class Checker:
             gap = missing(changed, self.passages)
             guidance = self._word("guidance", "withdraw", case.step.text, what=gap)
             return self._feedback(case, "Unsupported", "not_stated", guidance, what=gap, **fields)
-        support = self._weigh(case, items)
+        support = self._weigh(case, places)
         elsewhere = next((item for item in items if cited and item.passage not in cited), None)
         if elsewhere and not support.is_borne_out:
             return self._not_in_passage(case, elsewhere)
@@ -240,8 +243,12 @@ class Checker:
         text, context = words_of(case.step.text), [self.question.question, *(step.text for step in case.previous)]
         pages = [(n, self.passages[n - 1]) for n in case.reading.cited if 0 < n <= len(self.passages)]
         copied = sum(has_words(text, words_of(sentence)) for _, page in pages for sentence in page.sentences)
-        needed = {item.passage for item in items}
-        idle = (n not in needed and not weigh(case.step.text, [(n, page)], context).stated for n, page in pages)
+        needed, facts = {item.passage for item in items}, [triple for item in items for triple in item.triples]
+        others = [(n, page) for n, page in pages if n not in needed]
+        idle = (
+            not any(_is_stated(fact, [page]) for fact in facts) and not weigh(case.step.text, [page], context).stated
+            for page in others
+        )
         return copied > len(items) + 1 or any(idle)
 
     def _check_additions(self, case: _Case) -> Feedback | None:
@@ -257,15 +264,26 @@ class Checker:
                 return self._feedback(case, "Unsupported", "absent", **fields)
         return None
 
-    def _weigh(self, case: _Case, items: Sequence[Item]) -> Support:
+    def _weigh(self, case: _Case, places: Sequence[int]) -> Support:
         """Compare all that a step says with the passages that it cites and the items that it states."""
-        cited = [n for n in case.reading.cited if 0 < n <= len(self.passages)]
+        items, cited = [self.plan.items[n] for n in places], [n for n in case.reading.cited if n <= len(self.passages)]
         numbers = cited or sorted({item.passage or 1 for item in items})
-        pages = [(n, self.passages[n - 1]) for n in numbers]
+        pages = [(n, self.passages[n - 1]) for n in numbers if n]
         context = [self.question.question, *(step.text for step in case.previous)]
-        items = [item for item in items if item.sentence is None and item.passage in numbers]
+        items = [item for item in items if item.sentence is None]
+        facts = [t for i in items for t in i.triples if i.passage in numbers or _is_stated(t, pages)]
         context += [filled_question(item.triples) for item in items if is_free(item.triples[0])]
-        return weigh(case.step.text, pages, context, [triple for item in items for triple in item.triples])
+        return weigh(self._without_closing(case, places), pages, context, facts)
+
+    def _without_closing(self, case: _Case, places: Sequence[int]) -> str:
+        """Return a step's text without a last sentence that draws the right conclusion from what has been read."""
+        text, stop, closing = case.step.text.rpartition(". ")
+        conclusion = read_step(closing)
+        is_complete = all(place in case.established or place in places for place in self.plan.facts)
+        if not (stop and is_complete and inference.says_the_answer(conclusion)):
+            return case.step.text
+        is_right = self._parse_conclusion(conclusion).right and self._asserts(case, closing)
+        return f"{text}." if is_right else case.step.text
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """Object to a fact cited from the wrong passage, if that passage does not name the fact's value."""
@@ -390,7 +408,7 @@ class Checker:
             return self._feedback(case, "Logical Fallacy", "baseless", missing=gap)
         last = len(self.plan.items) - 1
         if conclusion.right:
-            if not self._asserts(case):
+            if not self._asserts(case, case.step.text):
                 return None
             return self._sound(case, "sound_derivation", last, **self._grounds(case, last))
         if not inference.says_the_answer(case.reading) and not self._is_rival(case, conclusion.claimed):
@@ -401,17 +419,17 @@ class Checker:
             fields |= {"claimed": conclusion.claimed, "answer": self.question.answer.removesuffix(".")}
         return self._feedback(case, "Logical Fallacy", code, **fields)
 
-    def _asserts(self, case: _Case) -> bool:
-        """Whether a step states what it concludes, without denial (unless sides may differ) or words of its own."""
-        claims = parse(case.step.text, frozenset(self.question.accepted)).predications
-        differs = self.plan.kind != "sequential"
+    def _asserts(self, case: _Case, conclusion: str) -> bool:
+        """Whether a conclusion is stated, without denial (unless sides may differ) or words of its own."""
+        claims = parse(conclusion, frozenset(self.question.accepted)).predications
+        differs = is_yes_or_no(self.question.answer)
         if not all(claim.is_stated and (differs or not claim.is_denied) for claim in claims):
             return False
         names = [self.question.question, *self.question.accepted, *(end for i in self.claims.facts for end in i.ends)]
         texts = [*names, *(step.text for step in case.previous)]
         numbers = {item.passage for item in self.claims.facts} | set(case.reading.cited)
         pages = [(n, self.passages[n - 1]) for n in numbers if n and 0 < n <= len(self.passages)]
-        return not unread_words(case.step.text, pages, texts)
+        return not unread_words(conclusion, pages, texts)
 
     def _is_rival(self, case: _Case, claimed: str) -> bool:
         """Whether a name that a step decides for can be meant as the answer: it is no name on the way to it."""
@@ -569,6 +587,11 @@ class Checker:
 
     def _word(self, section: str, code: str, text: str, **values: Any) -> str:
         return render(section, code, f"{self.question.id} {text}", style=self.style, **values)
+
+
+def _is_stated(fact: Triple, pages: Sequence[tuple[int, Passage]]) -> bool:
+    """Whether passages state a fact of a known relation."""
+    return fact.relation in RELATIONS and ground(fact.head, fact.relation, fact.tail, pages).status == "stated"
 
 
 def _names_somebody(claim: Predication) -> bool:

@@ -106,7 +106,9 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
         accepted.append(read_step(text_))
     established = checker.established(accepted)
     together = len(established) - len(set(established.values()))
-    is_proved = all(labels[number - 1] == CORRECT for number in established.values())
+    drawn = {step.number for step in accepted if step.kind == "Logical"}
+    relied = {*established.values(), *(() if len(checker.plan.items) - 1 in established else drawn)}
+    is_proved = all(labels[number - 1] == CORRECT for number in relied)
     ended = bool(accepted) and accepted[-1].kind == "Final Answer" and len(accepted) == len(texts)
     is_brief = labels.count(None) <= _PADDING * labels.count(CORRECT)
     earned = ended and labels[-1] == CORRECT and is_proved and is_brief
@@ -124,7 +126,7 @@ def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
     if step.number != len(accepted) + 1:
         return MALFORMED
     verdict = checker.check(accepted, step)
-    return verdict and verdict.error_type
+    return verdict.error_type if verdict else None
 
 
 def trajectory_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:

@@ -18,7 +18,7 @@ from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.senses import are_alike, meaning_of, sense_cues
+from safe_stepwise.language.senses import are_alike, meaning_of, sense_cues, senses_of
 from safe_stepwise.language.syntax import Argument, Predication, Put, Syntax, Word, names_in_text, parse
 from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, normal_name, strip_diacritics
 from safe_stepwise.language.tracing import TracedText
@@ -51,6 +51,12 @@ _EXCLUDED = re.compile(
 """What a text names to say that it is not so: "French, not Turkish"."""
 _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "ADV", "PROPN", "INTJ"))
 _QUESTION = re.compile(r"“[^”]*\?”")
+_LEAD = re.compile(
+    r"(?:^|(?<=[.;] )|(?<=\band )|(?<=\bbut ))according to (?:the )?passages? \d{1,9}"
+    r"(?:(?:,| and|, and) (?:passages? )?\d{1,9})*,(?= )",
+    re.IGNORECASE,
+)
+"""Where a clause was read: parsed as "The text says that", so that no name after it is taken for its apposition."""
 _NUMBER = re.compile(r"\d[\d,.]*")
 _NEAR = 0  # sentences around a predication in which a further argument may stand
 
@@ -254,7 +260,7 @@ def unread_words(text: str, passages: Sequence[tuple[int, Passage]], context: Se
     weighing = _Weighing(text, passages, context, ())
     weighing.borne |= _CONCLUDING
     names = [finding.part for finding in weighing._missing_names() if finding.part]
-    return [*names, *weighing._unread_words()]
+    return [*names, *(word.text for word in weighing._unread_words())]
 
 
 class _Weighing:
@@ -270,8 +276,10 @@ class _Weighing:
         known = {name for fact in facts for name in (fact.head, fact.tail)}
         known |= {name for _, source in self.sources for name in source.names if not name[:1].isdigit()}
         questions = (Put(*match.span(), "the question") for match in _QUESTION.finditer(text))
-        self.syntax: Syntax = parse(text, frozenset(known), (*questions, *_copies(text, source)))
+        leads = (Put(*match.span(), "The text says that") for match in _LEAD.finditer(text))
+        self.syntax: Syntax = parse(text, frozenset(known), (*questions, *leads, *_copies(text, source)))
         self.context = fold(" . ".join(context)).lower()
+        self.spellings = frozenset[str]().union(*(source.tokens for _, source in self.sources))
         self.findings: list[Finding] = []
         # That a fact without a known relation is stated was decided by its words.
         self.held = {name for fact in facts if not _has_direction(fact) for name in (fact.head, fact.tail)}
@@ -300,10 +308,10 @@ class _Weighing:
 
     def _words_for(self, fact: Triple) -> Iterator[str]:
         """Yield the words of the text that express a fact's relation ("came into the world")."""
-        meaning = meaning_of(fact.relation)
+        senses = senses_of(fact.relation)
         text = clean(" ".join(word.text for word in self.syntax.words))
-        for cue in sense_cues(text) if meaning else ():
-            if any(are_alike(cue.sense, sense) for sense in meaning.senses | meaning.turned):
+        for cue in sense_cues(text) if senses else ():
+            if any(are_alike(cue.sense, sense) for sense in senses):
                 yield from text[cue.start : cue.end].split()
 
     def _is_copied(self, claim: Predication) -> bool:
@@ -312,10 +320,22 @@ class _Weighing:
             return False
         tokens = {claim.token, *(a.token for _, a in claim.arguments if not a.is_source)}
         if claim.is_denied or not claim.is_stated:
-            before = (n for n in range(claim.token) if self.syntax.words[n].sentence == claim.sentence)
-            tokens |= {n for n in before if not self._frames(self.syntax.words[n])}
+            until = (n for n in range(max(tokens) + 1) if self.syntax.words[n].sentence == claim.sentence)
+            tokens |= {n for n in until if not self._frames(self.syntax.words[n])}
         spellings = [" ".join(_words_of(self.syntax.words[n].name or self.syntax.words[n].text)) for n in tokens]
         return any(all(f" {spelling} " in f" {piece} " for spelling in spellings if spelling) for piece in self.copied)
+
+    def _is_said_by_noun(self, claim: Predication) -> bool:
+        """Whether a verb adds nothing to a noun that is its subject: "The date of death of Ana is 1901"."""
+        if claim.is_noun or claim.predicate not in _LIGHT:
+            return False
+        subjects = {a.token for a in claim.roles.get("subj", ())}
+        values = {a.token for _, a in claim.arguments if a.value and not a.is_source}
+        nouns = (p for p in self.syntax.predications if p.is_noun and p.token in subjects and p.expressions)
+        return any(
+            values and values <= {a.token for _, a in noun.arguments} and claim.is_denied == noun.is_denied
+            for noun in nouns
+        )
 
     def _frames(self, word: Word) -> bool:
         """Whether a word only says where a claim was read."""
@@ -327,17 +347,19 @@ class _Weighing:
         names = [a.value for a in arguments if a.value and not a.is_source]
         if any(a.is_source for a in arguments):
             reports = any(a.is_source for a in claim.roles.get("subj", ()))
-            if not reports and not names:  # "it is written in Passage 2"
+            if not reports and not names and not claim.is_noun:  # "it is written in Passage 2"
                 self.borne.add(claim.predicate)
             if reports and not claim.is_noun and claim.is_denied:
                 return Finding("otherwise", f"it denies what it reads ({claim.predicate})")
             if not claim.is_noun and not claim.is_stated:
                 return Finding("not read", f"it does not state what it reads ({claim.predicate})")
-            if not claim.is_noun and claim.predicate in _STOP_WORDS:
+            if not claim.is_noun and claim.predicate in _REPORTING:
                 self.held.update(source.subject for _, source in self.sources)
                 return None
         if self._is_copied(claim):
             return self._hold(claim, names)
+        if self._is_said_by_noun(claim):
+            return None
         if not names and claim.is_denied:
             return Finding("not read", f"it denies something ({claim.predicate})")
         if not names and claim.is_stated and not self._core(claim):
@@ -563,7 +585,9 @@ class _Weighing:
         for name in (*self.syntax.names, *numbers):
             if name == _COPY or Argument(name, "", 0).is_source or fold(name).lower() in self.context:
                 continue
-            if not any(source.has_name(name) for _, source in self.sources):
+            ends = (end for fact in self.facts for end in (fact.head, fact.tail))
+            is_end = any(is_same_name(name, end) for end in ends)
+            if not is_end and not any(source.has_name(name) for _, source in self.sources):
                 # Short forms in capitals ("TV") may stand for words.
                 status: Status = "not read" if name.isupper() and len(name) < 5 else "not found"
                 yield Finding(status, f"no passage has {name!r}", part=name, span=self._span_of(name))
@@ -580,11 +604,13 @@ class _Weighing:
 
     def _has_to_be_read(self, word: Word) -> bool:
         if word.name or not word.text.isalpha() or word.tag not in _CONTENT:
-            return word.text.lower() in _EXCLUDING - _STOP_WORDS - _COMPARING
+            return word.text.lower() in _EXCLUDING - _STOP_WORDS - _COMPARING - self.spellings
         idle = _STOP_WORDS | _LIGHT if word.tag in ("VERB", "AUX") else _STOP_WORDS
         return not {word.lemma, word.text.lower()} & idle
 
     def _is_read(self, word: Word) -> bool:
+        if word.tag not in _CONTENT:
+            return False
         if {word.lemma, word.text.lower()} & self.borne or word.text.lower() in self.context:
             return True
         return any(source.has_word(word.lemma) or source.has_word(word.text.lower()) for _, source in self.sources)
@@ -654,8 +680,7 @@ def _plain_end(predication: Predication, role: str) -> str:
 
 def _expresses(claim: Predication, fact: Triple) -> bool:
     """Whether a claim's verb or noun stands for a fact's relation."""
-    meaning = meaning_of(fact.relation)
-    senses = meaning.senses | meaning.turned if meaning else ()
+    senses = senses_of(fact.relation)
     return any(are_alike(expression.sense, sense) for expression in claim.expressions for sense in senses)
 
 

@@ -104,6 +104,12 @@ def meaning_of(relation: str) -> Meaning | None:
     )
 
 
+def senses_of(relation: str) -> frozenset[str]:
+    """Return the senses that express a relation in either direction; none if the vocabulary lacks it."""
+    meaning = meaning_of(relation)
+    return meaning.senses | meaning.turned if meaning else frozenset()
+
+
 class Expression(NamedTuple):
     """A sense that a verb or noun expresses, and the end ("head", "tail" or "both") that each role names.
 
