@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from safe_stepwise.checking.passage_checker import NO_STEP, judge_steps
-from safe_stepwise.checking.passage_checker import UNDECIDED as ABSTAINS
+from safe_stepwise.checker import NO_STEP, judge_steps
+from safe_stepwise.checker import UNDECIDED as ABSTAINS
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.reading import check_columns, parse_question, read_rows
 from safe_stepwise.commands.step_reports import ANNOTATIONS, PASSAGES, RowReport, StepReport, render_reports

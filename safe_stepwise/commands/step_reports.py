@@ -7,8 +7,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.checking.passage_checker import NO_STEP, SOUND, UNDECIDED, text_of
-from safe_stepwise.checking.support import Finding
+from safe_stepwise.checker import NO_STEP, SOUND, UNDECIDED, Finding, text_of
 from safe_stepwise.records import Question
 from safe_stepwise.store.page import render_page
 from safe_stepwise.store.terminal import printable
