@@ -460,7 +460,7 @@ class _Weighing:
         """Yield comparisons with predications of the claim's sense or verb, and with others if its verb says little."""
         # In a fixed order, as of equal candidates the first is taken.
         stems = dict.fromkeys([stem(claim.predicate), *sorted(map(stem, _SYNONYMS.get(claim.predicate, ())))])
-        for number, source in self.sources:
+        for number, source in self._concerned(claim):
             same = {id(fact): fact for key in stems for fact in source.by_stem.get(key, ())}
             for fact in source.syntax.predications if claim.expressions else ():
                 if any(are_alike(c.sense, f.sense) for c in claim.expressions for f in fact.expressions):
@@ -473,6 +473,13 @@ class _Weighing:
                     full = not (comparison.absent or comparison.different or comparison.exchanged)
                     if full and sum(1 for a in comparison.matched if a.name) > 1:
                         yield comparison, number, source, fact
+
+    def _concerned(self, claim: Predication) -> Sequence[tuple[int, Source]]:
+        """Return the sources with any name of a claim, as parsing takes time; all sources for a claim without names."""
+        arguments = [argument for _, argument in claim.arguments if not argument.is_source]
+        names = {name for a in arguments for name in (a.value, *self.syntax.holders.get(a.token, ())) if name}
+        concerned = [pair for pair in self.sources if any(map(pair[1].has_name, names))]
+        return concerned if names else self.sources
 
     def _compare(self, claim: Predication, fact: Predication, source: Source) -> _Comparison:
         """Compare the arguments by the ends of a shared sense, else by their roles."""
