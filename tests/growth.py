@@ -120,5 +120,5 @@ def _caches() -> tuple[functools._lru_cache_wrapper[object], ...]:
         cache
         for cache in found
         if cache.__module__.startswith(ours)
-        and cache.__name__ not in ("load", "word_list", "cue_pattern", "_patterns")
+        and cache.__name__ not in ("load", "word_list", "cue_pattern", "_patterns", "_parser")
     )

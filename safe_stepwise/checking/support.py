@@ -13,6 +13,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
+from safe_stepwise.checking.direction import IsEnd, ties
 from safe_stepwise.checking.step_reading import remove_silences
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
@@ -267,7 +268,6 @@ class _Weighing:
     def __init__(
         self, text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str], facts: Sequence[Triple]
     ) -> None:
-        self.facts = facts
         self.sources = [(number, source_of(passage)) for number, passage in passages]
         self.traced = remove_silences(fold_traced(TracedText.of(text)))
         text = self.traced.text
@@ -278,6 +278,9 @@ class _Weighing:
         questions = (Put(*match.span(), "the question") for match in _QUESTION.finditer(text))
         leads = (Put(*match.span(), "The text says that") for match in _LEAD.finditer(text))
         self.syntax: Syntax = parse(text, frozenset(known), (*questions, *leads, *_copies(text, source)))
+        self.ties = [
+            (fact, tie) for fact in facts for tie in ties(self.syntax, _is_named(fact.head), _is_named(fact.tail))
+        ]
         self.context = fold(" . ".join(context)).lower()
         self.spellings = frozenset[str]().union(*(source.tokens for _, source in self.sources))
         self.findings: list[Finding] = []
@@ -368,33 +371,14 @@ class _Weighing:
             return Finding("not read", f"it does not state it ({claim.predicate})")
         if not claim.is_denied and self._states_life(claim):
             return self._hold(claim, names)
-        for fact in self.facts:
-            if (right := self._puts(claim, fact)) is not None:
-                if right != claim.is_denied:
-                    return self._hold(claim, [fact.head, fact.tail], bears=_expresses(claim, fact))
+        for fact, tie in self.ties:
+            if tie.predication is claim:
+                meaning = meaning_of(fact.relation)
+                direction = tie.direction(meaning, are_alike) if meaning else None
+                if (direction == -1) == claim.is_denied:
+                    return self._hold(claim, [fact.head, fact.tail], bears=direction is not None)
                 return Finding("otherwise", f"it is the other way round ({fact.relation})", fact.passage)
         return self._best(claim, names)
-
-    def _puts(self, claim: Predication, fact: Triple) -> bool | None:
-        """Whether a claim has the ends of a fact in its direction; None if it does not have both."""
-        at: dict[str, set[str]] = {"head": set(), "tail": set()}
-        for role, argument in claim.arguments:
-            names = (argument.value,) if argument.value else self.syntax.holders.get(argument.token, ())
-            for end, name in (("head", fact.head), ("tail", fact.tail)):
-                if any(is_same_name(name, other) for other in names):
-                    at[end].add(role)
-        if not at["head"] or not at["tail"]:
-            return None
-        meaning = meaning_of(fact.relation)
-        for expression in claim.expressions if meaning else ():
-            turned = any(are_alike(expression.sense, sense) for sense in meaning.turned)
-            if not turned and not any(are_alike(expression.sense, sense) for sense in meaning.senses):
-                continue
-            heads, tails = ({expression.end_of(role) for role in at[end]} for end in ("head", "tail"))
-            if turned:
-                heads, tails = tails, heads
-            return "both" in heads | tails or "head" in heads or "tail" in tails
-        return True
 
     def _best(self, claim: Predication, names: Sequence[str]) -> Finding | None:
         candidates = list(self._candidates(claim))
@@ -685,10 +669,8 @@ def _plain_end(predication: Predication, role: str) -> str:
     return role
 
 
-def _expresses(claim: Predication, fact: Triple) -> bool:
-    """Whether a claim's verb or noun stands for a fact's relation."""
-    senses = senses_of(fact.relation)
-    return any(are_alike(expression.sense, sense) for expression in claim.expressions for sense in senses)
+def _is_named(end: str) -> IsEnd:
+    return lambda _, name: is_same_name(name, end)
 
 
 def _has_direction(fact: Triple) -> bool:

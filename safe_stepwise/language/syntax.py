@@ -46,6 +46,7 @@ _SORT_BEFORE = re.compile(
     r"(?:\b[Tt]he )?\b(?:film|movie|song|album|single|novel|book|band|series|play|magazine|river|city|town|village) $"
 )
 _SORT = re.compile(rf"^{_SORT_BEFORE.pattern.removesuffix('$')}")
+_ENDLESS = re.compile(r"\S{200,}")
 _OPENS = '.?!:;“"(—'
 _MAX_ASCENT = 12
 """Heads above a word that are looked at for a denial."""
@@ -146,8 +147,10 @@ def parse(text: str, names: frozenset[str] = frozenset(), puts: tuple[Put, ...] 
     (0, 37)
     """
     phrases = (Put(*m.span(), m.expand(put)) for pattern, put in _PHRASES for m in pattern.finditer(text))
+    # The parser's tokenizer takes quadratic time for a word without end.
+    endless = (Put(*match.span(), "word") for match in _ENDLESS.finditer(text))
     names_by_stand_in: dict[str, str] = {}
-    pieces = _pieces(text, [*puts, *phrases], names, names_by_stand_in)
+    pieces = _pieces(text, [*puts, *endless, *phrases], names, names_by_stand_in)
     return _filled(_parse("".join(piece.words for piece in pieces)), names_by_stand_in, pieces)
 
 
@@ -184,7 +187,8 @@ def _apart(puts: Iterable[Put]) -> list[Put]:
 def _name_spans(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
     """Return the spans of known names, citations, dates, quoted titles and capitalised words, in order."""
     known = sorted((name for name in names if len(name) > 2 and name in text), key=lambda name: (-len(name), name))
-    candidates = [m.span() for name in known for m in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    matches = (m for name in known for m in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text))
+    candidates = [(_sort_start(text, m.start()), m.end()) for m in matches]
     candidates += [match.span() for pattern in (_SOURCE, _DATE) for match in pattern.finditer(text)]
     candidates += [match.span() for match in _QUOTED.finditer(text) if _is_title(match[1])]
     candidates += [span for match in _RUN.finditer(text) if (span := _bare_run(text, *match.span()))]
@@ -222,13 +226,18 @@ def _bare_run(text: str, start: int, end: int) -> tuple[int, int] | None:
         return None
     if not run or is_nation(run.lower()) or is_nation(run.lower().removesuffix("s")) or run.lower() in MONTHS:
         return None
-    if sort := _SORT_BEFORE.search(text, 0, start):
-        start = sort.start()
+    start = _sort_start(text, start)
     if re.search(r"['’]s$", run):
         end -= 2
     elif run.endswith(("'", "’")):
         end -= 1
     return start, end
+
+
+def _sort_start(text: str, start: int) -> int:
+    """Return the start of a name together with the sort before it: "the film Dune Rain"."""
+    sort = _SORT_BEFORE.search(text, 0, start)
+    return sort.start() if sort else start
 
 
 @lru_cache(maxsize=1)
@@ -290,7 +299,8 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Put]) -> 
     def fill(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
         return tuple(replace(a, name=words[a.token].name) if words[a.token].name else a for a in arguments)
 
-    predications, holders = [], {}
+    predications: list[Predication] = []
+    holders: dict[int, tuple[str, ...]] = {}
     for predication in syntax.predications:
         roles = {role: fill(arguments) for role, arguments in predication.roles.items()}
         predications.append(replace(predication, roles=roles))
@@ -374,9 +384,39 @@ class _Walk:
                 for outer in verb.head.children:
                     if outer.dep_ == "nsubj" and outer.i != verb.i:
                         self._put(roles, "when" if child.lower_ == "when" else "in", outer)
+        for gapped in self._gapped(verb, roles, "obj" if passive else "subj"):
+            yield replace(self._made(verb, gapped, False, stance), is_passive=passive)
         yield from self._identities(verb, roles, passive, stance)
+        yield from self._possessions(verb, roles, stance)
         yield from self._event(verb, roles, stance)
         yield replace(self._made(verb, roles, False, stance), is_passive=passive)
+
+    def _gapped(self, verb: Token, roles: Roles, subject_role: str) -> Iterator[Roles]:
+        """Take the roles of a clause without its verb out of another's: "Ana was born in 1900 and Ors in 1901"."""
+        links = [t for child in (verb, *verb.children) for t in child.children if t.dep_ in ("prep", "agent")]
+        for link in links:
+            subject = self.doc[link.i - 1]
+            alike = {link.lemma_, *({"in", "on", "at"} if link.lemma_ in ("in", "on", "at") else ())}
+            is_repeated = any(t.lemma_ in alike and verb.i < t.i < link.i for t in links)
+            if is_repeated and self._is_name(subject) and subject.dep_ in ("conj", "appos", "npadvmod"):
+                values = [t for child in link.children if child.dep_ == "pobj" for t in _conjuncts(child)]
+                role = next((role for role, tokens in roles.items() if set(values) & set(tokens)), link.lemma_)
+                for tokens in roles.values():
+                    tokens[:] = [t for t in tokens if t not in (subject, *values)]
+                yield {subject_role: [subject], role: values}
+
+    def _possessions(self, verb: Token, roles: Roles, stance: tuple[bool, bool]) -> Iterator[Predication]:
+        """Yield nouns that a subject has: "had a child, Ana", "has its seat in Oru", "is of French origin"."""
+        links = {"have": ("obj",), "hold": ("obj",), "be": ("of", "in")}.get(verb.lemma_, ())
+        for token in (token for role in links for token in roles.get(role, ())):
+            is_value = self._is_name(token) or is_nation(token.lower_)
+            for child in token.children:
+                if not is_value and child.tag_ == "PRP$":
+                    yield self._made(token, {**self._complements(token), "of": roles.get("subj", [])}, True, stance)
+                elif is_value and child.dep_ in ("compound", "nmod") and child.pos_ == "NOUN":
+                    yield self._made(child, {"of": roles.get("subj", []), "is": [token]}, True, stance)
+                elif not is_value and (child.dep_ == "appos" or is_nation(child.lower_)):
+                    yield self._made(token, {"of": roles.get("subj", []), "is": [child]}, True, stance)
 
     def _event(self, verb: Token, roles: Roles, stance: tuple[bool, bool]) -> Iterator[Predication]:
         """Yield the noun of an event with its time and place: "The birth of Ana took place in Oru"."""
@@ -439,6 +479,8 @@ class _Walk:
                 self._put(roles, "of", _antecedent(noun) if child.tag_ == "WP$" else child)
             elif child.dep_ in ("compound", "nmod", "amod") and self._is_name(child):
                 self._put(roles, "of", child)
+            elif child.dep_ in ("compound", "nmod", "amod") and is_nation(child.lower_):
+                self._put(roles, "nation", child)
         self._put_prepositions(roles, noun)
         # "the place of birth of Ana"
         for inner in list(roles.get("of", ())):

@@ -19,7 +19,7 @@ from safe_stepwise.checking.faithfulness.misstating import (
     is_contradicted_by_text,
     is_same_value,
 )
-from safe_stepwise.checking.faithfulness.stating import stance_on_free, stance_on_known
+from safe_stepwise.checking.faithfulness.stances import stance_on_free, stance_on_known
 from safe_stepwise.checking.faithfulness.step_text import Stance, StepText, as_read, find_name, parse_text
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
@@ -224,11 +224,8 @@ def stance_on(step: StepText, triple: Triple) -> Stance:
         return "no"
     if clean(f"{triple.head} {triple.relation} {triple.tail}".replace("_", " ")) in step.clean:
         return "states"  # in the triple's exact words
-    heads, tails = step.spans_of(triple.head), step.spans_of(triple.tail)
     meaning = meaning_of(triple.relation)
-    if meaning is None:
-        return stance_on_free(step, triple, heads, tails)
-    return stance_on_known(step, triple, meaning, heads, tails)
+    return stance_on_known(step, triple, meaning) if meaning else stance_on_free(step, triple)
 
 
 def _concluding_stances(

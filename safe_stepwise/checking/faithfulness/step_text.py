@@ -17,14 +17,13 @@ from safe_stepwise.language.mentions import mentions, word_spans
 from safe_stepwise.language.reading import Span, clean
 from safe_stepwise.language.relations import is_nation, nation_pattern
 from safe_stepwise.language.senses import Meaning, SenseCue, sense_cues
+from safe_stepwise.language.syntax import Syntax, parse
 from safe_stepwise.language.text import MONTHS, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list, wording
 
 Stance = Literal["states", "reversed", "relation", "near", "no"]
 """How a step relates to a triple: it states it, exchanges its ends, joins them by another relation (``relation``) or
 by no known one (``near``), or does neither (``no``: it does not name both ends, or says that a fact is missing)."""
-IMPLIED_HEAD: Span = (0, 0)
-"""The span of a head that a step leaves out: "Was born in Oru." """
 
 _EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
 _LONGEST_PRONOUN = 5  # characters; a longer match is a noun ("the film")
@@ -68,6 +67,12 @@ class StepText:
         return self.reading.text.clean.replace("_", " ")
 
     @cached_property
+    def syntax(self) -> Syntax:
+        """The parsed step; nations and numbers are left to the parser, which tells adjectives from countries."""
+        names = (name for _, name in self.values if not (as_date(name) or name.isdigit() or is_nation(clean(name))))
+        return parse(self.reading.claim, frozenset(names))
+
+    @cached_property
     def capitals(self) -> frozenset[str]:
         """Capitalised words of the step, cleaned."""
         return frozenset(
@@ -84,7 +89,8 @@ class StepText:
         for match in _PRONOUN.finditer(self.clean):
             span = (match.start() + match[0].startswith(" "), match.end())
             next_start = span[1] + len(" the") * self.clean.startswith(" the ", span[1])
-            beside = any(a - 1 <= next_start < b for (a, b), _ in self.values)
+            beside = self.clean[next_start:].partition(" ")[2].partition(" ")[0] in self.capitals
+            beside = beside or any(a - 1 <= next_start < b for (a, b), _ in self.values)
             if beside and span[1] - span[0] > _LONGEST_PRONOUN:
                 continue  # "the film Dune Rain"
             if _CLEFT.match(self.clean[span[0] :]) and " who " in self.clean[span[1] :]:
@@ -235,22 +241,6 @@ def _short_form_spans(step: StepText, name: str) -> Iterator[Span]:
                 yield start, end
 
 
-def stance_by_name(step: StepText, relation: str, heads: Sequence[Span], tails: Sequence[Span]) -> Stance | None:
-    """Return the stance of a step that has a relation's own name, as in "Oru's … is Vel"; None if it has not."""
-    name, text = clean(relation.replace("_", " ")), step.clean
-
-    def has_wording(starts: Sequence[Span], ends: Sequence[Span]) -> bool:
-        return any(
-            (re.fullmatch(r" (?:is|was|are|were) ", text[a[1] : b[0]]) and text[: a[0]].endswith(f"{name} of "))
-            or re.fullmatch(rf" 's {re.escape(name)} (?:is|was|are|were) ", text[a[1] : b[0]])
-            for a, b in pairs(starts, ends)
-        )
-
-    if has_wording(heads, tails):
-        return "states"
-    return "reversed" if has_wording(tails, heads) else None
-
-
 _OF_A_PERSON = wording("step_text", "of_a_person", persons=PERSONS)
 _OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{THINGS}|work|place|birthplace)$")
 
@@ -261,18 +251,6 @@ def pronouns_for(step: StepText, meaning: Meaning | None) -> tuple[Span, ...]:
         return step.pronouns
     excluded = _OF_A_THING if meaning.of_person else _OF_A_PERSON
     return tuple(span for span in step.pronouns if not excluded.match(step.clean[slice(*span)]))
-
-
-def find_pronouns(step: StepText, tails: Sequence[Span], meaning: Meaning | None = None) -> tuple[Span, ...]:
-    """Return the pronouns that may stand for a head; `IMPLIED_HEAD` if there are none and only tails are named."""
-    if step.pronouns:
-        return pronouns_for(step, meaning)
-    values = [span for span, _ in step.values if not any(overlaps(span, t) for t in tails)]
-    opens = step.clean.split()[:1]
-    plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(step.clean[:30])[:1]))
-    starts = any(a <= 1 for a, _ in tails)
-    values = [s for s in values if not dates_in(step.clean[s[0] : s[1]])]
-    return (IMPLIED_HEAD,) if not values and (plain or starts) else ()
 
 
 def pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span]]:
