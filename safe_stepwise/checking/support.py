@@ -268,6 +268,7 @@ class _Weighing:
     def __init__(
         self, text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str], facts: Sequence[Triple]
     ) -> None:
+        self.facts = facts
         self.sources = [(number, source_of(passage)) for number, passage in passages]
         self.traced = remove_silences(fold_traced(TracedText.of(text)))
         text = self.traced.text
