@@ -109,7 +109,7 @@ def _read_text(text: str, number: int) -> Step:
 
 def _claims_in(text: str, step_text: str, claims: Sequence[Finding]) -> Iterator[Finding]:
     """Yield a step's claims with their spans in the text that the step was read from."""
-    traced = TracedText.of(text)
+    traced = TracedText.from_source(text)
     if step_text not in text:
         traced = traced.sub(EMPHASIS, "")
     offset = traced.text.rfind(step_text)
@@ -164,8 +164,8 @@ def _verdict(step: Step, support: Support, previous: Sequence[Step]) -> PassageV
     absent = [f for f in support.findings if f.status == "not found" and not _is_derived(f.part, previous)]
     if absent and step.kind == "Attribution":
         return PassageVerdict(unsupported, absent[0].reason, claims)
-    if rest := absent or [f for f in support.findings if f.status != "not found"]:
-        return PassageVerdict(UNDECIDED, rest[0].reason, claims)
+    if unproved := absent or [f for f in support.findings if f.status != "not found"]:
+        return PassageVerdict(UNDECIDED, unproved[0].reason, claims)
     if not claims:
         return PassageVerdict(UNDECIDED, "no claim is read in it")
     return PassageVerdict(SOUND, "", claims)
@@ -182,9 +182,9 @@ def _is_derived(value: str, previous: Sequence[Step]) -> bool:
     if number is None:
         return False
     numbers = {n for step in previous for v in read_step(step.text).values if (n := as_number(v)) is not None}
-    years = {float(v[-4:]) for step in previous for v in read_step(step.text).values if v[-4:].isdigit()}
-    known = numbers | years
-    return any(number in (abs(a - b), a + b) for a in known for b in known)
+    years = {float(v[-4:]) for step in previous for v in read_step(step.text).values if v[-4:].isdecimal()}
+    operands = numbers | years
+    return any(number in (abs(a - b), a + b) for a in operands for b in operands)
 
 
 def _judge_answer(previous: Sequence[Step], step: Step) -> PassageVerdict:

@@ -148,7 +148,7 @@ def without_silences(text: str) -> str:
     >>> without_silences("Passage 5 does not mention it, and Passage 3 is silent as well.")
     'Passage 5 does not mention it, and Passage 3 is silent as well.'
     """
-    return remove_silences(TracedText.of(text)).text
+    return remove_silences(TracedText.from_source(text)).text
 
 
 def remove_silences(text: TracedText) -> TracedText:

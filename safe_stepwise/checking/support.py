@@ -270,7 +270,7 @@ class _Weighing:
     ) -> None:
         self.facts = facts
         self.sources = [(number, source_of(passage)) for number, passage in passages]
-        self.traced = remove_silences(fold_traced(TracedText.of(text)))
+        self.traced = remove_silences(fold_traced(TracedText.from_source(text)))
         text = self.traced.text
         source = " ".join(source.text for _, source in self.sources)
         self.copied = _copied(text, source)

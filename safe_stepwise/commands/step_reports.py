@@ -123,8 +123,8 @@ def _page_row(number: int, report: RowReport) -> dict[str, Any]:
         }
         for step in report.steps
     ]
-    question, by = report.question.question, report.judged_by
-    return {"question": question, "judgedBy": by, "note": report.note, "passages": passages, "steps": steps}
+    question = {"question": report.question.question, "judgedBy": report.judged_by, "note": report.note}
+    return {**question, "passages": passages, "steps": steps}
 
 
 def _by_gravity(claims: Sequence[Finding]) -> list[Finding]:

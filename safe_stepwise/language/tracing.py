@@ -16,14 +16,14 @@ class TracedText:
     ends: Sequence[int]
 
     @classmethod
-    def of(cls, source: str) -> "TracedText":
+    def from_source(cls, source: str) -> "TracedText":
         """Make the text that is its own source."""
         return cls(source, range(len(source)), range(1, len(source) + 1))
 
     def sub(self, pattern: re.Pattern[str], replacement: Replacement) -> "TracedText":
         """Replace as `re.sub` does; what replaces a match stands for the whole match.
 
-        >>> traced = TracedText.of("4 &amp; 5").sub(re.compile("&amp;"), "and")
+        >>> traced = TracedText.from_source("4 &amp; 5").sub(re.compile("&amp;"), "and")
         >>> traced.text, traced.source_span(2, 5), traced.source_span(6, 7)
         ('4 and 5', (2, 7), (8, 9))
         """
@@ -42,11 +42,11 @@ class TracedText:
 
     def join(self, spans: Iterable[tuple[int, int]]) -> "TracedText":
         """Return the stretches of the text at some spans, in a row."""
-        slices = [slice(*span) for span in spans]
+        slices = [slice(start, end) for start, end in spans]
         return TracedText(
-            "".join(self.text[part] for part in slices),
-            [offset for part in slices for offset in self.starts[part]],
-            [offset for part in slices for offset in self.ends[part]],
+            "".join(self.text[stretch] for stretch in slices),
+            [offset for stretch in slices for offset in self.starts[stretch]],
+            [offset for stretch in slices for offset in self.ends[stretch]],
         )
 
     def source_span(self, start: int, end: int) -> tuple[int, int]:
