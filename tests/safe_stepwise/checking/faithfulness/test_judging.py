@@ -94,6 +94,7 @@ def check_shape(found: ChainVerdict, steps: int) -> None:
     canonical_json(found)
 
 
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("rule", RULES)
 def test_steps_and_answers_take_linear_time(rule: Rule) -> None:
     def judge(text: str) -> None:
