@@ -17,7 +17,8 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     from matplotlib.figure import Figure
 
-    (tmp_path / "scripts").symlink_to(Path(__file__).parents[2] / "scripts")
+    for folder in ("scripts", "examples"):
+        (tmp_path / folder).symlink_to(Path(__file__).parents[2] / folder)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SAFE_STEPWISE_CACHE", str(tmp_path / "replies.sqlite"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
