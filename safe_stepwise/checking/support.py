@@ -253,14 +253,16 @@ def weigh(
 
 
 def unread_words(text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str]) -> list[str]:
-    """Return the words, names and numbers of a conclusion that neither the passages nor the context have.
+    """Return the names of a conclusion that the context lacks, and the words that the passages lack as well.
 
     >>> unread_words("So the answer is Oru, a rich town.", [], ["Which town is it? Oru."])
     ['rich']
     """
     weighing = _Weighing(text, passages, context, ())
     weighing.borne |= _CONCLUDING
-    names = [finding.part for finding in weighing._missing_names() if finding.part]
+    words = {word for text in context for word in _words_of(fold(text))}
+    every = (name for name in weighing.syntax.names if not Argument(name, "", 0).is_source)
+    names = [name for name in every if not words.issuperset(_words_of(name))]
     return [*names, *(word.text for word in weighing._unread_words())]
 
 
@@ -299,6 +301,9 @@ class _Weighing:
         words = self._unread_words()
         reason = f"no passage has {', '.join(word.text for word in words)}"
         self.findings += [Finding("not read", reason, part=word.text, span=word.span) for word in words]
+        quotes = any(word.text == _COPY for word in self.syntax.words)
+        if not (self.findings or self.stated or quotes) and all(map(_has_direction, self.facts)):
+            self.findings.append(Finding("not read", "it states nothing"))
         return Support(tuple(map(self._placed, self.findings)), tuple(map(self._placed, self.stated)))
 
     def _placed(self, finding: Finding) -> Finding:
