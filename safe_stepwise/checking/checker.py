@@ -204,7 +204,7 @@ class Checker:
             "Premature Attribution": self._bypass,
         }
         verdicts = (checks[name](case) for name in check_order("Attribution") if name in checks)
-        return next(filter(None, verdicts), None)
+        return next(filter(None, verdicts), None) or self._check_statement(case)
 
     def _check_new_facts(self, case: _Case, places: Sequence[int]) -> Feedback | None:
         items, cited = [self.plan.items[place] for place in places], case.reading.cited
@@ -222,13 +222,9 @@ class Checker:
         if case.unclear.intersection(waiting):
             return None
         if not waiting:
-            fields = self._fact_fields(case, item)
-            if support.contradiction:
-                return self._fact_feedback(item, case, "Contradictory", "contradicted", value=None, claimed=None)
-            if support.absence:
-                passage = cited[0] if cited else None
-                return self._feedback(case, "Unsupported", "absent", claimed=support.absence.part, passage=passage)
-            if not support.is_borne_out or self._says_too_much(case, items):
+            if not support.is_borne_out:
+                return self._object(case, support, {**self._fact_fields(case, item), "value": None})
+            if self._says_too_much(case, items):
                 return None
         if waiting:
             first = self.plan.items[self.next_item(case.established) or waiting[0]]
@@ -284,6 +280,38 @@ class Checker:
             return case.step.text
         is_right = self._parse_conclusion(conclusion).right and self._asserts(case, closing)
         return f"{text}." if is_right else case.step.text
+
+    def _object(self, case: _Case, support: Support, fields: Mapping[str, Any]) -> Feedback | None:
+        """Object to what a passage says otherwise, or no passage has; None if only something could not be read."""
+        if finding := support.contradiction:
+            quote = f"“{finding.quote}”" if finding.quote else fields.get("quote")
+            fields = {**fields, "passage": finding.passage or fields.get("passage"), "quote": quote}
+            return self._feedback(case, "Contradictory", "otherwise", **fields) if quote else None
+        if (finding := support.absence) and not self.claims.is_in_passages(finding.part):
+            passage = case.reading.cited[0] if case.reading.cited else None
+            return self._feedback(case, "Unsupported", "absent", claimed=finding.part, passage=passage)
+        return None
+
+    def _check_statement(self, case: _Case) -> Feedback | None:
+        """Judge a step about no fact of the plan: right if it reads supporting facts of something named before."""
+        if case.reading.denies or not case.reading.cited or case.reading.announces:
+            return None
+        support = self._weigh(case, ())
+        if not support.is_borne_out:
+            return self._object(case, support, {"passage": case.reading.cited[0]})
+        places = {(self.passages[f.passage - 1].title, f.sentence): f for f in support.stated if f.passage}
+        supporting = {(fact.title, fact.sentence) for fact in self.question.supporting_facts}
+        if not places or not places.keys() <= supporting:
+            return None
+        earlier = self.claims.as_context(case.previous).text
+        words, known_words = content_words(case.step.text), content_words(earlier)
+        is_due = any(has_words(words_of(earlier), words_of(without_qualifier(title))) for title, _ in places)
+        if not (is_due or len(words & known_words) > 1) or words <= known_words:
+            return None
+        finding = next(iter(places.values()))
+        fields = {"passage": finding.passage, "quote": f"“{finding.quote}”"}
+        guidance = self.guidance(case.established, [*case.previous, case.step], case.step.text)
+        return self._feedback(case, CORRECT, "sound_fact", guidance, **fields)
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """Object to a fact cited from the wrong passage, if that passage does not name the fact's value."""

@@ -1,8 +1,8 @@
 """Decides whether passages bear out what a text says: each of its claims, in its direction and polarity.
 
 A claim is a predication of the text (`language.syntax`). It is *stated* if a predication of a passage has the same
-relation and the same names in the same roles; said *otherwise* if that one is denied, has the roles exchanged, or names
-another; else *not read*. A name or number that no passage has is *not found*. No annotation is used.
+relation and the same names in the same roles; said *otherwise* if that one is denied, has the roles exchanged, or
+names another; else *not read*. A name or number that no passage has is *not found*. No annotation is used.
 """
 
 import re
@@ -18,7 +18,7 @@ from safe_stepwise.checking.step_reading import remove_silences
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.relations import RELATIONS
+from safe_stepwise.language.relations import RELATIONS, is_nation, nation_pattern
 from safe_stepwise.language.senses import are_alike, meaning_of, sense_cues, senses_of
 from safe_stepwise.language.syntax import Argument, Predication, Put, Syntax, Word, names_in_text, parse
 from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, normal_name, strip_diacritics
@@ -51,6 +51,8 @@ _EXCLUDED = re.compile(
 )
 """What a text names to say that it is not so: "French, not Turkish"."""
 _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "ADV", "PROPN", "INTJ"))
+_YEAR_IN_BRACKETS = re.compile(r" \([12]\d{3}(?:[–-]\d{2,4})?\)")
+"""What stands between the titles of a list, and hides from the parser that it is one."""
 _QUESTION = re.compile(r"“[^”]*\?”")
 _LEAD = re.compile(
     r"(?:^|(?<=[.;] )|(?<=\band )|(?<=\bbut ))according to (?:the )?passages? \d{1,9}"
@@ -117,12 +119,13 @@ class Source:
         self.tokens = frozenset(re.findall(r"\w+", self.text))
         self.stems = {stem(word) for word in self.tokens}
         self.excluded = frozenset(re.findall(r"\w+", excluded)) - self.tokens - _STOP_WORDS
-        self.names = frozenset([*names_in_text(passage.text), self.subject])
+        self.names = frozenset([*names_in_text(passage.text), self.subject, passage.title])
 
     @cached_property
     def syntax(self) -> Syntax:
         """The parsed passage; to be asked for late, as parsing takes time."""
-        return parse(self.passage.text, frozenset([self.subject]))
+        years = (Put(*match.span(), "") for match in _YEAR_IN_BRACKETS.finditer(self.passage.text))
+        return parse(self.passage.text, frozenset([self.subject]), tuple(years))
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -133,6 +136,13 @@ class Source:
             for a in p.roles.get("is", ())
             if a.name and is_same_name(a.name, self.subject)
         )
+
+    @cached_property
+    def aliases(self) -> tuple[str, ...]:
+        """The subject, and the fuller name that the passage opens with: "Carver Dana Andrews" for "Dana Andrews"."""
+        opening = next((word.name for word in self.syntax.words if word.name), "")
+        shares = set(normal_name(opening).split()) & set(normal_name(self.subject).split())
+        return (self.subject, opening) if shares and opening != self.subject else (self.subject,)
 
     @cached_property
     def by_stem(self) -> Mapping[str, list[Predication]]:
@@ -159,15 +169,15 @@ class Source:
         if _NUMBER.fullmatch(name):
             number = name.rstrip(".,").replace(",", "")
             return re.search(rf"(?<!\d){re.escape(number)}(?!\d)", self.text.replace(",", "")) is not None
-        words = re.findall(r"\w+", strip_diacritics(fold(name)).lower())
-        return all(word in self.tokens or word.removesuffix("s") in self.tokens for word in words)
+        if is_nation(name.lower()):
+            return nation_pattern(name.lower()).search(self.text) is not None
+        words = set(re.findall(r"\w+", strip_diacritics(fold(name)).lower())) - _STOP_WORDS
+        return all(not self.tokens.isdisjoint((w, w.removesuffix("s"), *_SYNONYMS.get(w, ()))) for w in words)
 
     def names_of(self, argument: Argument) -> tuple[tuple[str, ...], bool]:
         """Return the names that an argument of the passage may stand for, and whether these are all."""
-        if argument.value:
-            return (argument.value,), True
-        if held := self.syntax.holders.get(argument.token):
-            return held, True
+        if names := (argument.value,) if argument.value else self.syntax.holders.get(argument.token):
+            return (*names, *self.aliases) if any(name in self.aliases for name in names) else names, True
         if argument.is_pronoun or argument.noun in self.kinds:
             return (self.subject,), False
         return (), False
@@ -277,7 +287,7 @@ class _Weighing:
         source = " ".join(source.text for _, source in self.sources)
         self.copied = _copied(text, source)
         known = {name for fact in facts for name in (fact.head, fact.tail)}
-        known |= {name for _, source in self.sources for name in source.names if not name[:1].isdigit()}
+        known |= {name for _, source in self.sources for name in source.names if not _is_time(name)}
         questions = (Put(*match.span(), "the question") for match in _QUESTION.finditer(text))
         leads = (Put(*match.span(), "The text says that") for match in _LEAD.finditer(text))
         self.syntax: Syntax = parse(text, frozenset(known), (*questions, *leads, *_copies(text, source)))
@@ -447,7 +457,7 @@ class _Weighing:
         return place
 
     def _candidates(self, claim: Predication) -> Iterator[tuple[_Comparison, int, Source, Predication]]:
-        """Yield comparisons with predications of the claim's sense or verb, and with others if its verb says little."""
+        """Yield comparisons with predications of the claim's sense or verb; with all others if its verb says little."""
         # In a fixed order, as of equal candidates the first is taken.
         stems = dict.fromkeys([stem(claim.predicate), *sorted(map(stem, _SYNONYMS.get(claim.predicate, ())))])
         for number, source in self._concerned(claim):
@@ -492,7 +502,7 @@ class _Weighing:
                 continue
             end = "time" if _is_time(argument.value) and role in _TIMES else end_of(role)
             agreed = exchanged = different = unknown = False
-            for fact_role, fact_argument in fact.arguments:
+            for fact_role, fact_argument in fact.possible_arguments:
                 agrees = self._agrees(argument, fact_argument, source)
                 fact_end = "time" if _is_time(fact_argument.value) and fact_role in _TIMES else fact_end_of(fact_role)
                 if end == fact_end or ("both" in (end, fact_end) and "time" not in (end, fact_end)):
@@ -670,9 +680,11 @@ def _words_of(text: str) -> list[str]:
 
 def _plain_end(predication: Predication, role: str) -> str:
     """Return a role as an end; who does something ("supervisor of") has the roles of the verb."""
-    if predication.is_noun and predication.predicate.endswith(("er", "or")):
+    if not predication.is_noun:
+        return role
+    if predication.predicate.endswith(("er", "or")):
         return {"is": "subj", "of": "obj"}.get(role, role)
-    return role
+    return "of" if role == "by" else role
 
 
 def _is_named(end: str) -> IsEnd:
@@ -684,4 +696,5 @@ def _has_direction(fact: Triple) -> bool:
 
 
 def _is_time(value: str) -> bool:
-    return value[:1].isdigit() or as_date(value) is not None
+    """Whether a value is a date or a number, not a title that begins with one ("127 Hours")."""
+    return as_date(value) is not None or _NUMBER.fullmatch(value) is not None

@@ -1,7 +1,7 @@
 """Parses sentences into predications: who does what to whom, denied or not, stated or only supposed.
 
-A *predication* is a verb or noun with its arguments by *role*: ``subj`` and ``obj`` of a verb (deep ones: the agent of
-a passive is its ``subj``), ``is`` and ``of`` of a noun ("Ana is the mother of Vel"), a preposition, ``attr``, ``when``.
+A *predication* is a verb or noun with its arguments by *role*: ``subj`` and ``obj`` of a verb (the agent of a passive
+is its ``subj``), ``is`` and ``of`` of a noun ("Ana is the mother of Vel"), a preposition, ``attr``, ``when``.
 The parser is spaCy's ``en_core_web_sm``. Names and dates are replaced by one-word *stand-ins* before it reads a
 sentence: the parse is steadier, and sentences that differ in names alone are parsed once.
 """
@@ -9,14 +9,14 @@ sentence: the parse is steadier, and sentences that differ in names alone are pa
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.reading import CAPITAL
-from safe_stepwise.language.relations import is_nation
+from safe_stepwise.language.relations import is_country, is_nation
 from safe_stepwise.language.senses import Expression, SenseCue, express, sense_cues
 from safe_stepwise.language.text import MONTHS
 from safe_stepwise.language.vocabulary import load
@@ -32,7 +32,7 @@ _PHRASES = tuple((re.compile(pattern, re.IGNORECASE), put) for pattern, put in l
 
 _WORD = rf"(?:{CAPITAL}[\w’'&-]{{0,60}}\w|{CAPITAL}\.?(?=\W)|{CAPITAL}\w{{0,10}}\.(?= {CAPITAL}))"
 _PARTICLE = "(?:of|the|of the|de|de la|du|la|le|von|van|van der|der|den|al|el|bin|ibn|mac|di|da|y|&)"
-_RUN = re.compile(rf"{_WORD}(?:(?: | {_PARTICLE} |-){_WORD}){{0,12}}")
+_RUN = re.compile(rf"(?<!\w){_WORD}(?:(?: | {_PARTICLE} |-){_WORD}){{0,12}}")
 _MONTH = rf"(?:{'|'.join(month.capitalize() for month in MONTHS)})"
 _DATE = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH},? \d{{4}}"
@@ -40,7 +40,10 @@ _DATE = re.compile(
 )
 _QUOTED = re.compile(r"[“\"]([^”\"]{2,80})[”\"]")
 _MAX_TITLE = 9  # words of a quoted title; a longer quotation is a sentence
-_SOURCE = re.compile(r"\b(?:the )?(passage|step)s? \d{1,9}(?:(?:,| and|, and| &) (?:\1 )?\d{1,9})*\b", re.IGNORECASE)
+_SOURCE = re.compile(
+    r"\b(?:the )?(passage|step)s? \d{1,9}\b(?:(?:,| and|, and| &) (?:\1 )?\d{1,9}\b(?!,?[–-]?\d| (?-i:[A-Z])))*",
+    re.IGNORECASE,
+)
 _DATE_STAND_IN = re.compile(r"10\d\d")
 _SORT_BEFORE = re.compile(
     r"(?:\b[Tt]he )?\b(?:film|movie|song|album|single|novel|book|band|series|play|magazine|river|city|town|village) $"
@@ -86,11 +89,22 @@ class Predication:
     is_passive: bool = False
     expressions: tuple[Expression, ...] = ()
     """The senses that it expresses (`language.senses`)."""
+    alternatives: Mapping[str, tuple[Argument, ...]] = field(default_factory=dict)
+    """Further nouns that a participle may be about, by role: "a film after the novel by Ana, *directed* by Vel"."""
 
     @property
     def arguments(self) -> Iterator[tuple[str, Argument]]:
         """Yield each argument with its role."""
-        return ((role, argument) for role, arguments in self.roles.items() for argument in arguments)
+        return _by_role(self.roles)
+
+    @property
+    def possible_arguments(self) -> Iterator[tuple[str, Argument]]:
+        """Yield each argument and alternative with its role."""
+        return chain(_by_role(self.roles), _by_role(self.alternatives))
+
+
+def _by_role(roles: Mapping[str, tuple[Argument, ...]]) -> Iterator[tuple[str, Argument]]:
+    return ((role, argument) for role, arguments in roles.items() for argument in arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +169,7 @@ def parse(text: str, names: frozenset[str] = frozenset(), puts: tuple[Put, ...] 
 
 
 def _pieces(text: str, puts: Iterable[Put], names: Iterable[str], names_by_stand_in: dict[str, str]) -> list[Put]:
-    """Cut a text into what is parsed as it stands, and what other words are put for; note the name of each stand-in."""
+    """Cut a text into what is parsed as it stands, and what words are put for; note the name of each stand-in."""
     chosen = _apart(puts)
     stand_ins: dict[str, str] = {}
     for start, end in _name_spans(text, names):
@@ -224,6 +238,8 @@ def _bare_run(text: str, start: int, end: int) -> tuple[int, int] | None:
     # Whether a single word that opens a sentence is a name, the parser tells.
     if opens and " " not in run and "-" not in run:
         return None
+    if " " in run and is_country(run.lower()) and is_nation(run.lower()):
+        return start, end
     if not run or is_nation(run.lower()) or is_nation(run.lower().removesuffix("s")) or run.lower() in MONTHS:
         return None
     start = _sort_start(text, start)
@@ -263,7 +279,7 @@ def _parse(skeleton: str) -> Syntax:
             p,
             sentence=numbers[p.token],
             expressions=tuple(
-                express(cue, p.roles, is_noun=p.is_noun, is_passive=p.is_passive)
+                express(cue, p.roles, is_noun=p.is_noun, is_passive=p.is_passive and not _is_active(cue, words[p.token]))
                 for cue in cues
                 if cue.start <= starts[p.token] < cue.end
             ),
@@ -271,6 +287,11 @@ def _parse(skeleton: str) -> Syntax:
         for p in predications
     )
     return Syntax(words, tuple(placed), {})
+
+
+def _is_active(cue: SenseCue, word: Word) -> bool:
+    """Whether a cue is a participle alone, of a verb whose subject acts: "directed" of "directed and written by"."""
+    return cue.form == "to_head" and cue.end - cue.start <= len(word.text)
 
 
 def _cues(words: Sequence[Word]) -> tuple[tuple[SenseCue, ...], list[int]]:
@@ -296,14 +317,17 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Put]) -> 
         for word in syntax.words
     )
 
-    def fill(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
-        return tuple(replace(a, name=words[a.token].name) if words[a.token].name else a for a in arguments)
+    def fill(roles: Mapping[str, tuple[Argument, ...]]) -> dict[str, tuple[Argument, ...]]:
+        return {
+            role: tuple(replace(a, name=words[a.token].name) if words[a.token].name else a for a in arguments)
+            for role, arguments in roles.items()
+        }
 
     predications: list[Predication] = []
     holders: dict[int, tuple[str, ...]] = {}
     for predication in syntax.predications:
-        roles = {role: fill(arguments) for role, arguments in predication.roles.items()}
-        predications.append(replace(predication, roles=roles))
+        roles = fill(predication.roles)
+        predications.append(replace(predication, roles=roles, alternatives=fill(predication.alternatives)))
         if predication.is_noun and not predication.is_denied:
             held = tuple(a.name for a in roles.get("is", ()) if a.name and not a.is_source)
             holders[predication.token] = holders.get(predication.token, ()) + held
@@ -347,13 +371,9 @@ class _Walk:
         return token.text in self.stand_ins or _DATE_STAND_IN.fullmatch(token.text) is not None
 
     def _made(self, token: Token, roles: Roles, is_noun: bool, stance: tuple[bool, bool]) -> Predication:
-        arguments = {
-            role: tuple(Argument("", t.lemma_.lower(), t.i, t.pos_ == "PRON") for t in dict.fromkeys(tokens))
-            for role, tokens in roles.items()
-        }
         denied, stated = stance
         stated = stated and not any(map(_is_open, (t for tokens in roles.values() for t in tokens)))
-        return Predication(token.lemma_.lower(), is_noun, arguments, denied, stated, token.i, 0)
+        return Predication(token.lemma_.lower(), is_noun, _arguments(roles), denied, stated, token.i, 0)
 
     def _verbal(self, verb: Token) -> Iterator[Predication]:
         roles: Roles = {}
@@ -371,7 +391,7 @@ class _Walk:
             elif child.dep_ == "dative" and child.pos_ in ("PROPN", "NOUN", "PRON"):
                 self._put(roles, "to", child)
         self._put_prepositions(roles, verb)
-        agents = roles.pop("agent", []) + (roles.pop("by", []) if passive else [])
+        agents = roles.pop("agent", []) + (roles.pop("by", []) if passive else []) or _shared_agents(verb)
         if agents:
             roles.setdefault("subj", []).extend(agents)
         if verb.lemma_ == "have":  # "had Ana as mother"
@@ -389,7 +409,10 @@ class _Walk:
         yield from self._identities(verb, roles, passive, stance)
         yield from self._possessions(verb, roles, stance)
         yield from self._event(verb, roles, stance)
-        yield replace(self._made(verb, roles, False, stance), is_passive=passive)
+        loose = verb.dep_ == "acl" or (verb.dep_ == "conj" and verb.head.pos_ in ("NOUN", "PROPN"))
+        further = {"obj" if passive else "subj": _nouns_above(verb.head)} if loose else {}
+        made = self._made(verb, roles, False, stance)
+        yield replace(made, is_passive=passive, alternatives=_arguments(further))
 
     def _gapped(self, verb: Token, roles: Roles, subject_role: str) -> Iterator[Roles]:
         """Take the roles of a clause without its verb out of another's: "Ana was born in 1900 and Ors in 1901"."""
@@ -447,16 +470,18 @@ class _Walk:
                     yield from self._identity(subject, values, stance)
 
     def _identity(self, noun: Token, holders: Sequence[Token], stance: tuple[bool, bool]) -> Iterator[Predication]:
-        own = self._complements(noun)
-        for member in [noun] if self._is_name(noun) else _conjuncts(noun):
+        members = [noun] if self._is_name(noun) else _conjuncts(noun)
+        owners = next((of for member in (noun, members[-1]) if (of := self._complements(member).get("of"))), None)
+        for member in members:
             if self._is_name(member):
                 roles: Roles = {"subj": list(holders), "attr": [member]}
                 yield replace(self._made(member, roles, False, stance), predicate="be")
                 continue
             complements = self._complements(member)
-            if "of" in own:
-                complements.setdefault("of", own["of"])
-            yield self._made(member, {"is": list(holders), **complements}, True, stance)
+            if owners:  # "the founder and first head of Oru"
+                complements.setdefault("of", owners)
+            held = [*holders, *complements.pop("is", ())]
+            yield self._made(member, {"is": held, **complements}, True, stance)
 
     def _nominal(self, noun: Token) -> Iterator[Predication]:
         # "nsubj": the subject of a small clause, as in "makes Ana a poet".
@@ -482,6 +507,9 @@ class _Walk:
             elif child.dep_ in ("compound", "nmod", "amod") and is_nation(child.lower_):
                 self._put(roles, "nation", child)
         self._put_prepositions(roles, noun)
+        if amounts := [inner for inner in roles.get("of", ()) if inner.like_num]:  # "a population of 2,591"
+            roles["is"] = amounts
+            roles["of"] = [inner for inner in roles["of"] if inner not in amounts]
         # "the place of birth of Ana"
         for inner in list(roles.get("of", ())):
             if not self._is_name(inner) and inner.pos_ == "NOUN":
@@ -540,7 +568,7 @@ class _Walk:
         if verb.dep_ == "xcomp" and head.dep_ == "acomp":
             head = head.head
         if verb.dep_ not in ("conj", "xcomp", "advcl", "pcomp") or head.pos_ not in ("VERB", "AUX"):
-            return None, passive
+            return None, passive or (verb.dep_ == "conj" and is_participle)
         objects = [child for child in head.children if child.dep_ == "dobj"]
         if verb.dep_ == "xcomp" and objects:
             return objects[0], passive
@@ -575,6 +603,35 @@ class _Walk:
                 stated = stated and (_has_subject(verb) or _polarity(head)[1])
             verb = head
         return denied, stated and not verb.sent.text.rstrip().endswith("?")
+
+
+def _shared_agents(verb: Token) -> list[Token]:
+    """Return the agents of the last of several participles that follow each other: "directed and written by Ana"."""
+    for token in verb.doc[verb.i + 1 :] if verb.tag_ == "VBN" else ():
+        if token.lower_ == "by":
+            return [name for child in token.children if child.dep_ == "pobj" for name in _conjuncts(child)]
+        if token.tag_ != "VBN" and token.lower_ not in (",", "and", "&", "co", "-", "/"):
+            break
+    return []
+
+
+def _arguments(roles: Roles) -> dict[str, tuple[Argument, ...]]:
+    return {
+        role: tuple(Argument("", t.lemma_.lower(), t.i, t.pos_ == "PRON") for t in dict.fromkeys(tokens))
+        for role, tokens in roles.items()
+    }
+
+
+def _nouns_above(noun: Token) -> list[Token]:
+    """Return the nouns of the phrase that a noun stands in: "film" above "novel" in "a film after the novel"."""
+    nouns = []
+    for _ in range(_MAX_ASCENT):
+        if noun.dep_ not in ("pobj", "prep", "acl", "appos", "agent", "conj", "dobj"):
+            break
+        noun = noun.head
+        if noun.pos_ in ("NOUN", "PROPN"):
+            nouns.append(noun)
+    return nouns
 
 
 def _conjuncts(token: Token) -> list[Token]:
