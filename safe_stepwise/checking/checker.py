@@ -14,7 +14,7 @@ from typing import Any
 
 from safe_stepwise.checking import inference
 from safe_stepwise.checking.claims import MIN_QUOTE_SHARE, Claims
-from safe_stepwise.checking.inference import Conclusion
+from safe_stepwise.checking.inference import Conclusion, has_false_premise
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import count_phrase, filled_question, is_free, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
@@ -439,7 +439,9 @@ class Checker:
             if not self._asserts(case, case.step.text):
                 return None
             return self._sound(case, "sound_derivation", last, **self._grounds(case, last))
-        if not inference.says_the_answer(case.reading) and not self._is_rival(case, conclusion.claimed):
+        ends_the_chain = max(case.established.values()) in case.reading.refers or has_false_premise(case.reading.claim)
+        is_final = ends_the_chain or inference.says_the_answer(case.reading)
+        if not is_final and not self._is_rival(case, conclusion.claimed):
             return None
         code = "false_inference" if self.plan.kind == "sequential" else "false_comparison"
         fields = self._grounds(case, last)
@@ -623,11 +625,14 @@ def _is_stated(fact: Triple, pages: Sequence[tuple[int, Passage]]) -> bool:
 
 
 def _names_somebody(claim: Predication) -> bool:
-    """Whether a claim is stated of somebody or something by name."""
-    named = any(argument.name and not argument.is_source for _, argument in claim.arguments)
-    return claim.is_stated and named and (not claim.is_noun or "is" in claim.roles)
+    """Whether a claim is stated of somebody or something by name, and asks for nothing ("who founded Oru")."""
+    named = {role for role, a in claim.arguments if a.name and not a.is_source}
+    reports = bool(named) and any(a.is_source for a in claim.roles.get("subj", ()))
+    asks = any(a.noun in _INTERROGATIVES for _, a in claim.arguments)
+    return claim.is_stated and (reports or not named.isdisjoint(("is", "subj", "attr"))) and not asks
 
 
+_INTERROGATIVES = ("who", "what", "which", "where", "when")
 _DASHES = re.compile("[–—]")
 
 
