@@ -279,7 +279,9 @@ def _parse(skeleton: str) -> Syntax:
             p,
             sentence=numbers[p.token],
             expressions=tuple(
-                express(cue, p.roles, is_noun=p.is_noun, is_passive=p.is_passive and not _is_active(cue, words[p.token]))
+                express(
+                    cue, p.roles, is_noun=p.is_noun, is_passive=p.is_passive and not _is_active(cue, words[p.token])
+                )
                 for cue in cues
                 if cue.start <= starts[p.token] < cue.end
             ),
