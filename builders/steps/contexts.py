@@ -13,9 +13,9 @@ from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.checking.wordings import WordingStyle, choice_for
 from safe_stepwise.language.mentions import first_mention
-from safe_stepwise.language.reading import CAPITAL, OPENERS, clean, read
+from safe_stepwise.language.reading import OPENERS, clean, read
 from safe_stepwise.language.relations import is_nation
-from safe_stepwise.language.text import as_date, normal_name, words_of
+from safe_stepwise.language.text import CAPITAL, as_date, normal_name, words_of
 from safe_stepwise.records import Label, Passage, Question, Triple
 from safe_stepwise.store.names import ContextKind
 

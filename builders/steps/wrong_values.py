@@ -12,9 +12,8 @@ from typing import Literal, get_args
 from builders.steps.values import WORDS
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.step_reading import has_value
-from safe_stepwise.language.reading import CAPITAL
 from safe_stepwise.language.relations import RELATIONS, same_nation
-from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, normal_name, without_qualifier
+from safe_stepwise.language.text import CAPITAL, MONTHS, as_date, as_number, dates_in, normal_name, without_qualifier
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question
 

@@ -18,7 +18,7 @@ from safe_stepwise.checking.inference import Conclusion, has_false_premise
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import count_phrase, filled_question, is_free, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
-from safe_stepwise.checking.support import Support, is_same_name, unread_words, weigh
+from safe_stepwise.checking.support import Support, is_same_name, source_of, unread_words, weigh
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, guide_to, missing, quote_item, render, state_item
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.grounding import ground
@@ -240,10 +240,10 @@ class Checker:
         pages = [(n, self.passages[n - 1]) for n in case.reading.cited if 0 < n <= len(self.passages)]
         copied = sum(has_words(text, words_of(sentence)) for _, page in pages for sentence in page.sentences)
         needed, facts = {item.passage for item in items}, [triple for item in items for triple in item.triples]
-        others = [(n, page) for n, page in pages if n not in needed]
+        further_pages = [(n, page) for n, page in pages if n not in needed]
         idle = (
             not any(_is_stated(fact, [page]) for fact in facts) and not weigh(case.step.text, [page], context).stated
-            for page in others
+            for page in further_pages
         )
         return copied > len(items) + 1 or any(idle)
 
@@ -287,10 +287,14 @@ class Checker:
             quote = f"“{finding.quote}”" if finding.quote else fields.get("quote")
             fields = {**fields, "passage": finding.passage or fields.get("passage"), "quote": quote}
             return self._feedback(case, "Contradictory", "otherwise", **fields) if quote else None
-        if (finding := support.absence) and not self.claims.is_in_passages(finding.part):
+        if (finding := support.absence) and not self._is_in_passages(finding.part):
             passage = case.reading.cited[0] if case.reading.cited else None
             return self._feedback(case, "Unsupported", "absent", claimed=finding.part, passage=passage)
         return None
+
+    def _is_in_passages(self, value: str) -> bool:
+        """Whether a passage has a value, or all words of a name."""
+        return self.claims.is_in_passages(value) or any(source_of(page).has_name(value) for page in self.passages)
 
     def _check_statement(self, case: _Case) -> Feedback | None:
         """Judge a step about no fact of the plan: right if it reads supporting facts of something named before."""
@@ -379,7 +383,7 @@ class Checker:
             return None
         earlier = self.claims.as_context(case.previous)
         for value in reading.values if reading.cited else ():
-            stands = has_value(earlier, value) or self.claims.is_in_passages(value)
+            stands = has_value(earlier, value) or self._is_in_passages(value)
             if not stands and not reading.opens_with(value):
                 cited = [n for n in reading.cited if 0 < n <= len(self.passages)]
                 passage = cited[0] if cited else None
@@ -626,10 +630,10 @@ def _is_stated(fact: Triple, pages: Sequence[tuple[int, Passage]]) -> bool:
 
 def _names_somebody(claim: Predication) -> bool:
     """Whether a claim is stated of somebody or something by name, and asks for nothing ("who founded Oru")."""
-    named = {role for role, a in claim.arguments if a.name and not a.is_source}
-    reports = bool(named) and any(a.is_source for a in claim.roles.get("subj", ()))
-    asks = any(a.noun in _INTERROGATIVES for _, a in claim.arguments)
-    return claim.is_stated and (reports or not named.isdisjoint(("is", "subj", "attr"))) and not asks
+    named_roles = {role for role, a in claim.arguments if a.name and not a.is_source}
+    reports = bool(named_roles) and any(a.is_source for a in claim.roles.get("subj", ()))
+    is_question = any(a.noun in _INTERROGATIVES for _, a in claim.arguments)
+    return claim.is_stated and (reports or not named_roles.isdisjoint(("is", "subj", "attr"))) and not is_question
 
 
 _INTERROGATIVES = ("who", "what", "which", "where", "when")

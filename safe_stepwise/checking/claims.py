@@ -12,7 +12,6 @@ from operator import attrgetter
 from safe_stepwise.checking.plans import DESCRIBED, Item, Plan
 from safe_stepwise.checking.statements import filled_question, is_free
 from safe_stepwise.checking.step_reading import Reading, content_words, coverage, has_value, quotations
-from safe_stepwise.checking.support import source_of
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about, mentions, names_in
@@ -56,8 +55,7 @@ class Claims:
     def is_in_passages(self, value: str) -> bool:
         """Whether some passage has a value."""
         if value not in self._in_passages:
-            pages = self.passages
-            self._in_passages[value] = any(has_value(page, value) or source_of(page).has_name(value) for page in pages)
+            self._in_passages[value] = any(has_value(page, value) for page in self.passages)
         return self._in_passages[value]
 
     def as_context(self, previous: Sequence[Step]) -> Passage:

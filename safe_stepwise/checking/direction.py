@@ -46,7 +46,7 @@ class Tie(NamedTuple):
             sign * turn
             for sense, sign in self.signs().items()
             for senses, turn in ((meaning.senses, 1), (meaning.turned, -1))
-            if any(is_same(sense, own) for own in senses)
+            if any(is_same(sense, expressed) for expressed in senses)
         ]
         return None if not signs else 0 if 0 in signs else max(signs)
 

@@ -166,8 +166,6 @@ def _verdict(step: Step, support: Support, previous: Sequence[Step]) -> PassageV
         return PassageVerdict(unsupported, absent[0].reason, claims)
     if unproved := absent or [f for f in support.findings if f.status != "not found"]:
         return PassageVerdict(UNDECIDED, unproved[0].reason, claims)
-    if not claims:
-        return PassageVerdict(UNDECIDED, "no claim is read in it")
     return PassageVerdict(SOUND, "", claims)
 
 

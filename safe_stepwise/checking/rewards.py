@@ -106,8 +106,8 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
         accepted.append(read_step(text_))
     established = checker.established(accepted)
     together = len(established) - len(set(established.values()))
-    drawn = {step.number for step in accepted if step.kind == "Logical"}
-    relied = {*established.values(), *(() if len(checker.plan.items) - 1 in established else drawn)}
+    conclusions = {step.number for step in accepted if step.kind == "Logical"}
+    relied = {*established.values(), *(() if len(checker.plan.items) - 1 in established else conclusions)}
     is_proved = all(labels[number - 1] == CORRECT for number in relied)
     ended = bool(accepted) and accepted[-1].kind == "Final Answer" and len(accepted) == len(texts)
     is_brief = labels.count(None) <= _PADDING * labels.count(CORRECT)

@@ -162,11 +162,11 @@ def remove_silences(text: TracedText) -> TracedText:
     elsewhere = {n for clause in spoken for n in _CITED.findall(clause)}
     if all(silent) or not any(silent) or not elsewhere or any(map(_denies, spoken)):
         return text
-    kept: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for number, (clause, remark) in enumerate(zip(clauses, silent, strict=True)):
         if not remark or elsewhere & set(_CITED.findall(clause)):
-            kept.append((edges[2 * number - bool(kept)], edges[2 * number + 1]))
-    result = marked.join(kept)
+            spans.append((edges[2 * number - bool(spans)], edges[2 * number + 1]))
+    result = marked.join(spans)
     return result if result.text.endswith((".", "”", "?", "!")) else result.sub(_END, ".")
 
 

@@ -20,7 +20,7 @@ from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, is_nation, nation_pattern
 from safe_stepwise.language.senses import are_alike, meaning_of, sense_cues, senses_of
-from safe_stepwise.language.syntax import Argument, Predication, Put, Syntax, Word, names_in_text, parse
+from safe_stepwise.language.syntax import Argument, Predication, Rewrite, Syntax, Word, names_in_text, parse
 from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, normal_name, strip_diacritics
 from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import load, word_list
@@ -124,7 +124,7 @@ class Source:
     @cached_property
     def syntax(self) -> Syntax:
         """The parsed passage; to be asked for late, as parsing takes time."""
-        years = (Put(*match.span(), "") for match in _YEAR_IN_BRACKETS.finditer(self.passage.text))
+        years = (Rewrite(*match.span(), "") for match in _YEAR_IN_BRACKETS.finditer(self.passage.text))
         return parse(self.passage.text, frozenset([self.subject]), tuple(years))
 
     @cached_property
@@ -248,8 +248,8 @@ def weigh(
     """Compare the claims of a text with numbered passages.
 
     ``context``: texts whose names and words count, too. ``facts``: triples that the text is known to be about and the
-    passages to state; only their direction and polarity in the text are left to be weighed. ``concludes``: the words of
-    conclusions need no passage ("so").
+    passages to state; only their direction and polarity in the text are left to be weighed. ``concludes``: words of
+    conclusions ("so") need no passage.
 
     >>> page = Passage("Dune Rain", ("Dune Rain is a 1954 film directed by Ors Velt.",))
     >>> weigh("The director of Dune Rain was Ors Velt.", [(1, page)]).is_borne_out
@@ -271,8 +271,8 @@ def unread_words(text: str, passages: Sequence[tuple[int, Passage]], context: Se
     weighing = _Weighing(text, passages, context, ())
     weighing.borne |= _CONCLUDING
     words = {word for text in context for word in _words_of(fold(text))}
-    every = (name for name in weighing.syntax.names if not Argument(name, "", 0).is_source)
-    names = [name for name in every if not words.issuperset(_words_of(name))]
+    named = (name for name in weighing.syntax.names if not Argument(name, "", 0).is_source)
+    names = [name for name in named if not words.issuperset(_words_of(name))]
     return [*names, *(word.text for word in weighing._unread_words())]
 
 
@@ -286,11 +286,11 @@ class _Weighing:
         text = self.traced.text
         source = " ".join(source.text for _, source in self.sources)
         self.copied = _copied(text, source)
-        known = {name for fact in facts for name in (fact.head, fact.tail)}
-        known |= {name for _, source in self.sources for name in source.names if not _is_time(name)}
-        questions = (Put(*match.span(), "the question") for match in _QUESTION.finditer(text))
-        leads = (Put(*match.span(), "The text says that") for match in _LEAD.finditer(text))
-        self.syntax: Syntax = parse(text, frozenset(known), (*questions, *leads, *_copies(text, source)))
+        names = {name for fact in facts for name in (fact.head, fact.tail)}
+        names |= {name for _, source in self.sources for name in source.names if not _is_time(name)}
+        questions = (Rewrite(*match.span(), "the question") for match in _QUESTION.finditer(text))
+        leads = (Rewrite(*match.span(), "The text says that") for match in _LEAD.finditer(text))
+        self.syntax: Syntax = parse(text, frozenset(names), (*questions, *leads, *_copies(text, source)))
         self.ties = [
             (fact, tie) for fact in facts for tie in ties(self.syntax, _is_named(fact.head), _is_named(fact.tail))
         ]
@@ -298,14 +298,15 @@ class _Weighing:
         self.spellings = frozenset[str]().union(*(source.tokens for _, source in self.sources))
         self.findings: list[Finding] = []
         # That a fact without a known relation is stated was decided by its words.
-        self.held = {name for fact in facts if not _has_direction(fact) for name in (fact.head, fact.tail)}
+        self.borne_names = {name for fact in facts if not _has_direction(fact) for name in (fact.head, fact.tail)}
         self.borne: set[str] = {word for fact in facts for word in self._words_for(fact)}
         self.stated: list[Finding] = []
 
     def support(self) -> Support:
         for predication in self.syntax.predications:
             if finding := self._weigh(predication):
-                self.findings.append(finding._replace(span=self.syntax.span_of(predication)))
+                findings = self.stated if finding.status == "stated" else self.findings
+                findings.append(finding._replace(span=self.syntax.span_of(predication)))
         self.findings += self._excluded_words()
         self.findings += self._missing_names()
         words = self._unread_words()
@@ -313,7 +314,7 @@ class _Weighing:
         self.findings += [Finding("not read", reason, part=word.text, span=word.span) for word in words]
         quotes = any(word.text == _COPY for word in self.syntax.words)
         if not (self.findings or self.stated or quotes) and all(map(_has_direction, self.facts)):
-            self.findings.append(Finding("not read", "it states nothing"))
+            self.findings.append(Finding("not read", "no claim is read in it", span=(0, len(self.traced.text))))
         return Support(tuple(map(self._placed, self.findings)), tuple(map(self._placed, self.stated)))
 
     def _placed(self, finding: Finding) -> Finding:
@@ -373,7 +374,7 @@ class _Weighing:
             if not claim.is_noun and not claim.is_stated:
                 return Finding("not read", f"it does not state what it reads ({claim.predicate})")
             if not claim.is_noun and claim.predicate in _REPORTING:
-                self.held.update(source.subject for _, source in self.sources)
+                self.borne_names.update(source.subject for _, source in self.sources)
                 return None
         if self._is_copied(claim):
             return self._hold(claim, names)
@@ -402,8 +403,8 @@ class _Weighing:
             denied = " and denies it" if claim.is_denied else ""
             if len(names) < 2 and not claim.is_denied and not (names and claim.roles.keys() & _TIMES - {"of"}):
                 return None
-            of = f" of {names[0]!r}" if names else ""
-            return Finding("not read", f"no passage says {claim.predicate!r}{of}{denied}")
+            holder = f" of {names[0]!r}" if names else ""
+            return Finding("not read", f"no passage says {claim.predicate!r}{holder}{denied}")
         comparison, number, source, fact = max(candidates, key=lambda candidate: candidate[0].score)
         if comparison.agrees:
             if claim.is_denied != fact.is_denied:
@@ -435,37 +436,38 @@ class _Weighing:
         place: tuple[int, Source, Predication] | None = None,
         *,
         bears: bool = True,
-    ) -> None:
-        finding, names = Finding("stated", "", span=self.syntax.span_of(claim)), list(names)
-        located = _located(*place) if place else self._nearest(finding.span, names)
-        self.stated.append(finding._replace(**located))
-        self.held.update(names)
+    ) -> Finding:
+        """Note the names and words that a stated claim bears out; ``place``: the passage's predication, if known."""
+        names = list(names)
+        self.borne_names.update(names)
         if bears:
             self.borne.add(claim.predicate)
         if comparison:
             self.borne.update(a.noun for a in comparison.matched if not a.name)
+        located = _located(*place) if place else self._nearest(self.syntax.span_of(claim), names)
+        return Finding("stated", "", **located)
 
     def _nearest(self, span: tuple[int, int], names: Sequence[str]) -> dict[str, Any]:
         """Return the place of the sentence with all names of a stated claim and most of its words; {} if none has."""
         words = set(map(stem, _words_of(self.traced.text[slice(*span)])))
         best, place = 1, dict[str, Any]()
         for number, source in self.sources:
-            others = [set(map(stem, _words_of(name))) for name in names if not is_same_name(name, source.subject)]
+            word_sets = [set(map(stem, _words_of(name))) for name in names if not is_same_name(name, source.subject)]
             for sentence, stems in enumerate(source.stems_by_sentence):
-                if len(words & stems) > best and all(name <= stems for name in others):
+                if len(words & stems) > best and all(name <= stems for name in word_sets):
                     best, place = len(words & stems), _place_of(number, source.passage, sentence)
         return place
 
     def _candidates(self, claim: Predication) -> Iterator[tuple[_Comparison, int, Source, Predication]]:
-        """Yield comparisons with predications of the claim's sense or verb; with all others if its verb says little."""
+        """Yield comparisons with predications of the claim's sense or verb; with all if its verb says little."""
         # In a fixed order, as of equal candidates the first is taken.
         stems = dict.fromkeys([stem(claim.predicate), *sorted(map(stem, _SYNONYMS.get(claim.predicate, ())))])
         for number, source in self._concerned(claim):
-            same = {id(fact): fact for key in stems for fact in source.by_stem.get(key, ())}
+            candidates = {id(fact): fact for key in stems for fact in source.by_stem.get(key, ())}
             for fact in source.syntax.predications if claim.expressions else ():
                 if any(are_alike(c.sense, f.sense) for c in claim.expressions for f in fact.expressions):
-                    same[id(fact)] = fact
-            for fact in same.values():
+                    candidates[id(fact)] = fact
+            for fact in candidates.values():
                 yield self._compare(claim, fact, source), number, source, fact
             if claim.predicate in _LIGHT and not claim.is_noun:
                 for fact in source.syntax.predications:
@@ -475,7 +477,7 @@ class _Weighing:
                         yield comparison, number, source, fact
 
     def _concerned(self, claim: Predication) -> Sequence[tuple[int, Source]]:
-        """Return the sources with any name of a claim, as parsing takes time; all sources for a claim without names."""
+        """Return the sources with a name of a claim, as parsing takes time; all for a claim without names."""
         arguments = [argument for _, argument in claim.arguments if not argument.is_source]
         names = {name for a in arguments for name in (a.value, *self.syntax.holders.get(a.token, ())) if name}
         concerned = [pair for pair in self.sources if any(map(pair[1].has_name, names))]
@@ -529,16 +531,16 @@ class _Weighing:
         """Whether a noun means somebody by relation to another ("the father of Ana") without a name."""
         return bool(sense_cues(argument.noun)) and not self.syntax.holders.get(argument.token)
 
-    def _agrees(self, argument: Argument, other: Argument, source: Source) -> bool | None:
+    def _agrees(self, argument: Argument, candidate: Argument, source: Source) -> bool | None:
         """Whether an argument of the text and one of a passage are the same; None if that can't be told."""
         names = (argument.value,) if argument.value else self.syntax.holders.get(argument.token, ())
-        others, are_all = source.names_of(other)
-        if not names and not others:
-            same = stem(argument.noun) == stem(other.noun) or other.noun in _SYNONYMS.get(argument.noun, ())
+        candidate_names, are_all = source.names_of(candidate)
+        if not names and not candidate_names:
+            same = stem(argument.noun) == stem(candidate.noun) or candidate.noun in _SYNONYMS.get(argument.noun, ())
             return True if same else None
-        if not names or not others:
+        if not names or not candidate_names:
             return True if argument.is_pronoun else None
-        if any(is_same_name(a, b) for a in names for b in others):
+        if any(is_same_name(a, b) for a in names for b in candidate_names):
             return True
         return False if are_all else None
 
@@ -549,7 +551,7 @@ class _Weighing:
             for w in source.syntax.words
             if (w.name or w.text[:1].isdigit()) and abs(w.sentence - fact.sentence) <= _NEAR
         )
-        return any(is_same_name(name, other) for other in (source.subject, *near))
+        return any(is_same_name(name, near_name) for near_name in (source.subject, *near))
 
     def _states_life(self, claim: Predication) -> bool:
         """Whether passages give somebody's birth or death the place and date of a claim, perhaps in brackets."""
@@ -580,9 +582,9 @@ class _Weighing:
 
     def _excluded_words(self) -> Iterator[Finding]:
         """Yield the words that a passage names only to say that it is not so ("not a comedy")."""
-        said = {word for w in self.syntax.words for word in _words_of(w.name or w.text)}
+        words_of_text = {word for w in self.syntax.words for word in _words_of(w.name or w.text)}
         for number, source in self.sources:
-            if words := sorted(said & source.excluded):
+            if words := sorted(words_of_text & source.excluded):
                 reason = f"Passage {number} says: not {words[0]}"
                 yield Finding("otherwise", reason, number, span=self._span_of(words[0]))
 
@@ -601,7 +603,7 @@ class _Weighing:
             elif (
                 name in self.syntax.names
                 and not any(fold(name).lower() in piece for piece in self.copied)
-                and not any(is_same_name(name, held) for held in self.held)
+                and not any(is_same_name(name, held) for held in self.borne_names)
             ):
                 yield Finding("not read", f"what is said of {name!r} is read nowhere", span=self._span_of(name))
 
@@ -643,8 +645,8 @@ _COPIED_WORDS = 6
 
 def _copied(text: str, source: str) -> list[str]:
     """Return the pieces of a text, in lower case, that are words in a row of a source."""
-    words, known = _words_of(text), _words_of(source)
-    grams = {tuple(known[n : n + _COPIED_WORDS]) for n in range(len(known) - _COPIED_WORDS + 1)}
+    words, source_words = _words_of(text), _words_of(source)
+    grams = {tuple(source_words[n : n + _COPIED_WORDS]) for n in range(len(source_words) - _COPIED_WORDS + 1)}
     pieces: list[str] = []
     end = 0
     for start in range(len(words) - _COPIED_WORDS + 1):
@@ -661,17 +663,17 @@ _QUOTATION = re.compile(r"“([^”]+)”|(?<=[:,] )([A-Z][^“”]+?)(?=$)")
 _COPY = "Quotation"
 
 
-def _copies(text: str, source: str) -> Iterator[Put]:
+def _copies(text: str, source: str) -> Iterator[Rewrite]:
     """Yield one word for each quotation in a text, and for a sentence at its end, that a source has word for word.
 
     >>> list(_copies("Passage 1 says: “Oru is a town.”", "oru . oru is a town ."))
-    [Put(start=16, end=32, words='Quotation.')]
+    [Rewrite(start=16, end=32, words='Quotation.')]
     """
-    known = f" {' '.join(_words_of(source))} "
+    source_words = f" {' '.join(_words_of(source))} "
     for match in _QUOTATION.finditer(text):
         words = _words_of(match[1] or match[2])
-        if len(words) > 2 and f" {' '.join(words)} " in known:
-            yield Put(*match.span(), f"{_COPY}.")
+        if len(words) > 2 and f" {' '.join(words)} " in source_words:
+            yield Rewrite(*match.span(), f"{_COPY}.")
 
 
 def _words_of(text: str) -> list[str]:

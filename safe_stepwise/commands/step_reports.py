@@ -14,7 +14,7 @@ from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT
 
 ANNOTATIONS, PASSAGES = "annotations", "passages"
-_SHOWN = 120
+_LONGEST_QUOTE = 120
 """The most characters of a quotation in the text output."""
 _BY_GRAVITY = ("otherwise", "not found", "not read", "stated")
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -81,7 +81,7 @@ def _source_of(claim: Finding) -> str:
     if claim.passage == 0 and claim.sentence is not None:
         return f"step {claim.sentence + 1}"
     if claim.quote:
-        quote = claim.quote if len(claim.quote) <= _SHOWN else f"{claim.quote[:_SHOWN]}…"
+        quote = claim.quote if len(claim.quote) <= _LONGEST_QUOTE else f"{claim.quote[:_LONGEST_QUOTE]}…"
         return f"Passage {claim.passage}: “{quote}”"
     return claim.reason
 

@@ -14,9 +14,9 @@ from typing import Literal, get_args
 
 from safe_stepwise.language.cues import ROLES, TURNED, governing_cues, roles_of
 from safe_stepwise.language.mentions import is_about, mentioned_within, mentions, mentions_subject, word_spans
-from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
+from safe_stepwise.language.reading import Span, Text, clean, read
 from safe_stepwise.language.relations import RELATIONS, Relation, cues_between, is_country, is_nation, nation_pattern
-from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, fold, normal_name
+from safe_stepwise.language.text import CAPITAL, MONTHS, Date, as_date, dates_in, fold, normal_name
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import dropwhile
 
-from safe_stepwise.language.reading import CAPITAL, OPENERS, Span, Text, clean, read
-from safe_stepwise.language.text import as_date, dates_in, fold, has_words, normal_name, other_names
+from safe_stepwise.language.reading import OPENERS, Span, Text, clean, read
+from safe_stepwise.language.text import CAPITAL, as_date, dates_in, fold, has_words, normal_name, other_names
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 
-from safe_stepwise.language.text import MONTHS, dates_in, fold, strip_diacritics
+from safe_stepwise.language.text import CAPITAL, MONTHS, dates_in, fold, strip_diacritics
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 
@@ -30,9 +30,6 @@ _MARKS = ",;:()"
 _APOSTROPHE = re.compile(r"'(?<=\w')(?=\w)")
 OPENERS = word_list("openers")
 """Cleaned words that are no names when they open a sentence with a capital."""
-CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
-"""A capital letter, as a character class."""
-
 Span = tuple[int, int]
 """Start and end offsets in a cleaned text."""
 

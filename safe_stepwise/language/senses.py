@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from safe_stepwise.language.reading import Span
 from safe_stepwise.language.vocabulary import load
 
 Form = Literal["to_tail", "to_head", "nouns", "both"]
@@ -56,7 +55,7 @@ def _patterns() -> tuple[tuple[str, Form, re.Pattern[str]], ...]:
 
 
 @lru_cache(maxsize=8192)
-def sense_cues(text: str, names: tuple[Span, ...] = ()) -> tuple[SenseCue, ...]:
+def sense_cues(text: str, names: tuple[tuple[int, int], ...] = ()) -> tuple[SenseCue, ...]:
     """Return the cues in cleaned text, in order, except those inside a longer cue or a name (given by spans).
 
     >>> [(cue.sense, cue.form) for cue in sense_cues("dune rain was directed by ana vorr")]

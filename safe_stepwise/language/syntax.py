@@ -15,10 +15,9 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.language.reading import CAPITAL
 from safe_stepwise.language.relations import is_country, is_nation
 from safe_stepwise.language.senses import Expression, SenseCue, express, sense_cues
-from safe_stepwise.language.text import MONTHS
+from safe_stepwise.language.text import CAPITAL, MONTHS
 from safe_stepwise.language.vocabulary import load
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ else:
 
 _WORDS = {key: frozenset(words.split()) for key, words in load("syntax").items() if isinstance(words, str)}
 _STAND_INS = load("syntax")["stand_ins"].split()
-_PHRASES = tuple((re.compile(pattern, re.IGNORECASE), put) for pattern, put in load("syntax")["phrases"].items())
+_PHRASES = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in load("syntax")["phrases"].items())
 
 _WORD = rf"(?:{CAPITAL}[\w’'&-]{{0,60}}\w|{CAPITAL}\.?(?=\W)|{CAPITAL}\w{{0,10}}\.(?= {CAPITAL}))"
 _PARTICLE = "(?:of|the|of the|de|de la|du|la|le|von|van|van der|der|den|al|el|bin|ibn|mac|di|da|y|&)"
@@ -50,6 +49,8 @@ _SORT_BEFORE = re.compile(
 )
 _SORT = re.compile(rf"^{_SORT_BEFORE.pattern.removesuffix('$')}")
 _ENDLESS = re.compile(r"\S{200,}")
+_LONE_SURROGATE = re.compile("[\\ud800-\\udfff]")
+"""What no encoding has: spaCy would refuse the text."""
 _OPENS = '.?!:;“"(—'
 _MAX_ASCENT = 12
 """Heads above a word that are looked at for a denial."""
@@ -139,7 +140,7 @@ class Syntax:
         return min(start for start, _ in spans), max(end for _, end in spans)
 
 
-class Put(NamedTuple):
+class Rewrite(NamedTuple):
     """Other words that are read instead of a stretch of a text."""
 
     start: int
@@ -148,10 +149,10 @@ class Put(NamedTuple):
 
 
 @lru_cache(maxsize=16384)
-def parse(text: str, names: frozenset[str] = frozenset(), puts: tuple[Put, ...] = ()) -> Syntax:
+def parse(text: str, names: frozenset[str] = frozenset(), rewrites: tuple[Rewrite, ...] = ()) -> Syntax:
     """Parse a text.
 
-    ``names`` are known names, which it may have in a form that is not recognised; ``puts`` what is read instead of
+    ``names`` are known names, which it may have in a form that is not recognised; ``rewrites`` what is read instead of
     some stretches. Raises ``UserError`` if the parser is not installed.
 
     >>> syntax = parse("Dune Rain wasn't directed by Ana Vorr.")
@@ -160,48 +161,51 @@ def parse(text: str, names: frozenset[str] = frozenset(), puts: tuple[Put, ...] 
     >>> syntax.span_of(syntax.predications[0])
     (0, 37)
     """
-    phrases = (Put(*m.span(), m.expand(put)) for pattern, put in _PHRASES for m in pattern.finditer(text))
+    phrases = (Rewrite(*m.span(), m.expand(words)) for pattern, words in _PHRASES for m in pattern.finditer(text))
     # The parser's tokenizer takes quadratic time for a word without end.
-    endless = (Put(*match.span(), "word") for match in _ENDLESS.finditer(text))
+    endless = (Rewrite(*match.span(), "word") for match in _ENDLESS.finditer(text))
     names_by_stand_in: dict[str, str] = {}
-    pieces = _pieces(text, [*puts, *endless, *phrases], names, names_by_stand_in)
+    pieces = _pieces(text, [*rewrites, *endless, *phrases], names, names_by_stand_in)
     return _filled(_parse("".join(piece.words for piece in pieces)), names_by_stand_in, pieces)
 
 
-def _pieces(text: str, puts: Iterable[Put], names: Iterable[str], names_by_stand_in: dict[str, str]) -> list[Put]:
+def _pieces(
+    text: str, rewrites: Iterable[Rewrite], names: Iterable[str], names_by_stand_in: dict[str, str]
+) -> list[Rewrite]:
     """Cut a text into what is parsed as it stands, and what words are put for; note the name of each stand-in."""
-    chosen = _apart(puts)
+    chosen = _apart(rewrites)
     stand_ins: dict[str, str] = {}
     for start, end in _name_spans(text, names):
         name = _SORT.sub("", text[start:end]).strip('“”"')
-        if any(put.start < end and start < put.end for put in chosen):
+        if any(rewrite.start < end and start < rewrite.end for rewrite in chosen):
             continue
         if name not in stand_ins:
             dated = _DATE.fullmatch(name) is not None
             number = len(stand_ins)
             stand_ins[name] = f"10{number:02}" if dated else _STAND_INS[number % len(_STAND_INS)]
-        chosen.append(Put(start, end, stand_ins[name]))
+        chosen.append(Rewrite(start, end, stand_ins[name]))
     names_by_stand_in.update((stand_in, name) for name, stand_in in stand_ins.items())
-    pieces: list[Put] = []
+    pieces: list[Rewrite] = []
     end = 0
-    for put in sorted(chosen):
-        pieces += [Put(end, put.start, text[end : put.start]), put]
-        end = put.end
-    return [*pieces, Put(end, len(text), text[end:])]
+    for rewrite in sorted(chosen):
+        pieces += [Rewrite(end, rewrite.start, text[end : rewrite.start]), rewrite]
+        end = rewrite.end
+    return [*pieces, Rewrite(end, len(text), text[end:])]
 
 
-def _apart(puts: Iterable[Put]) -> list[Put]:
-    chosen: list[Put] = []
-    for put in puts:
-        if not any(put.start < other.end and other.start < put.end for other in chosen):
-            chosen.append(put)
+def _apart(rewrites: Iterable[Rewrite]) -> list[Rewrite]:
+    chosen: list[Rewrite] = []
+    for rewrite in rewrites:
+        if not any(rewrite.start < earlier.end and earlier.start < rewrite.end for earlier in chosen):
+            chosen.append(rewrite)
     return chosen
 
 
 def _name_spans(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
-    """Return the spans of known names, citations, dates, quoted titles and capitalised words, in order."""
-    known = sorted((name for name in names if len(name) > 2 and name in text), key=lambda name: (-len(name), name))
-    matches = (m for name in known for m in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text))
+    """Return the spans of known_names names, citations, dates, quoted titles and capitalised words, in order."""
+    known_names = [name for name in names if len(name) > 2 and name in text]
+    known_names.sort(key=lambda name: (-len(name), name))
+    matches = (m for name in known_names for m in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text))
     candidates = [(_sort_start(text, m.start()), m.end()) for m in matches]
     candidates += [match.span() for pattern in (_SOURCE, _DATE) for match in pattern.finditer(text)]
     candidates += [match.span() for match in _QUOTED.finditer(text) if _is_title(match[1])]
@@ -269,7 +273,7 @@ def _parser() -> Any:
 
 @lru_cache(maxsize=32768)
 def _parse(skeleton: str) -> Syntax:
-    doc = _parser()(skeleton)
+    doc = _parser()(_LONE_SURROGATE.sub("?", skeleton))
     predications = tuple(_Walk(doc).predications())
     numbers = {token.i: n for n, sentence in enumerate(doc.sents) for token in sentence}
     words = tuple(Word(t.text, t.lemma_.lower(), t.pos_, numbers[t.i], (t.idx, t.idx + len(t))) for t in doc)
@@ -303,8 +307,8 @@ def _cues(words: Sequence[Word]) -> tuple[tuple[SenseCue, ...], list[int]]:
     return sense_cues(" ".join(spellings)), starts
 
 
-def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Put]) -> Syntax:
-    """Put the names for their stand-ins, and the offsets of the text for those of what was parsed."""
+def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Rewrite]) -> Syntax:
+    """Rewrite the names for their stand-ins, and the offsets of the text for those of what was parsed."""
     starts = [0, *accumulate(len(piece.words) for piece in pieces)]
 
     def original(offset: int, is_end: bool) -> int:
@@ -331,8 +335,8 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Put]) -> 
         roles = fill(predication.roles)
         predications.append(replace(predication, roles=roles, alternatives=fill(predication.alternatives)))
         if predication.is_noun and not predication.is_denied:
-            held = tuple(a.name for a in roles.get("is", ()) if a.name and not a.is_source)
-            holders[predication.token] = holders.get(predication.token, ()) + held
+            holder_names = tuple(a.name for a in roles.get("is", ()) if a.name and not a.is_source)
+            holders[predication.token] = holders.get(predication.token, ()) + holder_names
     return Syntax(words, tuple(predications), holders)
 
 
@@ -372,49 +376,49 @@ class _Walk:
     def _is_name(self, token: Token) -> bool:
         return token.text in self.stand_ins or _DATE_STAND_IN.fullmatch(token.text) is not None
 
-    def _made(self, token: Token, roles: Roles, is_noun: bool, stance: tuple[bool, bool]) -> Predication:
-        denied, stated = stance
-        stated = stated and not any(map(_is_open, (t for tokens in roles.values() for t in tokens)))
-        return Predication(token.lemma_.lower(), is_noun, _arguments(roles), denied, stated, token.i, 0)
+    def _predicate(self, token: Token, roles: Roles, is_noun: bool, stance: tuple[bool, bool]) -> Predication:
+        is_denied, is_stated = stance
+        is_stated = is_stated and not any(map(_is_open, (t for tokens in roles.values() for t in tokens)))
+        return Predication(token.lemma_.lower(), is_noun, _arguments(roles), is_denied, is_stated, token.i, 0)
 
     def _verbal(self, verb: Token) -> Iterator[Predication]:
         roles: Roles = {}
         stance = self._stance(verb)
         subject, passive = self._subject(verb)
         if subject is not None:
-            self._put(roles, "obj" if passive else "subj", subject)
+            self._add(roles, "obj" if passive else "subj", subject)
         for role, token in self._relativised(verb, passive):
-            self._put(roles, role, token)
+            self._add(roles, role, token)
         for child in verb.children:
             if child.dep_ == "dobj" and not _is_relativiser(child):
-                self._put(roles, "obj", child)
+                self._add(roles, "obj", child)
             elif child.dep_ in ("attr", "oprd", "acomp"):
-                self._put(roles, "attr", child)
+                self._add(roles, "attr", child)
             elif child.dep_ == "dative" and child.pos_ in ("PROPN", "NOUN", "PRON"):
-                self._put(roles, "to", child)
-        self._put_prepositions(roles, verb)
+                self._add(roles, "to", child)
+        self._add_prepositions(roles, verb)
         agents = roles.pop("agent", []) + (roles.pop("by", []) if passive else []) or _shared_agents(verb)
         if agents:
             roles.setdefault("subj", []).extend(agents)
         if verb.lemma_ == "have":  # "had Ana as mother"
-            named = roles.get("obj", ())
+            objects = roles.get("obj", ())
             roles.setdefault("as", []).extend(
-                n for t in named for c in t.children if c.lower_ == "as" for n in c.children
+                n for t in objects for c in t.children if c.lower_ == "as" for n in c.children
             )
         for child in verb.children:
             if child.dep_ == "advmod" and child.lower_ in ("when", "where") and verb.head.lemma_ == "be":
                 for outer in verb.head.children:
                     if outer.dep_ == "nsubj" and outer.i != verb.i:
-                        self._put(roles, "when" if child.lower_ == "when" else "in", outer)
+                        self._add(roles, "when" if child.lower_ == "when" else "in", outer)
         for gapped in self._gapped(verb, roles, "obj" if passive else "subj"):
-            yield replace(self._made(verb, gapped, False, stance), is_passive=passive)
+            yield replace(self._predicate(verb, gapped, False, stance), is_passive=passive)
         yield from self._identities(verb, roles, passive, stance)
         yield from self._possessions(verb, roles, stance)
         yield from self._event(verb, roles, stance)
         loose = verb.dep_ == "acl" or (verb.dep_ == "conj" and verb.head.pos_ in ("NOUN", "PROPN"))
         further = {"obj" if passive else "subj": _nouns_above(verb.head)} if loose else {}
-        made = self._made(verb, roles, False, stance)
-        yield replace(made, is_passive=passive, alternatives=_arguments(further))
+        predication = self._predicate(verb, roles, False, stance)
+        yield replace(predication, is_passive=passive, alternatives=_arguments(further))
 
     def _gapped(self, verb: Token, roles: Roles, subject_role: str) -> Iterator[Roles]:
         """Take the roles of a clause without its verb out of another's: "Ana was born in 1900 and Ors in 1901"."""
@@ -437,11 +441,12 @@ class _Walk:
             is_value = self._is_name(token) or is_nation(token.lower_)
             for child in token.children:
                 if not is_value and child.tag_ == "PRP$":
-                    yield self._made(token, {**self._complements(token), "of": roles.get("subj", [])}, True, stance)
+                    complements = {**self._complements(token), "of": roles.get("subj", [])}
+                    yield self._predicate(token, complements, True, stance)
                 elif is_value and child.dep_ in ("compound", "nmod") and child.pos_ == "NOUN":
-                    yield self._made(child, {"of": roles.get("subj", []), "is": [token]}, True, stance)
+                    yield self._predicate(child, {"of": roles.get("subj", []), "is": [token]}, True, stance)
                 elif not is_value and (child.dep_ == "appos" or is_nation(child.lower_)):
-                    yield self._made(token, {"of": roles.get("subj", []), "is": [child]}, True, stance)
+                    yield self._predicate(token, {"of": roles.get("subj", []), "is": [child]}, True, stance)
 
     def _event(self, verb: Token, roles: Roles, stance: tuple[bool, bool]) -> Iterator[Predication]:
         """Yield the noun of an event with its time and place: "The birth of Ana took place in Oru"."""
@@ -450,7 +455,7 @@ class _Walk:
         places = {role: tokens for role, tokens in roles.items() if role in ("in", "on", "at", "when", "from")}
         for subject in roles.get("subj", ()):
             if places and subject.pos_ == "NOUN" and not self._is_name(subject):
-                yield self._made(subject, {**self._complements(subject), **places}, True, stance)
+                yield self._predicate(subject, {**self._complements(subject), **places}, True, stance)
 
     def _identities(
         self, verb: Token, roles: Roles, passive: bool, stance: tuple[bool, bool]
@@ -463,8 +468,8 @@ class _Walk:
             for predication in self._identity(value, holders, stance):
                 possessor = verb.lemma_ == "have" and predication.is_noun and "of" not in predication.roles
                 if possessor and "subj" in roles:
-                    of = self._made(value, {"of": roles["subj"]}, True, stance).roles
-                    predication = replace(predication, roles={**predication.roles, **of})
+                    owner = self._predicate(value, {"of": roles["subj"]}, True, stance).roles
+                    predication = replace(predication, roles={**predication.roles, **owner})
                 yield predication
         if copula and verb.lemma_ in ("be", "become"):
             for subject in holders:
@@ -473,17 +478,17 @@ class _Walk:
 
     def _identity(self, noun: Token, holders: Sequence[Token], stance: tuple[bool, bool]) -> Iterator[Predication]:
         members = [noun] if self._is_name(noun) else _conjuncts(noun)
-        owners = next((of for member in (noun, members[-1]) if (of := self._complements(member).get("of"))), None)
+        owners = self._complements(noun).get("of") or self._complements(members[-1]).get("of")
         for member in members:
             if self._is_name(member):
                 roles: Roles = {"subj": list(holders), "attr": [member]}
-                yield replace(self._made(member, roles, False, stance), predicate="be")
+                yield replace(self._predicate(member, roles, False, stance), predicate="be")
                 continue
             complements = self._complements(member)
             if owners:  # "the founder and first head of Oru"
                 complements.setdefault("of", owners)
-            held = [*holders, *complements.pop("is", ())]
-            yield self._made(member, {"is": held, **complements}, True, stance)
+            all_holders = [*holders, *complements.pop("is", ())]
+            yield self._predicate(member, {"is": all_holders, **complements}, True, stance)
 
     def _nominal(self, noun: Token) -> Iterator[Predication]:
         # "nsubj": the subject of a small clause, as in "makes Ana a poet".
@@ -493,22 +498,22 @@ class _Walk:
         if holders:
             spread: Roles = {}
             for holder in holders:
-                self._put(spread, "is", holder, but=noun)
+                self._add(spread, "is", holder, but=noun)
             yield from self._identity(noun, spread.get("is", []), (False, True))
         elif roles := self._complements(noun):
-            yield self._made(noun, roles, True, (False, True))
+            yield self._predicate(noun, roles, True, (False, True))
 
     def _complements(self, noun: Token) -> Roles:
         """Return what a noun's possessive, attributive names and prepositions add to it."""
         roles: Roles = {}
         for child in noun.children:
             if child.dep_ == "poss":
-                self._put(roles, "of", _antecedent(noun) if child.tag_ == "WP$" else child)
+                self._add(roles, "of", _antecedent(noun) if child.tag_ == "WP$" else child)
             elif child.dep_ in ("compound", "nmod", "amod") and self._is_name(child):
-                self._put(roles, "of", child)
+                self._add(roles, "of", child)
             elif child.dep_ in ("compound", "nmod", "amod") and is_nation(child.lower_):
-                self._put(roles, "nation", child)
-        self._put_prepositions(roles, noun)
+                self._add(roles, "nation", child)
+        self._add_prepositions(roles, noun)
         if amounts := [inner for inner in roles.get("of", ()) if inner.like_num]:  # "a population of 2,591"
             roles["is"] = amounts
             roles["of"] = [inner for inner in roles["of"] if inner not in amounts]
@@ -516,30 +521,30 @@ class _Walk:
         for inner in list(roles.get("of", ())):
             if not self._is_name(inner) and inner.pos_ == "NOUN":
                 nested: Roles = {}
-                self._put_prepositions(nested, inner)
+                self._add_prepositions(nested, inner)
                 roles["of"] += nested.get("of", [])
         return roles
 
-    def _put(self, roles: Roles, role: str, token: Token, but: Token | None = None) -> None:
+    def _add(self, roles: Roles, role: str, token: Token, but: Token | None = None) -> None:
         """Add a token, those joined to it by "and", and what stands in apposition to them."""
         for member in _conjuncts(token):
             for name in (member, *(child for child in member.children if child.dep_ == "appos")):
                 if name is not but and (but is None or name.i != but.i):
                     roles.setdefault(role, []).append(name)
 
-    def _put_prepositions(self, roles: Roles, head: Token) -> None:
+    def _add_prepositions(self, roles: Roles, head: Token) -> None:
         for child in head.children:
             if child.dep_ in ("prep", "agent", "dative") and child.tag_ in ("IN", "TO", "RP", "RB"):
                 role = "agent" if child.dep_ == "agent" else child.lemma_.lower()
                 for inner in child.children:
                     if inner.dep_ == "pobj":
-                        self._put(roles, role, inner)
+                        self._add(roles, role, inner)
                     elif inner.dep_ == "prep":
                         for innermost in inner.children:
                             if innermost.dep_ == "pobj":
-                                self._put(roles, inner.lemma_.lower(), innermost)
+                                self._add(roles, inner.lemma_.lower(), innermost)
             elif child.dep_ in ("npadvmod", "nummod"):
-                self._put(roles, "when", child)
+                self._add(roles, "when", child)
 
     def _relativised(self, verb: Token, passive: bool) -> Iterator[tuple[str, Token]]:
         """Yield the noun that a relative clause is about in its role there: "the film that Ana directed"."""
@@ -582,7 +587,7 @@ class _Walk:
 
     def _stance(self, verb: Token) -> tuple[bool, bool]:
         """Return whether a verb is denied, and whether it is stated, by the words around it and the verbs above it."""
-        denied, stated = _polarity(verb)
+        is_denied, is_stated = _polarity(verb)
         for _ in range(_MAX_ASCENT):
             head, link = verb.head, verb.dep_
             if head is verb or head.i == verb.i or link in ("relcl", "appos"):
@@ -591,20 +596,20 @@ class _Walk:
                 lemma = head.lemma_.lower()
                 if head.pos_ in ("VERB", "AUX") and link != "acl":
                     above, above_stated = _polarity(head)
-                    denied, stated = denied ^ above, stated and above_stated
-                    denied ^= any(
+                    is_denied, is_stated = is_denied ^ above, is_stated and above_stated
+                    is_denied ^= any(
                         c.dep_ in ("acomp", "attr") and c.lemma_.lower() in _WORDS["untrue"] for c in head.children
                     )
-                denied ^= lemma in _WORDS["denying"] or lemma in _WORDS["untrue"]
-                stated = stated and not (lemma in _WORDS["supposing"] and link in ("ccomp", "xcomp"))
+                is_denied ^= lemma in _WORDS["denying"] or lemma in _WORDS["untrue"]
+                is_stated = is_stated and not (lemma in _WORDS["supposing"] and link in ("ccomp", "xcomp"))
             elif link == "advcl":
-                stated = stated and not any(
+                is_stated = is_stated and not any(
                     c.dep_ == "mark" and c.lower_ in ("if", "unless", "whether") for c in verb.children
                 )
             elif link == "conj" and head.pos_ in ("VERB", "AUX"):
-                stated = stated and (_has_subject(verb) or _polarity(head)[1])
+                is_stated = is_stated and (_has_subject(verb) or _polarity(head)[1])
             verb = head
-        return denied, stated and not verb.sent.text.rstrip().endswith("?")
+        return is_denied, is_stated and not verb.sent.text.rstrip().endswith("?")
 
 
 def _shared_agents(verb: Token) -> list[Token]:
@@ -684,19 +689,19 @@ def _denies(token: Token) -> bool:
 
 
 def _polarity(verb: Token) -> tuple[bool, bool]:
-    """Return whether a verb's own words deny it, and whether they leave it stated."""
-    denied, stated = False, True
+    """Return whether a verb's own words deny it, and whether they leave it is_stated."""
+    is_denied, is_stated = False, True
     for child in verb.children:
         word = child.lower_
-        denied ^= _denies(child)
+        is_denied ^= _denies(child)
         if child.dep_ == "prep":
-            denied ^= any(map(_denies, child.children))
+            is_denied ^= any(map(_denies, child.children))
         if child.dep_ in ("nsubj", "nsubjpass", "dobj", "attr"):
-            denied ^= any(d.dep_ == "det" and d.lower_ in ("no", "neither") for d in child.children)
+            is_denied ^= any(d.dep_ == "det" and d.lower_ in ("no", "neither") for d in child.children)
         if child.dep_ in ("nsubj", "nsubjpass"):
-            denied ^= word in ("nobody", "none", "neither", "nothing")
+            is_denied ^= word in ("nobody", "none", "neither", "nothing")
         if (child.dep_ == "aux" and child.lemma_.lower() in _WORDS["modals"]) or word in _WORDS["hedges"]:
-            stated = False
+            is_stated = False
         if child.dep_ == "mark" and word in ("if", "whether", "unless"):
-            stated = False
-    return denied, stated
+            is_stated = False
+    return is_denied, is_stated

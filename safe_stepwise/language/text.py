@@ -17,6 +17,8 @@ from typing import NamedTuple
 from safe_stepwise.language.tracing import Replacement, TracedText
 from safe_stepwise.language.vocabulary import load, word_list
 
+CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
+"""A capital letter, as a character class."""
 MONTHS = "january february march april may june july august september october november december".split()
 
 _INVISIBLE = (  # soft hyphens, zero-width spaces and joiners, marks of direction, byte order marks

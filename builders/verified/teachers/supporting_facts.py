@@ -17,8 +17,16 @@ from safe_stepwise.graphs.comparisons import operation, without_names
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import stated_dates
 from safe_stepwise.language.mentions import first_mention, is_about, names_in
-from safe_stepwise.language.reading import CAPITAL, Text, clean, read
-from safe_stepwise.language.text import as_number, dates_in, has_words, normal_name, without_qualifier, words_of
+from safe_stepwise.language.reading import Text, clean, read
+from safe_stepwise.language.text import (
+    CAPITAL,
+    as_number,
+    dates_in,
+    has_words,
+    normal_name,
+    without_qualifier,
+    words_of,
+)
 from safe_stepwise.language.vocabulary import load, word_list
 from safe_stepwise.records import NoiseType, Passage, Question, Triple
 

@@ -73,9 +73,9 @@ def _ties(step: StepText, heads: Iterable[Span], tails: Iterable[Span]) -> list[
     return list(ties(step.syntax, is_head, is_tail))
 
 
-def _recognise(spellings: Set[str], others: Set[str]) -> IsEnd:
+def _recognise(spellings: Set[str], other_end: Set[str]) -> IsEnd:
     """Return a test whether an argument has one of an end's spellings, but not as a part of the other end's."""
-    spellings = {s for s in spellings if not any(s != other and _has(other, s) for other in others)} or spellings
+    spellings = {s for s in spellings if not any(s != longer and _has(longer, s) for longer in other_end)} or spellings
     dates = [date for spelling in spellings for date in dates_in(spelling)]
     last_words = {spelling.split()[-1] for spelling in spellings}
 
@@ -90,8 +90,8 @@ def _recognise(spellings: Set[str], others: Set[str]) -> IsEnd:
     return is_end
 
 
-def _has(words: str, part: str) -> bool:
-    return bool(part) and f" {part} " in f" {words} "
+def _has(words: str, piece: str) -> bool:
+    return bool(piece) and f" {piece} " in f" {words} "
 
 
 def _share_a_sentence(step: StepText, heads: Iterable[Span], tails: Iterable[Span]) -> bool:
@@ -160,7 +160,7 @@ def _compare(step: StepText, triple: Triple, heads: Sequence[Span], tails: Seque
     """Compare the ties of a step with those of a free relation; ``has_words``: it has the relation's words."""
     pronouns = tuple(span for span in step.pronouns if heads and span[0] > heads[0][1])
     step_ties = [tie for tie in _ties(step, (*heads, *pronouns), tails) if not tie.predication.is_denied]
-    gold, actual = ({sign for tie in of for sign in tie.signs().items()} for of in (_gold_ties(triple), step_ties))
+    gold, actual = ({sign for tie in both for sign in tie.signs().items()} for both in (_gold_ties(triple), step_ties))
     if any((sense, -sign) in actual for sense, sign in gold if sign) and not gold & actual:
         return "reversed"
     if _has_words_between(step, triple, tails, heads) and not _has_words_between(step, triple, heads, tails):

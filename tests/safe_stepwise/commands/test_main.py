@@ -397,7 +397,8 @@ def test_without_its_answer_no_conclusion_is_judged(tmp_path: Path, capsys: pyte
     carry_out(["check", str(file)])
     told = capsys.readouterr().out
     assert "judged by the passages alone: the row has no answer" in told
-    assert told.endswith("    undecided no claim is read in it\nundecided 1\n")
+    reason = "no claim is read in it"
+    assert told.endswith(f"    undecided {reason}\n      not read: “x” - {reason}\nundecided 1\n")
 
 
 def test_json_is_json_whatever_is_in_it(tmp_path: Path) -> None:
