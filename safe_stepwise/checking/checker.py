@@ -26,7 +26,7 @@ from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.syntax import Predication, parse
-from safe_stepwise.language.text import as_date, as_number, dates_in, fold, has_words, without_qualifier, words_of
+from safe_stepwise.language.text import as_date, fold, has_words, without_qualifier, words_of
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
@@ -246,19 +246,6 @@ class Checker:
             for page in further_pages
         )
         return copied > len(items) + 1 or any(idle)
-
-    def _check_additions(self, case: _Case) -> Feedback | None:
-        """Object to a date or number that a step adds to a fact, and that no passage or earlier step has."""
-        earlier = self.claims.as_context(case.previous)
-        for value in case.reading.values if case.reading.cited else ():
-            exact = as_date(value) is not None or as_number(value) is not None
-            if exact and not has_value(earlier, value) and not self.claims.is_in_passages(value):
-                pages = [self.passages[n - 1] for n in case.reading.cited if 0 < n <= len(self.passages)]
-                if as_date(value) and any(date.year for page in pages for date in dates_in(page.text)):
-                    return None  # it may be a wrong date, not an added one
-                fields: dict[str, Any] = {"claimed": value, "passage": case.reading.cited[0]}
-                return self._feedback(case, "Unsupported", "absent", **fields)
-        return None
 
     def _weigh(self, case: _Case, places: Sequence[int]) -> Support:
         """Compare all that a step says with the passages that it cites and the items that it states."""
