@@ -514,7 +514,8 @@ class _Walk:
             elif child.dep_ in ("compound", "nmod", "amod") and is_nation(child.lower_):
                 self._add(roles, "nation", child)
         self._add_prepositions(roles, noun)
-        if amounts := [inner for inner in roles.get("of", ()) if inner.like_num]:  # "a population of 2,591"
+        is_measured = any(child.lower_ in ("a", "an") for child in noun.children)  # "a population of 2,591"
+        if amounts := [inner for inner in roles.get("of", ()) if is_measured and inner.like_num]:
             roles["is"] = amounts
             roles["of"] = [inner for inner in roles["of"] if inner not in amounts]
         # "the place of birth of Ana"
