@@ -421,7 +421,7 @@ class _Weighing:
             return self._hold(
                 claim, [a.value for a in (*comparison.matched, *loose) if a.value], comparison, (number, source, fact)
             )
-        if len(comparison.exchanged) > 1 or (comparison.exchanged and not comparison.matched and len(names) > 1):
+        if sum(bool(a.value) for a in comparison.exchanged) > 1:
             finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
         if len(names) > 1 or claim.is_denied or any(_is_time(a.value) for a in comparison.different):
