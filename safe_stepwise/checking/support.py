@@ -62,6 +62,7 @@ _EXCLUDED = re.compile(
 _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "ADV", "PROPN", "INTJ"))
 _YEAR_IN_BRACKETS = re.compile(r" \([12]\d{3}(?:[–-]\d{2,4})?\)")
 """What stands between the titles of a list, and hides from the parser that it is one."""
+_OPENING_PRONOUN = re.compile(r"([.!?] +)(?:he|she|it|they) ")
 _QUESTION = re.compile(r"“[^”]*\?”")
 _LEAD = re.compile(
     r"(?:^|(?<=[.;] )|(?<=\band )|(?<=\bbut ))according to (?:the )?passages? \d{1,9}"
@@ -123,12 +124,19 @@ class Source:
         self.passage = passage
         self.subject = re.sub(r"\s*\([^)]*\)$", "", passage.title)
         text = strip_diacritics(fold(f"{passage.title} . {passage.text}")).lower()
+        self.whole_text = text
         self.text = _EXCLUDED.sub(" ", text)
         excluded = " ".join(match[1] for match in _EXCLUDED.finditer(text))
         self.tokens = frozenset(re.findall(r"\w+", self.text))
         self.stems = {stem(word) for word in self.tokens}
         self.excluded = frozenset(re.findall(r"\w+", excluded)) - self.tokens - _STOP_WORDS
         self.names = frozenset([*names_in_text(passage.text), self.subject, passage.title])
+
+    @cached_property
+    def text_by_name(self) -> str:
+        """The text with the subject's name for a pronoun that opens a sentence: so do steps that quote it."""
+        subject = strip_diacritics(fold(self.subject)).lower()
+        return _OPENING_PRONOUN.sub(lambda match: f"{match[1]}{subject} ", self.whole_text)
 
     @cached_property
     def syntax(self) -> Syntax:
@@ -293,7 +301,7 @@ class _Weighing:
         self.sources = [(number, source_of(passage)) for number, passage in passages]
         self.traced = remove_silences(fold_traced(TracedText.from_source(text)))
         text = self.traced.text
-        source = " ".join(source.text for _, source in self.sources)
+        source = " ".join(f"{source.whole_text} . {source.text_by_name}" for _, source in self.sources)
         self.copied = _copied(text, source)
         names = {name for fact in facts for name in (fact.head, fact.tail)}
         names |= {name for _, source in self.sources for name in source.names if not _is_time(name)}
@@ -387,6 +395,8 @@ class _Weighing:
             if not claim.is_noun and claim.predicate in _REPORTING:
                 self.borne_names.update(source.subject for _, source in self.sources)
                 return None
+        if any(argument.name == _COPY for argument in arguments):  # "it is written: “…”"
+            return None
         if self._is_copied(claim):
             return self._hold(claim, names)
         if self._is_said_by_noun(claim):
@@ -593,7 +603,9 @@ class _Weighing:
 
     def _excluded_words(self) -> Iterator[Finding]:
         """Yield the words that a passage names only to say that it is not so ("not a comedy")."""
-        words_of_text = {word for w in self.syntax.words for word in _words_of(w.name or w.text)}
+        spellings = (w.name or w.text for w in self.syntax.words if not Argument(w.name, "", 0).is_source)
+        copied = {word for piece in self.copied for word in piece.split()}
+        words_of_text = {word for spelling in spellings for word in _words_of(spelling)} - copied
         for number, source in self.sources:
             if words := sorted(words_of_text & source.excluded):
                 reason = f"Passage {number} says: not {words[0]}"
@@ -613,7 +625,7 @@ class _Weighing:
                 yield Finding(status, f"no passage has {name!r}", part=name, span=self._span_of(name))
             elif (
                 name in self.syntax.names
-                and not any(fold(name).lower() in piece for piece in self.copied)
+                and not any(" ".join(_words_of(name)) in piece for piece in self.copied)
                 and not any(is_same_name(name, held) for held in self.borne_names)
             ):
                 yield Finding("not read", f"what is said of {name!r} is read nowhere", span=self._span_of(name))
@@ -633,7 +645,8 @@ class _Weighing:
             return False
         if {word.lemma, word.text.lower()} & self.borne or word.text.lower() in self.context:
             return True
-        return any(source.has_word(word.lemma) or source.has_word(word.text.lower()) for _, source in self.sources)
+        spellings = [strip_diacritics(spelling).lower() for spelling in (word.lemma, word.text)]
+        return any(source.has_word(spelling) for _, source in self.sources for spelling in spellings)
 
 
 def _located(number: int, source: Source, fact: Predication) -> dict[str, Any]:
