@@ -316,14 +316,17 @@ def test_with_twelve_labels_rows_of_all_configs_are_asked_as_the_loop_with_a_sea
     assert all(prompt in asked for prompt in rendered)
     assert all("Missing Evidence" in json.dumps(body["response_format"]) for body in sent)
     found = read(output)
-    first, constant, never = found["verifiers"]
+    first, *constants = found["verifiers"]
     assert first["rows"] == len(rendered)
     assert set(first["measures"].values()) == {1.0}
     lacking = {t["name"]: t["gold"] for t in first["types"]}["Missing Evidence"]
     assert first["confusion"]["Missing Evidence"] == {"Missing Evidence": lacking}
     assert lacking > 3
-    told = [("majority class of train", "always Information Miss"), ("no error ever", "always Correct")]
-    assert [(v["role"], v["name"]) for v in (constant, never)] == told  # of its twins there are many
+    majority, *never = [(verifier["role"], verifier["name"]) for verifier in constants]
+    assert majority[0] == "majority class of train"
+    # Either may be the commonest label of the rows and their twins; "no error ever" says nothing new beside the former.
+    assert majority[1] in ("always Correct", "always Information Miss")
+    assert never == ([] if majority[1] == "always Correct" else [("no error ever", "always Correct")])
     assert found["steps"]["incomplete_evidence"] is True
     assert found["steps"]["prompt_sha256"] == prompt_digest(incomplete_evidence=True)
     assert {name.partition("/")[0] for name in found["steps"]["sha256"] if "/" in name} == {
