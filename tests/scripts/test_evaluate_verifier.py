@@ -324,7 +324,7 @@ def test_with_twelve_labels_rows_of_all_configs_are_asked_as_the_loop_with_a_sea
     assert lacking > 3
     majority, *never = [(verifier["role"], verifier["name"]) for verifier in constants]
     assert majority[0] == "majority class of train"
-    # Either may be the commonest label of the rows and their twins; "no error ever" says nothing new beside the former.
+    # Either may be the commonest of the rows and twins; "no error ever" says nothing new beside the former.
     assert majority[1] in ("always Correct", "always Information Miss")
     assert never == ([] if majority[1] == "always Correct" else [("no error ever", "always Correct")])
     assert found["steps"]["incomplete_evidence"] is True
