@@ -144,7 +144,6 @@ class LoopScores:
 
 
 def answering_role(system: Record) -> str:
-    """Return the answering role of a system or a run."""
     method = METHODS.get(system["method"])
     return method.roles[0] if method else str(min(system["players"]))
 

@@ -81,7 +81,6 @@ class RecipeEntry:
 
     @property
     def file(self) -> Path:
-        """The recipe's file."""
         is_file = self.recipe.suffix in (".yaml", ".yml")
         return self.recipe if is_file else RECIPES / f"{self.recipe.name}.yaml"
 

@@ -52,7 +52,6 @@ class CostEstimate:
     trained: int = 0
 
     def hours(self, speed: Speed) -> float:
-        """Return the GPU hours."""
         seconds = self.computed / speed.prompt + self.reply / speed.reply
         return (seconds + self.trained / speed.train) / _SECONDS_PER_HOUR
 

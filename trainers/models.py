@@ -150,7 +150,6 @@ def find_start(recipe: Recipe, weights: Weights) -> Weights | None:
 
 
 def load_adapter(model: Any, start: Weights) -> Any:
-    """Return the model with a trainable adapter."""
     from peft import PeftModel
 
     with loading(start):

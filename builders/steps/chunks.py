@@ -94,7 +94,6 @@ class StepChunk:
 
     @property
     def size(self) -> int:
-        """Questions."""
         return len(self.questions)
 
     def make(self) -> tuple[MadeSteps, pa.RecordBatch]:

@@ -72,7 +72,6 @@ class Candidate:
 
     @classmethod
     def of_row(cls, row: StepRow) -> "Candidate":
-        """Return the candidate of a row."""
         question, label, position = row.question, row.feedback.error_type, row.step.number
         identity = (row.id, question.benchmark, question.id, label, position, row.origin)
         return cls(*identity, row.borrowed, row.incomplete, row.family)

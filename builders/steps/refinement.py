@@ -252,7 +252,6 @@ class AcceptedStep:
 
     @property
     def step(self) -> Step:
-        """The step itself."""
         return Step(self.number, self.text, self.kind)
 
 
@@ -434,7 +433,6 @@ async def _verdict(row: StepRow, teacher: Client) -> Feedback:
 
 
 def _record(plan: Refinement, verified: VerifiedSet) -> Record:
-    """Return the settings of a refinement, for its record."""
     prompt_set, dropped = plan.limits.prompt_set, plan.limits.drop_category
     return {
         "version": plan.version,

@@ -141,7 +141,6 @@ class _StepView:
         return normalize_answer(final_answer(self.step)) in map(normalize_answer, self.question.accepted)
 
     def has_answer(self, texts: Iterable[str]) -> bool:
-        """Whether any of the texts has the answer."""
         return any(_has(text, answer) for text in texts for answer in self.question.accepted)
 
 

@@ -160,7 +160,6 @@ class _ArticleWriter:
         self.sentences.append(text if text[0].isupper() else text[0].upper() + text[1:])
 
     def render(self, values: Sequence[Value]) -> str:
-        """Render values as this writer writes them."""
         if len(values) > 1:
             return " and ".join([self.render([value]) for value in values])
         value = values[0]

@@ -122,7 +122,6 @@ def _distractors(draft: Draft) -> list[Entity]:
 
 
 def _names(e: Entity, value: Value) -> bool:
-    """Whether one of the facts of ``e`` is ``value``."""
     return isinstance(value, Entity) and any(
         isinstance(v, Entity) and v.key == value.key for vs in e.facts.values() for v in vs
     )

@@ -45,11 +45,9 @@ class Reference:
         return sorted(systems, key=lambda s: (order.index(s.answering), self.order.index(s)))
 
     def pairs(self, systems: Sequence[System]) -> list[tuple[System, System]]:
-        """Return each system with its reference."""
         return [*self.counterparts(systems).items()]
 
     def counterparts(self, systems: Sequence[System]) -> dict[System, System]:
-        """Return the reference of each system that has one."""
         labels = name_systems(systems)
         references = {
             system: self._counterpart(system, [s for s in systems if s.answering == system.answering], labels)

@@ -219,11 +219,9 @@ class MachineCounts:
         return sum(self.edges.values())
 
     def share(self, edge: tuple[str, str]) -> float:
-        """Return the share of an edge in all moves."""
         return self.edges[edge] / max(1, self.moves)
 
     def share_of_state(self, edge: tuple[str, str]) -> float:
-        """Return the share of an edge in the moves from its state."""
         return self.edges[edge] / max(1, sum(count for (state, _), count in self.edges.items() if state == edge[0]))
 
 

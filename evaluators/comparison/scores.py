@@ -209,7 +209,6 @@ class Failures:
         return steps / max(1, self.types.total())
 
     def category_share(self, name: str) -> float:
-        """Return the share of errors that are of a category."""
         return self.share(sum(steps for type_, steps in self.types.items() if category(type_) == name))
 
     @property

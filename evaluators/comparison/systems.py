@@ -117,7 +117,6 @@ class System:
         return ", ".join(condition_text(name, value) for name, value in pairs)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the system as a record has it."""
         return {
             "method": self.method,
             "players": dict(self.players),
@@ -127,7 +126,6 @@ class System:
 
 
 def system_of(outcome: Outcome) -> System:
-    """Return the system that made an outcome."""
     return System.make(outcome.method, outcome.players, outcome.options, outcome.conditions)
 
 

@@ -100,7 +100,6 @@ class Plan:
         }
 
     def task(self, proposer: Proposer) -> Task[PlacedCase, list[ScoredCase]]:
-        """Return the task of a proposer."""
         generator = next((dict(client.engine.identity) for client in self.players.values()), None)
         loop = [generator, self.loop_options, prompts.digest(*map(prompts.load, PROMPTS))]
         key = identity([proposer.identity, *loop, self.questions.graph, self.code])
@@ -227,7 +226,6 @@ def _outcomes(plan: Plan, name: str, run: Sequence[ScoredCase]) -> Iterator[Outc
 
 
 def render_page(results: Record) -> str:
-    """Render the results as a Markdown page."""
     settings = results["settings"]
     return fill(
         Path(__file__).parent / "templates",
@@ -242,7 +240,6 @@ def render_page(results: Record) -> str:
 
 
 def render_summary(results: Record) -> str:
-    """Render a summary of the results."""
     runs = results["runs"]
     hops = [*runs[0]["by_hop"]]
     header = ("paths", *_METRIC_TITLES.values(), *(f"H@1 {hop}-hop" for hop in hops), "exec.", "gold", "failed")

@@ -37,7 +37,6 @@ class ScoredCase:
 
     @property
     def proposals(self) -> list[Attempt]:
-        """The attempts that propose a path."""
         return [a for a in self.trajectory.attempts if a.state == PROPOSE]
 
     @property

@@ -81,7 +81,6 @@ class PathsSet:
 
     @cached_property
     def gold(self) -> dict[str, tuple[RelationPath, ...]]:
-        """The gold paths of each template."""
         gold_rows = (row for rows in self.rows.values() for row in rows if row["gold"])
         by_template = grouped(gold_rows, itemgetter("template"))
         return {name: tuple(dict.fromkeys(tuple(row["path"]) for row in rows)) for name, rows in by_template.items()}
@@ -178,7 +177,6 @@ class QuestionSet:
 
     @property
     def cases(self) -> tuple[GraphQuestion, ...]:
-        """The chosen questions."""
         return tuple(self.all_cases[index] for index in self.indices)
 
     @property

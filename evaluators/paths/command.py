@@ -54,7 +54,6 @@ class PathCase:
         return {**{name: getattr(self, name) for name in names}, "gold": gold}
 
     def request(self, prompt: Style) -> Request:
-        """Return the request for a verdict on the path."""
         return path_request(self.question, self.answer, self.path, prompt, self.gold)
 
 
@@ -196,14 +195,12 @@ def render_files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Se
 
 
 def render_page(results: Mapping[str, Any]) -> str:
-    """Render the results as a Markdown page."""
     limits = sorted({run["max_tokens"] for run in results["runs"]})
     values = {"titles": MEASURES, "limits": limits, "ways": STYLES, "published": published()}
     return fill(Path(__file__).parent / "templates", "paths.md.jinja", **results, **values)
 
 
 def render_summary(results: Mapping[str, Any]) -> str:
-    """Render a summary of the results."""
     header = ("engine", "prompt", *MEASURES.values(), "unreadable", "failed")
     rows = [
         (

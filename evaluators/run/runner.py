@@ -190,7 +190,6 @@ class Journal:
         return canonical_json({"key": key, "trajectory": trajectory}).encode("utf-8", "backslashreplace")
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 

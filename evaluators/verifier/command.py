@@ -158,7 +158,6 @@ def make_constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> 
 
 
 def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:
-    """Return the verdict on each row."""
     return [
         JudgedStep(*(c.id, c.question.benchmark, c.question.id, c.gold), run.replies[c.prefix].verdict, c.wording)
         for c in cases
@@ -267,7 +266,6 @@ def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = 
 
 
 def render_page(results: Mapping[str, Any]) -> str:
-    """Render the results as a Markdown page."""
     verifiers, dropped = results["verifiers"], results["steps"].get("drop_category")
     golds = verifiers[0]["confusion"].items()
     return fill(

@@ -118,7 +118,6 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
 
 
 def _is_newer(tag: str, version: str) -> bool:
-    """Whether a tag is a version that is higher than ``version``."""
     try:
         return version_key(tag) > version_key(version)
     except UserError:  # a tag that is no version

@@ -35,7 +35,6 @@ class PathsSetStage(Stage[PathsManifest]):
 
     @property
     def plan(self) -> PathsBuild:
-        """The plan of the build."""
         manifest, entry = self.release.manifest, self.release.manifest.paths
         return PathsBuild(
             benchmark=entry.benchmark,

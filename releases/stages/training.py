@@ -80,7 +80,6 @@ class TrainingStage(Stage[M], Generic[M]):
         return license_of_base(self.recipe.base_model)
 
     def write_readme(self, card: str) -> None:
-        """Write the card into the folder."""
         write_atomically(self.folder / names.README, card.encode())
 
 

@@ -74,7 +74,6 @@ class VerifierSetStage(Stage[Manifest]):
 
     @cached_property
     def maker(self) -> chunks.Maker:
-        """The maker of the steps."""
         entry, manifest = self.entry, self.release.manifest
         allowance = manifest.allowance.restrict([TRAJECTORY.role, INJECT.role])
         teacher = open_teachers(self.release, entry.teacher, allowance)
@@ -288,5 +287,4 @@ class RefinementStage(Stage[Manifest]):
 
 
 def _roles(prompt_names: tuple[str, ...]) -> list[str]:
-    """Return the roles of prompts."""
     return [prompts.load(name).role for name in prompt_names]

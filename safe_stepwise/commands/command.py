@@ -164,8 +164,6 @@ def _complaint(error: click.UsageError) -> str:
 
 
 def help_all() -> click.Option:
-    """Make the option ``--help-all``."""
-
     def show(ctx: click.Context, _: click.Parameter, is_set: bool) -> None:
         if is_set:
             ctx.meta[_ALL] = True

@@ -48,7 +48,6 @@ class Options:
     limit: Count | None = None
 
     def selects(self, trace: Trace) -> bool:
-        """Return whether the options select a trajectory."""
         run = trace.trajectory
         return (
             self.question in (None, run.question_id, trace.question)

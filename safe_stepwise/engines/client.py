@@ -146,7 +146,6 @@ class ResponseCache:
         return int(number)
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._db.close()
 

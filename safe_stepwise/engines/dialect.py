@@ -145,7 +145,6 @@ class Dialect:
         )
 
     def body(self, model: str, request: Request) -> dict[str, Any]:
-        """Make the JSON body of a request."""
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": model,
@@ -206,7 +205,6 @@ class Dialect:
         return None
 
     def drop(self, field: str) -> Dialect:
-        """Return the dialect without a field."""
         match field:
             case "template":
                 return replace(self, template=False)

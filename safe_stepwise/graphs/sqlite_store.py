@@ -147,16 +147,13 @@ class SqliteGraph:
         self.relations = tuple(sorted(self._numbers))
 
     def close(self) -> None:
-        """Close the file."""
         self._db.close()
 
     def node(self, name: str) -> int | None:
-        """See `GraphStore`."""
         row = self._db.execute("SELECT id FROM entity WHERE name = ?", (name,)).fetchone()
         return None if row is None else int(row[0])
 
     def names(self, nodes: Iterable[int]) -> list[str]:
-        """See `GraphStore`."""
         query = "SELECT json_group_array(name) FROM json_each(?) CROSS JOIN entity ON entity.id = value"
         requested = list(nodes)
         ordered = sorted(set(requested))
@@ -168,7 +165,6 @@ class SqliteGraph:
         return [name_by_node[node] for node in requested]
 
     def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
-        """See `GraphStore`."""
         query = "SELECT relation, tails FROM json_each(?) CROSS JOIN edge ON head = value"
         packed: dict[int, list[bytes]] = {}
         for relation, tails in self._db.execute(query, (json.dumps(sorted(nodes)),)):
@@ -176,14 +172,12 @@ class SqliteGraph:
         return {self._relations[number]: _unpacked(tails) for number, tails in packed.items()}
 
     def follow(self, nodes: Collection[int], relation: str) -> set[int]:
-        """See `GraphStore`."""
         if (number := self._numbers.get(relation)) is None:
             return set()
         query = "SELECT tails FROM json_each(?) CROSS JOIN edge ON head = value AND relation = ?"
         return _unpacked([tails for (tails,) in self._db.execute(query, (json.dumps(sorted(nodes)), number))])
 
     def ranges(self, limit: int) -> dict[str, set[int]]:
-        """See `GraphStore`."""
         ends_by_relation: dict[str, set[int]] = {}
         query = "SELECT head, relation FROM edge WHERE head < ?"
         for head, number in self._db.execute(query, (limit,)):

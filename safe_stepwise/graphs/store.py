@@ -134,15 +134,12 @@ class MemoryGraph:
         return number
 
     def node(self, name: str) -> int | None:
-        """See `GraphStore`."""
         return self._nodes.get(name)
 
     def names(self, nodes: Iterable[int]) -> list[str]:
-        """See `GraphStore`."""
         return [self._names[node] for node in nodes]
 
     def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
-        """See `GraphStore`."""
         ends_by_relation: dict[str, set[int]] = {}
         for node in nodes:
             for relation, ends in self._edges[node].items():
@@ -153,14 +150,12 @@ class MemoryGraph:
         return ends_by_relation
 
     def follow(self, nodes: Collection[int], relation: str) -> set[int]:
-        """See `GraphStore`."""
         reached: set[int] = set()
         for node in nodes:
             reached |= self._edges[node].get(relation, set())
         return reached
 
     def ranges(self, limit: int) -> dict[str, set[int]]:
-        """See `GraphStore`."""
         ends_by_relation: dict[str, set[int]] = {}
         for node, edges in enumerate(self._edges[:limit]):
             for relation in edges:

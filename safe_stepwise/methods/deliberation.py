@@ -221,7 +221,6 @@ class _PathRun:
         return followed
 
     async def _ask_verdict(self, followed: states.Instantiated) -> _PathReply:
-        """Ask for a verdict on the ends of a path."""
         scene = self._scene(self.pool.index(followed.candidate) + 1)
         is_induced = self.options.introspection and not self.options.predefined
         build = partial(states.ask_verdict, self.question, followed, self.constraints, scene)

@@ -59,7 +59,6 @@ def path_request(
 
 
 def prompt_of(style: Style) -> str:
-    """Return the prompt file of a style."""
     return _PROMPTS[style.endswith("reasoning")]
 
 

@@ -61,7 +61,6 @@ class PathScene:
 
     @property
     def key(self) -> list[Any]:
-        """The gold path."""
         return [[asdict(triple) for triple in self.gold]]
 
 

@@ -226,7 +226,6 @@ class RevisedState:
 
     @property
     def states(self) -> tuple[State[Memory], State[Memory]]:
-        """The state and its reviser."""
         reviser = REVISED_IN[self.name]
         edges = frozenset((*self.leads_to, reviser, WITHDRAWN, self.name))
         return (

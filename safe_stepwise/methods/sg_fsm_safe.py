@@ -150,7 +150,6 @@ def _require_grammar(
 
 
 def _after_verdict(memory: Memory, reading: Reading) -> Move[Memory]:
-    """Move on from a finding by its verdict."""
     verdict = reading.feedback or _UNREAD
     if verdict.error_type == CORRECT:
         return _accept(memory)

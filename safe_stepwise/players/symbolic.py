@@ -101,7 +101,6 @@ class Player:
         return [self.answer(request) for request in requests]
 
     def answer(self, request: Request) -> Completion | EngineError:
-        """Reply to one request."""
         try:
             chance = Random(f"{self.identity['seed']} {request_key(self, request)}")
             return Completion(self.write_reply(request, chance))

@@ -205,7 +205,6 @@ def write_results(results: Mapping[str, Any], folder: Path) -> str:
 
 
 def render_page(results: Mapping[str, Any]) -> str:
-    """Render the results as Markdown."""
     table: Table = [("rule", "label", "chains", "P", "R", "F1", "unjudgeable", "first bad step found")]
     for name, rule in results["rules"].items():
         for score in rule["scores"]["both readers"]:

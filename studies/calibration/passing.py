@@ -58,7 +58,6 @@ def judge_cases(
 def build_table(
     judge: ChainJudge, judged: Sequence[JudgedCase], setting: StepContext, sigma: float = SIGMA
 ) -> ConfusionTable:
-    """Build a judge's table of the cases in a setting."""
     by_kind = {kind: [f for f in judged if (f.case.setting, f.case.kind) == (setting, kind)] for kind in tables.KINDS}
     rows = tuple(_pass_rate(judge, kind, cases, sigma) for kind, cases in by_kind.items())
     return ConfusionTable(judge.name, setting, sigma if judge.rule == "paper" else None, rows)

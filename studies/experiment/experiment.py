@@ -55,7 +55,6 @@ class Arm:
 
     @property
     def key(self) -> System:
-        """The system of the run."""
         return _key(self.run)
 
     @property

@@ -47,7 +47,6 @@ class StandIn:
         self.model = STAND_IN if spec == _PLAIN else f"{STAND_IN}-{digest}"
 
     def application(self, most_bytes: int, host: str = "127.0.0.1") -> web.Application:
-        """Make the web application that serves at a host."""
         routes = [*model_routes({self.model: MARKS}, OWNER), web.post("/v1/chat/completions", self._complete)]
         return application(routes, most_bytes, host)
 

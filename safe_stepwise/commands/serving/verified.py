@@ -95,7 +95,6 @@ class VerifiedLoop:
         self._marks = {"simulated": True} if any(client.engine.simulated for client in self.players.values()) else {}
 
     def application(self, host: str = "127.0.0.1") -> web.Application:
-        """Make the web application that serves at a host."""
         routes = [
             *model_routes({MODEL: self._marks}, OWNER),
             web.get("/health", self._health),

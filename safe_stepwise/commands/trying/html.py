@@ -32,7 +32,6 @@ def render_progress(progress: Progress) -> str:
 
 
 def render_trajectory(trace: Trace) -> str:
-    """Render a trajectory of a release."""
     run = trace.trajectory
     question = f"<p><b>{_text(trace.question or run.question_id)}</b></p>"
     end = _end(run.answer, doubts(run), simulated=trace.simulated)
