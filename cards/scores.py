@@ -59,7 +59,6 @@ class LoopScores:
 
     @cached_property
     def own_systems(self) -> list[Record]:
-        """The systems in which the model plays."""
         return [system for system in self.systems if self.is_own(system)]
 
     @property
@@ -124,7 +123,6 @@ class LoopScores:
         return self.player_title(str(system["players"][answering_role(system)]))
 
     def title(self, system: Record) -> str:
-        """Return the title of a system's method."""
         name = str(system["method"])
         return METHODS[name].title if name in METHODS else name
 

@@ -82,7 +82,6 @@ def make(release: Release[Any]) -> str:
 
 
 def release_code() -> str:
-    """Return the digest of the code that makes releases."""
     return code_digest("releases.making", *modules(), excluded=())
 
 

@@ -153,7 +153,6 @@ class PathsManifest:
 
     @property
     def sources(self) -> dict[str, SourceEntry]:
-        """All sources of the release, by their keys in the manifest."""
         sources = {} if self.paths.kb is None else {"paths.kb": self.paths.kb}
         evaluated = () if self.deliberation is None else self.deliberation.questions
         for key, questions in (("paths", self.paths.questions), (EVALUATION, evaluated)):

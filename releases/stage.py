@@ -169,12 +169,10 @@ class Release(Generic[M]):
 
     @property
     def file(self) -> Path:
-        """The manifest's file."""
         return self.options.manifest
 
     @property
     def output(self) -> Path:
-        """The folder that the release is made in."""
         return self.options.output
 
     @property

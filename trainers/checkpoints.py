@@ -56,7 +56,6 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def write_json(file: Path, value: Any) -> None:
-    """Write a value as JSON, atomically."""
     write_atomically(file, json_bytes(value))
 
 

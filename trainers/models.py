@@ -110,7 +110,6 @@ MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
 
 
 def make_lora_config(recipe: Recipe) -> Any:
-    """Return the ``peft.LoraConfig`` of a recipe."""
     from peft import LoraConfig
 
     return LoraConfig(

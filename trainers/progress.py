@@ -41,7 +41,6 @@ class Progress(TrainerCallback):  # type: ignore[misc]
             self.bar = progress.bar(**steps, desc="train")
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Move the bar."""
         if self.bar is not None:
             pending = state.max_steps - state.global_step
             loss = "" if self.loss is None else f"loss {self.loss:.4f}, "
@@ -69,7 +68,6 @@ class Progress(TrainerCallback):  # type: ignore[misc]
             mark_complete(folder, {"step": state.global_step, "seconds": round(self.seconds, 3)})
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Close the bar."""
         if self.bar is not None:
             self.bar.close()
 

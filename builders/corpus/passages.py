@@ -114,7 +114,6 @@ class CorpusBuild:
 
     @property
     def record(self) -> Path:
-        """The path of the statistics."""
         return self.output.with_name(f"{self.stem}.statistics.json")
 
 

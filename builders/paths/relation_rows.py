@@ -47,7 +47,6 @@ def config_features(config: str) -> Any:
 
 
 def candidates_of(searched: Mapping[str, Any]) -> tuple[Candidate, ...]:
-    """Return the candidates of a row of a shard."""
     return tuple(Candidate(tuple(c["path"]), c["f1"], c["shortest"], c["tied"]) for c in searched["candidates"])
 
 

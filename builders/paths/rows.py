@@ -134,7 +134,6 @@ class Tally:
     refused_drafts: Pairs = field(default_factory=Counter)
 
     def add(self, split: str, row: ProbeRow) -> None:
-        """Count a row."""
         question = row.question
         self.row_counts[split, question.benchmark, row.corruption] += 1
         self.marked[row.corruption] += is_marked(question.question, question.answer, row.path)

@@ -140,7 +140,6 @@ class Templates:
                 scores[path] += f1
 
     def gold(self) -> dict[str, RelationPath]:
-        """Return the gold path of each template that has one."""
         top, support = self._tied()
         return {name: max(paths, key=lambda p: (support[p], p)) for name, paths in top.items()}
 

@@ -132,7 +132,6 @@ class World:
             self.joined[end].append(triple)
 
     def has_fact(self, triple: Triple) -> bool:
-        """Whether the graph has the triple."""
         return fact_of(triple) in self.facts
 
     def has_other(self, triple: Triple) -> bool:

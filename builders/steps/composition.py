@@ -321,7 +321,6 @@ class _Picking:
             self._left[candidate.question] = per_question
 
     def pick(self, candidate: Candidate) -> None:
-        """Pick a candidate whose question has room."""
         self.picked[candidate.id] = candidate
         self.used[candidate.row_class][candidate.place] += 1
         self._left[candidate.question] -= 1

@@ -74,7 +74,6 @@ class Config:
 
 
 def config_features(config: str) -> Any:
-    """Return the `datasets.Features` of a config."""
     from datasets import Features, List, Value
 
     shape = CONFIGS[config]
@@ -86,7 +85,6 @@ def config_features(config: str) -> Any:
 
 
 def step_features(incomplete_evidence: bool = False) -> Any:
-    """Return the `datasets.Features` of a step row."""
     from datasets import ClassLabel, Features, List, Value
 
     text = Value("string")

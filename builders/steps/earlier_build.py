@@ -103,12 +103,10 @@ class EarlierBuild:
 
     @cached_property
     def all_rows(self) -> list[Candidate]:
-        """The rows of both splits."""
         return [row for split in (names.TRAIN, names.TEST) for row in self.rows[split]]
 
     @cached_property
     def questions(self) -> Mapping[str, Sequence[str]]:
-        """The ids of the questions by benchmark."""
         ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for row in self.all_rows:
             ids[row.benchmark][row.question] = None

@@ -429,7 +429,6 @@ class Injector:
         return choice_for(self._seed, str(position), purpose)
 
     def _shuffle(self, options: Sequence[Any], position: int, purpose: str) -> list[Any]:
-        """Shuffle options, in another order for each position and purpose."""
         ranked = sorted(range(len(options)), key=lambda n: self._choice(position, f"{purpose} {n}"))
         return [options[n] for n in ranked]
 

@@ -122,7 +122,6 @@ def _mask(match: re.Match[str], starts: set[int]) -> str:
 
 
 def _merge_masks(words: Iterable[str]) -> list[str]:
-    """Merge masks that belong together."""
     merged: list[str] = []
     for word in words:
         if word == MASK:

@@ -70,7 +70,6 @@ def occurs_in(value: str, page: Passage) -> bool:
 
 
 def occurs_in_any(value: str, pages: Iterable[Passage]) -> bool:
-    """Whether any of the passages contains a value."""
     return any(occurs_in(value, page) for page in pages)
 
 
@@ -96,7 +95,6 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _name_of_run(run: list[str], opens: bool) -> Iterator[str]:
-    """Yield the name of a run, if there is one."""
     bare = [*run]
     while bare and bare[0].casefold() in _NO_NAMES:
         bare, opens = bare[1:], False

@@ -119,7 +119,6 @@ class _StepView:
 
     @property
     def context(self) -> Passage:
-        """The question and the earlier steps."""
         return Passage("", (self.question.question, *(_CITATION.sub("it", step.text) for step in self.previous)))
 
     @property

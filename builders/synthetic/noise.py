@@ -337,5 +337,4 @@ NOISE: dict[NoiseType, tuple[float, Callable[[Draft], bool]]] = {
 
 
 def shares() -> dict[NoiseType, float]:
-    """Return the share of each type in all noise."""
     return {name: share for name, (share, _) in NOISE.items()}

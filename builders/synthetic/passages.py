@@ -144,7 +144,6 @@ def _lookalikes(draft: Draft) -> list[Entity]:
 
 @lru_cache(maxsize=1)
 def _bearers(world: World) -> dict[str, list[Entity]]:
-    """Return the people of each surname."""
     bearers: dict[str, list[Entity]] = {}
     for person in world.by_kind["person"]:
         bearers.setdefault(person.short, []).append(person)

@@ -100,7 +100,6 @@ class Writer:
     remarks: Mapping[str, list[Wording]]
 
     def day(self, day: Day) -> str:
-        """Render a day as this author writes it."""
         return self.dates[day.month_first].format_map({**_MONTHS[day.month], **_DAYS[day.day], "year": day.year})
 
     def town(self, name: str) -> str:

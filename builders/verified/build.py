@@ -139,7 +139,6 @@ def _write(
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:
-    """Split of each config that a build writes into a dataset."""
     name = plan.benchmark
     if dataset == NOISE_LABELS:
         return {name: plan.split}

@@ -158,7 +158,6 @@ class Tally:
         self._pathless = 0
 
     def add(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
-        """Count the rows of a table, whose noise types are ``types``."""
         self.rows.update(zip(table.column("kind").to_pylist(), types, strict=True))
         self.outcomes.update(_outcomes(table, types, self._published))
         self._keep_examples(table, types)

@@ -44,7 +44,6 @@ class DatasetWriter:
         }
 
     def add(self, config: str, split: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
-        """Append rows to a split of a config."""
         writer = self._writers[config, split]
         writer.add(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows, schema=writer.schema))
 

@@ -106,7 +106,6 @@ def write_sample(sample: AuditSample, meanings: Mapping[str, str], output: Path)
 
 
 def render_sample(sample: AuditSample, meanings: Mapping[str, str]) -> str:
-    """Return the page on a sample as HTML."""
     return render_page(_TEMPLATES, f"{sample.audited} {sample.sha256[:12]}", _SCRIPTS, page_data(sample, meanings))
 
 

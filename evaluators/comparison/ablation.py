@@ -71,7 +71,6 @@ class Reference:
 
 
 def reference_names(systems: Sequence[System]) -> list[str]:
-    """Return all names that a reference may have."""
     labels = name_systems(systems)
     candidates = (name for s in systems for name in (s.variant, labels[s], s.method, s.title))
     return list(dict.fromkeys(filter(None, candidates)))

@@ -331,7 +331,6 @@ def _panel(machine: MachineCounts, top: int, line: int) -> dict[str, Any]:
 
 
 def _arc(machine: MachineCounts, edge: tuple[str, str], line: int) -> dict[str, Any]:
-    """Lay out an edge and its count."""
     start, end = (machine.states.index(state) for state in edge)
     span, count = end - start, machine.edges[edge]
     side = 1 if span < 0 else -1  # below the line, or above it

@@ -51,7 +51,6 @@ class MethodRow:
 
     @property
     def completion_tokens(self) -> float:
-        """Completion tokens per question."""
         return sum(self.loop.completion_tokens.values()) / self.questions
 
     def per_thousand(self, tokens: float) -> float | None:

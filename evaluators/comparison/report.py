@@ -106,7 +106,6 @@ def render_report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequenc
 
 
 def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]) -> str:
-    """Render ``comparison.md``."""
     names, totals = comparison.names, {row.system for row in comparison.totals}
     left_out = [row.system for row in comparison.rows if row.system.answered_by(EVERY) not in totals]
     by_place = [len(METRICS)] * (len(comparison.benchmarks) + 1)

@@ -61,13 +61,11 @@ class Plan:
 
     @property
     def clients(self) -> list[Client]:
-        """All clients of the plan, each once."""
         clients = (*(proposer.client for proposer in self.contenders.values()), *self.players.values())
         return [*{id(client): client for client in clients if client is not None}.values()]
 
     @property
     def names(self) -> dict[str, str]:
-        """The players' names by role."""
         return {role: client.name for role, client in self.players.items()}
 
     @property

@@ -153,5 +153,4 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def votes_of(response: Response) -> Sequence[Vote]:
-    """Return the ways in which a response counts."""
     return ("majority", "best_of_n") if response.samples else ("only",)

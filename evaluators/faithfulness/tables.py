@@ -202,7 +202,6 @@ def render_files(measured: Record) -> dict[str, bytes]:
 
 
 def _rule_records(systems: Sequence[Record], benchmark: str) -> Iterator[tuple[str, str, Record, Record]]:
-    """Yield name, rule, record of the questions and record of the rule, for each system and rule."""
     for system in systems:
         system_counts = system["all"] if benchmark == "all" else system["benchmarks"].get(benchmark, {})
         for rule, ruled in system_counts.get("rules", {}).items():

@@ -113,7 +113,6 @@ def _run_plan(plan: Evaluation, seed: int, published: Sequence[PublishedScore]) 
 
 
 def report_folder(plan: Evaluation) -> Path:
-    """Return the folder of tables and figures."""
     return plan.report or plan.output / names.REPORT
 
 

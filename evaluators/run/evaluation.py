@@ -63,7 +63,6 @@ class Setting:
 
     @property
     def names(self) -> dict[str, str]:
-        """The players' names by role."""
         return {role: client.engine.name for role, client in self.players.items()}
 
     @property
@@ -141,7 +140,6 @@ class Evaluation:
 
     @property
     def clients(self) -> list[Client]:
-        """All clients of the plan, each once."""
         clients = [client for setting in self.settings for client in setting.players.values()]
         clients += [self.judge.client] if self.judge else []
         return list({id(client): client for client in clients}.values())

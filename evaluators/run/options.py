@@ -55,7 +55,6 @@ class Options(Trial, ModelOptions):
 
     @property
     def players(self) -> dict[str, list[str]]:
-        """Specs by role."""
         players = {"generator": [*self.generator], "verifier": [*self.verifier]}
         for role, spec in _split_pairs(self.player, "--player ROLE=SPEC"):
             players.setdefault(role, []).append(spec)

@@ -168,11 +168,9 @@ class Journal:
         return True
 
     def get(self, key: str) -> Trajectory | None:
-        """Return the trajectory under a key, if it ended."""
         return self._trajectories.get(key)
 
     def add(self, key: str, trajectory: Trajectory) -> None:
-        """Keep a trajectory."""
         self._trajectories[key] = trajectory
         remaining = memoryview(self._line(key, trajectory) + b"\n")
         while remaining:

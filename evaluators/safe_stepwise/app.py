@@ -60,7 +60,6 @@ async def answer_question(question: str, passages: str, facts: str, answer: str)
 
 
 def build_page() -> Any:
-    """Build the gradio page with its tabs."""
     import gradio
 
     from safe_stepwise.commands.trying.html import STYLE
@@ -81,7 +80,6 @@ def build_page() -> Any:
 
 
 def _add_loop(gradio: Any) -> None:
-    """Add the tab that runs the loop."""
     from safe_stepwise.commands.reading import examples
     from safe_stepwise.commands.trying.answering import LIMITS, typed_fields
 
@@ -119,7 +117,6 @@ def _add_traces(gradio: Any) -> None:
 
 
 def _add_scores(gradio: Any) -> None:
-    """Add the tab that scores answers."""
     from safe_stepwise.scoring import BENCHMARKS
 
     gradio.Markdown("Exact match and F1 as each benchmark's official scorer computes them.")

@@ -121,7 +121,6 @@ def show(folder: Path) -> None:
 
 
 def render_traces(data: Mapping[str, Any]) -> str:
-    """Render the page for the data of `read_traces` as HTML."""
     return render_page(_TEMPLATES, data["name"], _SCRIPTS, data)
 
 

@@ -310,7 +310,6 @@ def render_margins(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def render_agreement(results: Mapping[str, Any]) -> Table:
-    """Return a table with the agreement of each pair of verifiers."""
     names = {v["role"]: f"{v['role']}: {title_of(v)}" for v in results["verifiers"]}
     table: Table = [("one", "other", "rows", "no verdict", "equal labels", "Cohen's kappa")]
     for pair in results["agreement"]:

@@ -52,7 +52,6 @@ class LocalFile:
         return hashlib.sha1(b"blob %d\0" % self.size + self.read()).hexdigest()
 
     def read(self) -> bytes:
-        """Return the whole content."""
         return self.content if isinstance(self.content, bytes) else self.content.read_bytes()
 
 
@@ -115,7 +114,6 @@ class FinishedRelease:
 
     @property
     def collection(self) -> Collection:
-        """The collection for the release's repos."""
         return PROPOSING if _paths_sets(self.root) else SAFE
 
 

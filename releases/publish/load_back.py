@@ -118,7 +118,6 @@ def _compare(request: Mapping[str, Any]) -> int:
 
 
 def _open_dataset(request: Mapping[str, Any]) -> str:
-    """Load all configurations of a dataset."""
     from datasets import disable_progress_bars, get_dataset_config_names, load_dataset
 
     disable_progress_bars()

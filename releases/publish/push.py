@@ -78,7 +78,6 @@ def plan_repo(hub: Hub, release: FinishedRelease, artifact: Artifact) -> RepoPla
 
 
 def _creation_plan(artifact: Artifact) -> RepoPlan:
-    """Plan to create an artifact's repo."""
     return RepoPlan(artifact, [Change(file.path, file.size, "new") for file in artifact.files])
 
 

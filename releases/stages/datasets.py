@@ -50,7 +50,6 @@ class DatasetsStage(Stage[Manifest]):
         return [self._build(entry) for entry in self.release.manifest.builds]
 
     def _build(self, entry: BuildEntry) -> Build:
-        """Return the plan of an entry's build."""
         release, manifest = self.release, self.release.manifest
         folder = release.file.parent
         allowance = manifest.allowance.restrict([prompt.role for prompt in PROMPTS])

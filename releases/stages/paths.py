@@ -136,7 +136,6 @@ class PathProbeStage(Stage[Manifest]):
 
     @property
     def entry(self) -> PathProbeEntry:
-        """The manifest's entry of the probe."""
         assert self.release.manifest.path_probe is not None
         return self.release.manifest.path_probe
 

@@ -38,7 +38,6 @@ class TrainingStage(Stage[M], Generic[M]):
 
     @property
     def folder(self) -> Path:
-        """The folder of the adapter or model."""
         return self.release.output / self.name
 
     @property

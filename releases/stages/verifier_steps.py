@@ -58,7 +58,6 @@ class VerifierSetStage(Stage[Manifest]):
 
     @property
     def entry(self) -> StepsEntry:
-        """The manifest's entry of the set."""
         return self.release.manifest.sets[self.name]
 
     @property
@@ -163,7 +162,6 @@ class RefinementStage(Stage[Manifest]):
 
     @property
     def entry(self) -> RefinementEntry:
-        """The manifest's entry of the refinement."""
         steps = self.release.manifest.verifier_steps
         assert steps is not None
         assert steps.refinement is not None
@@ -227,7 +225,6 @@ class RefinementStage(Stage[Manifest]):
 
     @property
     def _work(self) -> Path:
-        """The folder of the rounds."""
         return self.release.output / names.WORK / REFINEMENT
 
     def _adapter(self, folder: Path) -> AdapterStage:

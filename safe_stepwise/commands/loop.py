@@ -59,7 +59,6 @@ class Loop:
 
     @property
     def specs(self) -> dict[str, str]:
-        """The players' specs by role."""
         players = {GENERATOR: self.generator, VERIFIER: self.verifier}
         return {role: spec for role in self.stepwise.roles if (spec := players[role]) is not None}
 

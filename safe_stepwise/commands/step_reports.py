@@ -52,7 +52,6 @@ class RowReport:
         return {"id": self.question.id, "judged_by": self.judged_by, **note, "steps": steps}
 
     def lines(self) -> Iterator[str]:
-        """Yield the row's lines of text."""
         yield printable(f"{self.question.id}: {self.question.question}")
         if self.note:
             yield f"  judged by the passages alone: {printable(self.note)}"

@@ -34,7 +34,6 @@ class Trace:
 
     @property
     def was_rejected(self) -> bool:
-        """Whether any attempt at a step was rejected."""
         verdicts = (attempt.feedback for attempt in self.trajectory.attempts)
         return any(feedback is not None and feedback.error_type != CORRECT for feedback in verdicts)
 

@@ -305,7 +305,6 @@ class Client:
         return await gather_all(complete_or_fail(request) for request in requests)
 
     def total(self) -> Account:
-        """Sum the accounts of all roles."""
         return _total(self.accounts.values())
 
     def _drop(self, key: str, call: asyncio.Future[Completion]) -> None:

@@ -71,7 +71,6 @@ class Latency:
         _require(min(self.prefill, self.decode) > 0, "prefill and decode are more than 0")
 
     def seconds(self, usage: Usage) -> float:
-        """Return the seconds of a call with this usage."""
         computed = usage.prompt - usage.cached
         return self.base + computed / self.prefill + usage.completion / self.decode
 
@@ -257,7 +256,6 @@ def prompt_tokens(request: Request) -> list[str]:
 
 
 def split_tokens(text: str) -> list[str]:
-    """Split a text into words and punctuation."""
     return _TOKEN.findall(text)
 
 

@@ -174,7 +174,6 @@ class OpenAIEngine:
         return await asyncio.gather(*map(self._complete, requests))
 
     async def close(self) -> None:
-        """Close the connections, if any were opened."""
         if (client := self.__dict__.pop("_client", None)) is not None:
             await client.close()
 

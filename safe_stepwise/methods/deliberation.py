@@ -141,7 +141,6 @@ class _PathReply:
 
     @property
     def is_unread(self) -> bool:
-        """Whether nothing in the reply could be read."""
         return self.reading.form == "unreadable"
 
 

@@ -70,7 +70,6 @@ class Limits:
 
     @property
     def prompt_set(self) -> PromptSet:
-        """The prompts of both roles."""
         return PromptSet.from_choices(self.prompts, self.verdict_order)
 
     @property

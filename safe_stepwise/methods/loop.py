@@ -114,7 +114,6 @@ def unverified(trajectory: Trajectory) -> int:
 
 
 def is_unread(attempt: Attempt) -> bool:
-    """Whether the verdict on an attempt could not be read."""
     return attempt.feedback is not None and attempt.feedback.error_type == UNREAD
 
 

@@ -72,7 +72,6 @@ class Machine(Generic[M]):
 
     @property
     def start(self) -> str:
-        """The state that a question starts in."""
         return next(iter(self.states))
 
     @property

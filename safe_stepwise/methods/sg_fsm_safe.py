@@ -68,7 +68,6 @@ class GuardOptions(MachineOptions):
 
     @property
     def prompt_set(self) -> PromptSet:
-        """The verifier's prompts."""
         return PromptSet.from_choices(self.prompts, self.verdict_order)
 
 

@@ -121,7 +121,6 @@ def plain_passage(value: Any, place: str) -> dict[str, Any]:
 
 
 def plain_passages(passages: Sequence[Any]) -> list[list[dict[str, Any]]]:
-    """Return the passages of each question, each as `plain_passage` does."""
     plain = []
     for place, pages in _lists(passages, "passages", "passages"):
         if not pages:

@@ -31,7 +31,6 @@ _OBSERVED = re.compile(r"Passage (\d+), ")
 
 
 def scene_of(request: Request) -> PromptingScene:
-    """Return the scene of a prompting method's request."""
     if not isinstance(request.scene, PromptingScene):
         raise EngineError("the symbolic engine has no question to go by")
     return request.scene

@@ -82,7 +82,6 @@ def load(name: str) -> Prompt:
 
 @functools.cache
 def load_all() -> tuple[Prompt, ...]:
-    """Load all prompts, sorted by name."""
     return tuple(load(name) for name in _names(".yaml") if not name.endswith(".examples"))
 
 

@@ -236,7 +236,6 @@ class Wait:
         self._patience = min(SILENT_S, SOON_S) if soon else SILENT_S
 
     def restart(self) -> None:
-        """Restart the wait, as an answer has come."""
         self._start = time.monotonic()
 
     def warn_if_long(self) -> None:

@@ -64,7 +64,6 @@ def build_table(
 
 
 def build_tables(judge: ChainJudge, judged: Sequence[JudgedCase]) -> list[ConfusionTable]:
-    """Build a judge's tables, one for each setting."""
     return [build_table(judge, judged, setting) for setting in tables.SETTINGS]
 
 

@@ -37,7 +37,6 @@ def write(measured: Sequence[Calibration], distances: Sequence[Distance], seed: 
 
 
 def page(measured: Sequence[Calibration], distances: Sequence[Distance], seed: int) -> str:
-    """Render the calibration as Markdown."""
     return fill(
         Path(__file__).parent / "templates",
         "calibration.md.jinja",

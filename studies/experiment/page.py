@@ -117,7 +117,6 @@ def write_report(experiment: Experiment, folder: Path, fresh: Experiment | None 
 
 
 def draw_figures(experiment: Experiment) -> dict[str, bytes]:
-    """Draw the figures, by file name."""
     figures = {"arms.png": arms_figure(experiment.main.arms)}
     swept = [arm for section in experiment.blocks.get("retries", ()) for arm in section.arms]
     if len({arm.retries for arm in swept}) > 1:
@@ -196,7 +195,6 @@ def _subject(section: Section, varied: Sequence[str]) -> list[Column[Arm]]:
 
 
 def _arms(section: Section, varied: Sequence[str]) -> Table:
-    """Build the table of a section's arms."""
     columns: list[Column[Arm]] = [
         *_subject(section, varied),
         Column("EM", lambda arm: (arm.em.value, (arm.em.low, arm.em.high)), tables.interval),

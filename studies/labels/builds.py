@@ -173,7 +173,6 @@ _SCORES: tuple[Column[BuildComparison], ...] = (
 
 
 def render(build: LabelledBuild, reference: LabelledBuild, comparisons: Sequence[BuildComparison]) -> str:
-    """Render the comparisons as Markdown, and return the text."""
     crossed: list[tuple[str, Table]] = []
     for comparison in comparisons:
         if comparison["both"]:

@@ -60,7 +60,6 @@ def event(content: Mapping[str, Any]) -> bytes:
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:
-    """Make the protocol's ``usage`` object."""
     return {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.completion,

@@ -130,7 +130,6 @@ def answer_json(content: Any, status: int = 200) -> web.Response:
 
 
 async def begin_stream(request: web.Request, headers: dict[str, str]) -> web.StreamResponse:
-    """Send the head of a stream of events."""
     response = web.StreamResponse(headers={"Cache-Control": "no-cache", **headers})
     response.content_type = "text/event-stream"
     await response.prepare(request)
