@@ -18,7 +18,6 @@ from safe_stepwise.store import names
 from safe_stepwise.store.agreement import PUBLISHED
 from safe_stepwise.store.boundary import parse_yaml
 from safe_stepwise.store.figures import COLORS, png
-from safe_stepwise.store.names import IDEAL, INJECTED, REFINED
 from safe_stepwise.store.published_tables import PAPERS, published
 from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 
@@ -328,7 +327,7 @@ def paths(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes
     return {names.README: card.readme("paths.md.jinja", tasks, names.PROMPT_COMPLETION, record=statistics).encode()}
 
 
-ORIGIN_COLORS = {IDEAL: "#bbbbbb", INJECTED: "#4477aa", REFINED: "#ee7733"}
+ORIGIN_COLORS = {names.IDEAL: "#bbbbbb", names.INJECTED: "#4477aa", names.REFINED: "#ee7733"}
 
 
 def types_bars(types: Mapping[str, int]) -> bytes:

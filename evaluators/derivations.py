@@ -11,7 +11,6 @@ from pathlib import Path
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import read_lines
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
@@ -64,7 +63,7 @@ def read_derivations(file: Path) -> dict[str, list[Derivation]]:
         raise UserError(f"{file}: not found; give the folder that holds it with --data")
 
     def read(line: bytes) -> tuple[str, list[Derivation]]:
-        row = parse_json(line)
+        row = boundary.parse_json(line)
         return boundary.read(str, row["id"], "id"), boundary.read(list[Derivation], row["derivations"], "derivations")
 
     return dict(row for _, row in read_lines(file, read, "derivation of R4C's", "get the file anew"))

@@ -19,7 +19,6 @@ from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import parse_json, read_json
 from safe_stepwise.store.files import explain_line, locate_lines, read_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
@@ -185,7 +184,7 @@ def read_results(folder: Path) -> dict[str, Any]:
     """Read the record of an evaluation; raises ``UserError`` for a folder without one that has ended."""
     file = folder / RESULTS
     try:
-        record: dict[str, Any] = read_json(file)
+        record: dict[str, Any] = boundary.read_json(file)
         conditions_of(record["settings"])  # raises where the settings lack something
         return record
     except FileNotFoundError:
@@ -206,5 +205,5 @@ def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> Loo
 def _read_records(file: Path, kind: type[T], label: str) -> Iterator[T]:
     for place, line in read_lines(file, bytes, label, GIVE):
         with explain_line(f"{place}: cannot be read", ANEW):
-            record = boundary.read(kind, parse_json(line), label)
+            record = boundary.read(kind, boundary.parse_json(line), label)
         yield record

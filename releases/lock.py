@@ -7,7 +7,6 @@ from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK
 
@@ -32,7 +31,7 @@ _FIELDS: Mapping[str, Any] = {
 def read_lock(root: Path, required: Collection[str] = ("version", "files")) -> dict[str, Any]:
     """Read the lock of a folder; raise ``UserError`` if it is damaged or lacks a key of ``required``."""
     try:
-        lock = read_object(root / LOCK)
+        lock = boundary.read_object(root / LOCK)
     except UserError as error:
         raise UserError(f"{error}; delete it and make the release again") from None
     try:

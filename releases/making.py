@@ -23,7 +23,6 @@ from releases.stages import left_out, modules, stages_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files, names
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.files import sha256_of, write_atomically
 from safe_stepwise.store.tables import text_table
 
 MAKING = (names.DATASETS, names.SFT, names.GENERATOR, names.ADAPTER, names.SPACE, names.REPORT)
@@ -105,7 +104,7 @@ def check(release: Release[Any]) -> int:
 def file_digests(output: Path) -> dict[str, str]:
     """Return the SHA-256 of every file of a release but its lock, by path relative to ``output``."""
     paths = [path for folder in FOLDERS for path in sorted((output / folder).rglob("*"))] + [output / names.README]
-    return {path.relative_to(output).as_posix(): sha256_of(path) for path in paths if path.is_file()}
+    return {path.relative_to(output).as_posix(): files.sha256_of(path) for path in paths if path.is_file()}
 
 
 def refuse_hidden(output: Path, allowed: Collection[str] = ()) -> None:
@@ -174,9 +173,9 @@ def _lock(release: Release[Any], counts: Mapping[str, Any], skipped: Sequence[st
         "skipped": skipped,
     }
     render = render_release_folder if isinstance(release.manifest, Manifest) else render_paths_folder
-    write_atomically(output / names.README, render(output, record).encode())
+    files.write_atomically(output / names.README, render(output, record).encode())
     content = json.dumps({**record, "files": file_digests(output)}, indent=2, sort_keys=True)
-    write_atomically(output / names.LOCK, f"{content}\n".encode())
+    files.write_atomically(output / names.LOCK, f"{content}\n".encode())
 
 
 def _forget_work(output: Path) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluators.verifier import command as verifier
-from evaluators.verifier.command import render_margins
 from safe_stepwise.engines.base import Allowance, require_modules
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
@@ -63,7 +62,7 @@ def main(options: Options) -> None:
         output=options.output / "quality",
     )
     print(evaluate(evaluation))
-    print("\n" + "\n".join(render_margins(read_json(evaluation.output / verifier.QUALITY))))
+    print("\n" + "\n".join(verifier.render_margins(read_json(evaluation.output / verifier.QUALITY))))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from safe_stepwise.checking.faithfulness.grounds import Grounds
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 from studies.calibration import human
-from studies.calibration.human import WrittenChain, read_chains, read_labels
 from studies.calibration.reading import QuestionOptions, labelled_rows
 from studies.calibration.sources import question_source
 from studies.calibration.tables import list_judges
@@ -34,8 +33,8 @@ class Options(QuestionOptions):
 @command
 def main(options: Options) -> str:
     """Judge the chains, write the results, and return their page; raise ``UserError`` for a mistake of the user."""
-    chains = read_chains(options.chains)
-    labels_1, labels_2 = (read_labels(file, chains) for file in options.labels)
+    chains = human.read_chains(options.chains)
+    labels_1, labels_2 = (human.read_labels(file, chains) for file in options.labels)
     derivations = read_derivations(options.derivations) if options.derivations else {}
     keys = {(chain.benchmark, chain.question_id) for chain in chains}
     grounds_by_key: dict[tuple[str, str], Grounds] = {}
@@ -52,7 +51,7 @@ def main(options: Options) -> str:
     return f"{page}\nwritten: {', '.join(human.FILES)} in {options.output}"
 
 
-def _grounds_of(chain: WrittenChain, grounds_by_key: dict[tuple[str, str], Grounds], file: Path) -> Grounds:
+def _grounds_of(chain: human.WrittenChain, grounds_by_key: dict[tuple[str, str], Grounds], file: Path) -> Grounds:
     key = (chain.benchmark, chain.question_id)
     if key not in grounds_by_key:
         raise UserError(

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import sources
-from builders.benchmarks.sources import RawRow, SourceChunk
 from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.store import NamedTriple
@@ -59,7 +58,7 @@ _HOP = re.compile(r"([123])-?hop")
 _JSON = (b"{", b"[", b"PAR1", b"\xef\xbb\xbf")
 
 
-def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
+def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[sources.SourceChunk]:
     """Yield the source's rows in order, as `sources.chunks`; rows of original files become JSON objects."""
     file = Path(source)
     if not file.is_file() or _begins_like_json(file):
@@ -108,7 +107,7 @@ def _begins_like_json(file: Path) -> bool:
     return first.startswith(_JSON) and re.match(rb'\[\s*[^\s{\["]', first) is None
 
 
-def _lines(file: Path, split: str) -> Iterator[RawRow]:
+def _lines(file: Path, split: str) -> Iterator[sources.RawRow]:
     """Yield the rows of an original file; `decode` reports a line that is not a row."""
     match = _HOP.search(f"{file.parent.parent.name}/{file.parent.name}/{file.name}".lower())
     hop = int(match[1]) if match else 0
@@ -122,10 +121,10 @@ def _lines(file: Path, split: str) -> Iterator[RawRow]:
         raise UserError(f"{file}: can't be read to its end: {error}") from None
 
 
-def _row(line: bytes, number: int, name: str, id_: str, hop: int) -> RawRow:
+def _row(line: bytes, number: int, name: str, id_: str, hop: int) -> sources.RawRow:
     text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
     question, tab, answers = text.partition("\t")
     row: dict[str, Any] = {"id": id_, "hop": hop, "question": question}
     if tab:
         row["answers"] = answers.split("|")
-    return RawRow(f"{name}:{number}", json.dumps(row))
+    return sources.RawRow(f"{name}:{number}", json.dumps(row))

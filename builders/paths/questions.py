@@ -11,7 +11,6 @@ from typing import Any
 from builders.benchmarks.sources import InputSource, RawRow, canonical_split
 from builders.paths import relation_readers
 from builders.paths.relation_inputs import GraphFile, graph_of
-from builders.paths.relation_readers import check_graph, locate_errors, own_graph, raw_rows, reader_of
 from builders.paths.weak import Explored, Templates, explore_all
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import GraphStore
@@ -45,7 +44,7 @@ class Questions:
     """The folder into which a large graph is written."""
 
     def __post_init__(self) -> None:
-        check_graph(self.benchmark, self.kb)
+        relation_readers.check_graph(self.benchmark, self.kb)
 
     @cached_property
     def description(self) -> dict[str, Any]:
@@ -69,9 +68,9 @@ class Questions:
         """Read all questions; raise ``UserError``, with the place, for a row that can't be read or repeats an id."""
         questions: dict[str, KGQuestion] = {}
         for raw, content in self._rows():
-            with locate_errors(raw):
-                question = reader_of(self.benchmark).parse(content, canonical_split(self.split))
-                own_graph(self.benchmark, content)
+            with relation_readers.locate_errors(raw):
+                question = relation_readers.reader_of(self.benchmark).parse(content, canonical_split(self.split))
+                relation_readers.own_graph(self.benchmark, content)
                 if question.id in questions:
                     raise RowError(f"the id {question.id!r} was there before")
             questions[question.id] = question
@@ -82,8 +81,8 @@ class Questions:
         if self._shared is not None:
             yield from repeat(self._shared[0].open())
         for raw, content in self._rows():
-            with locate_errors(raw):
-                graph = own_graph(self.benchmark, content)
+            with relation_readers.locate_errors(raw):
+                graph = relation_readers.own_graph(self.benchmark, content)
             yield graph
 
     def gold(
@@ -118,7 +117,7 @@ class Questions:
 
     def _rows(self) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:
         for source in self.sources:
-            yield from raw_rows(self.benchmark, source, self.split)
+            yield from relation_readers.raw_rows(self.benchmark, source, self.split)
 
 
 def _annotated(question: KGQuestion) -> Gold:

@@ -27,7 +27,6 @@ from safe_stepwise.records import EVIDENCE_FIRST
 from safe_stepwise.steps import format_step, successions
 from safe_stepwise.store import names
 from safe_stepwise.store.codec import passages_digest
-from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
 
 SPLITS = (names.TRAIN, names.TEST)
 _COLUMNS = (
@@ -98,7 +97,7 @@ def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
     """Return the columns that are stored as numbers, each with the names of its numbers."""
     return {
         "error_type": taxonomy.labels(incomplete_evidence),
-        "error_category": [c for c in taxonomy.CATEGORIES if incomplete_evidence or c != MISSING_EVIDENCE],
+        "error_category": [c for c in taxonomy.CATEGORIES if incomplete_evidence or c != taxonomy.MISSING_EVIDENCE],
         "origin": names.ORIGINS,
         "wording": names.WORDINGS,
         "context": names.CONTEXTS,
@@ -179,7 +178,7 @@ def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:
     right: dict[Place, str] = {}
     for row in rows:
         question, pages, previous = _place(row)
-        current = format_step(row.step) if row.feedback.error_type == CORRECT else None
+        current = format_step(row.step) if row.feedback.error_type == taxonomy.CORRECT else None
         for before, step in successions(previous, current):
             if row.origin != names.REFINED or before == previous:
                 right[question, pages, before] = step
@@ -188,7 +187,7 @@ def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:
 
 def select_rejected(rows: Iterable[StepRow], right: Mapping[Place, str]) -> list[StepRow]:
     """Return the rows with an error for which the right step is known."""
-    return [row for row in rows if row.feedback.error_type != CORRECT and _place(row) in right]
+    return [row for row in rows if row.feedback.error_type != taxonomy.CORRECT and _place(row) in right]
 
 
 def _place(row: StepRow) -> Place:
@@ -198,7 +197,7 @@ def _place(row: StepRow) -> Place:
 def preference_counts(rows: Sequence[StepRow]) -> dict[str, int]:
     """Count a split's rows in `PREFERENCE` and `KTO`; ``unpaired`` are errors without a right step."""
     pairs = len(select_rejected(rows, right_steps(rows)))
-    correct = sum(row.feedback.error_type == CORRECT for row in rows)
+    correct = sum(row.feedback.error_type == taxonomy.CORRECT for row in rows)
     wrong = len(rows) - correct
     return {"pairs": pairs, "unpaired": wrong - pairs, "desirable": correct, "undesirable": wrong}
 
@@ -207,7 +206,7 @@ def by_config(picked: Iterable[StepRow]) -> dict[str, list[StepRow]]:
     """Group rows by the only config that has them."""
     rows: dict[str, list[StepRow]] = {config: [] for config in names.STEP_CONFIGS[True]}
     for row in picked:
-        incomplete = names.MISSING if row.feedback.error_type == MISSING_EVIDENCE else names.MISSING_TWINS
+        incomplete = names.MISSING if row.feedback.error_type == taxonomy.MISSING_EVIDENCE else names.MISSING_TWINS
         rows[incomplete if row.incomplete else names.STEPS].append(row)
     return rows
 
@@ -271,7 +270,7 @@ CONFIGS: Mapping[str, Config] = {
     ),
     names.KTO: Config(
         lambda groups, r: interleave(groups[names.STEPS], r.seed, lambda row: row.question_key),
-        lambda row, r: {**_generator_turns(row, r.prompt_set), "label": row.feedback.error_type == CORRECT},
+        lambda row, r: {**_generator_turns(row, r.prompt_set), "label": row.feedback.error_type == taxonomy.CORRECT},
         (*_TURNS, "label"),
     ),
     names.MISSING: _step_config(names.MISSING, twelve_labels=True),

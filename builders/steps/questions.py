@@ -16,7 +16,6 @@ from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.verified import questions as verified_rows
 from builders.verified.features import SPLITS, config_features
-from builders.verified.questions import Rows, VerifiedQuestion, select_ids, verified_questions
 from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError, check_choice
@@ -63,21 +62,21 @@ class VerifiedSet:
         seed: int = 0,
         unverifiable: bool = False,
         among: Sequence[str] | None = None,
-    ) -> Iterator[VerifiedQuestion]:
+    ) -> Iterator[verified_rows.VerifiedQuestion]:
         """Yield the verified questions of a split with their labels, or the unverifiable ones instead.
 
         ``pool`` limits them to the first by rank, ``among`` to those with some ids.
         """
         files = parquet_files(self.folder, benchmark + names.LABELED, split)
-        chosen: Rows = verified_rows.is_unverifiable if unverifiable else verified_rows.is_sound
+        chosen: verified_rows.Rows = verified_rows.is_unverifiable if unverifiable else verified_rows.is_sound
         if pool is not None:
             columns = ["id", "noise_type", "unverifiable"]
             ids = (read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, chosen) for file in files)
             sample_ids = heapq.nsmallest(pool, chain.from_iterable(ids), key=lambda id_: rank(seed, id_))
-            chosen = select_ids(sample_ids)
+            chosen = verified_rows.select_ids(sample_ids)
         elif among is not None:
-            chosen = select_ids(among, chosen)
-        return verified_questions(files, benchmark, split, chosen)
+            chosen = verified_rows.select_ids(among, chosen)
+        return verified_rows.verified_questions(files, benchmark, split, chosen)
 
     def evaluation_questions(self) -> Iterator[Question]:
         """Yield the questions of every benchmark's evaluation sample."""

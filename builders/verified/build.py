@@ -26,7 +26,6 @@ from builders.verified.teachers.choice import describe_unreadable
 from builders.verified.teachers.published import lists_of
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
-from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import boundary, names, tables
@@ -250,7 +249,7 @@ def describe_replaced(plan: Build) -> str:
     The settings are source, limit, teacher with its lists, and minimum confidence.
     """
     dataset = plan.output / names.VERIFIED
-    for record in read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
+    for record in publishing.read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
         if (record["benchmark"], record["split"]) == (plan.benchmark, plan.split):
             min_confidence = record.get("min_confidence", 0.0)
             lists = [questions["digest"] for questions in (record.get("listed") or {}).get("lists", ())]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from builders.benchmarks import sources
-from builders.benchmarks.sources import InputSource
 from builders.synthetic import Spec, parse_spec
 from builders.verified.chunks import CHUNK_ROWS, VerificationChunk, shard_schema
 from builders.verified.questions import EVALUATION_SIZE, PASSAGES
@@ -66,13 +65,13 @@ def spec_of(benchmark: str, source: str) -> Spec | None:
     return parse_spec(source)
 
 
-def source_of(plan: Build) -> InputSource:
+def source_of(plan: Build) -> sources.InputSource:
     """Return name and digest of a build's source; raise ``UserError`` if it can't be read or has another digest."""
     spec = spec_of(plan.benchmark, plan.source)
     if spec is not None:
-        source = InputSource(plan.source, identity(spec), synthetic=True)
+        source = sources.InputSource(plan.source, identity(spec), synthetic=True)
     else:
-        source = InputSource.describe(plan.source, plan.benchmark == "synthetic")
+        source = sources.InputSource.describe(plan.source, plan.benchmark == "synthetic")
     if plan.sha256 not in (None, source.digest):
         raise UserError(
             f"{plan.source}: its digest is {source.digest}, expected {plan.sha256}; "

@@ -26,7 +26,6 @@ from evaluators.comparison.significance import cohens_kappa, wilson
 from evaluators.outcomes import grouped
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import read_lines
 from safe_stepwise.store.names import AUDITED, LABELS, STEPS, Audited
 from safe_stepwise.store.terminal import printable
@@ -122,7 +121,7 @@ _KEYS = [field.name for field in fields(Judgement) if field.name != "answers"]
 
 def parse_judgement(line: str | bytes) -> Judgement:
     """Parse one line of a file; raise ``ValueError``, and nothing else, if it is not a judgement."""
-    record = boundary.read(Mapping[str, object], parse_json(line), "the line")
+    record = boundary.read(Mapping[str, object], boundary.parse_json(line), "the line")
     audited = record.get("of")
     if audited not in AUDITED:
         raise ValueError(f"of is not one of {', '.join(AUDITED)}")

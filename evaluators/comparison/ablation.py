@@ -13,7 +13,6 @@ from pathlib import Path
 
 from evaluators.comparison import score_tables
 from evaluators.comparison.comparing import compare
-from evaluators.comparison.score_tables import published_lines
 from evaluators.comparison.scores import Comparison, Row, render_results
 from evaluators.comparison.systems import EVERY, System, count_differences, name_systems, system_of
 from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
@@ -111,7 +110,7 @@ def write(ablations: Sequence[Ablation], folder: Path, published: Sequence[Publi
         comparison=ablations[0].comparison,
         ablations=ablations,
         published=published,
-        published_lines=published_lines(published, ablations[0].comparison.benchmarks),
+        published_lines=score_tables.published_lines(published, ablations[0].comparison.benchmarks),
         scores=score_tables.score_table,
         metric_of=lambda comparison: METRIC_NAMES[headline_metric(comparison)],
         averages=average_table,

@@ -24,7 +24,6 @@ from typing import Any
 
 from evaluators.comparison import costs, figures, methods, score_tables
 from evaluators.comparison.comparing import compare
-from evaluators.comparison.score_tables import published_lines
 from evaluators.comparison.scores import Comparison, Row, render_results
 from evaluators.comparison.systems import EVERY, common_options, find_swept_options, values_by_name
 from evaluators.outcomes import METRICS, Metric, Outcome
@@ -118,7 +117,7 @@ def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]
         answering=len({row.system.answering for row in comparison.rows}),
         left_out="; ".join(f"{system.answering}, {names[system]}" for system in left_out),
         published=published,
-        published_lines=published_lines(published, comparison.benchmarks),
+        published_lines=score_tables.published_lines(published, comparison.benchmarks),
         shortfalls=_shortfalls(comparison),
         intervals=_split(comparison, score_tables.interval_table(comparison), 2, by_place),
         differences=_split(comparison, score_tables.difference_table(comparison), 5, [4] * len(METRICS)),

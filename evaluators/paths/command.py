@@ -18,7 +18,6 @@ from safe_stepwise.open import Opener
 from safe_stepwise.records import Triple
 from safe_stepwise.store import boundary, published_tables
 from safe_stepwise.store.agreement import title_of
-from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import json_bytes, lock_folder, sha256_of, write_files
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, RESULTS, TEST, Corruption
 from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
@@ -70,7 +69,7 @@ def find_probe(folder: Path) -> Path:
 def describe_probe(probe: Path, split: str) -> dict[str, Any]:
     """Describe a split of a probe: version, digests, whether it is simulated."""
     record = probe / PROBE_RECORD
-    statistics = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
+    statistics = boundary.read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
     return {
         "name": PATH_PROBE,
         "version": statistics.get("version"),

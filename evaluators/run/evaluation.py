@@ -44,7 +44,6 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.loop import GENERATOR
 from safe_stepwise.methods.running import AT_ONCE, make_answerer
 from safe_stepwise.metric import judge as judging
-from safe_stepwise.metric.judge import JUDGED, Judge, JudgeCase, Verdict
 from safe_stepwise.players.truth import truth_of
 from safe_stepwise.records import FAILED, Question, Trajectory, as_object, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
@@ -105,7 +104,7 @@ class Evaluation:
     questions: tuple[Question, ...]
     settings: tuple[Setting, ...]
     output: Path
-    judge: Judge | None = None
+    judge: judging.Judge | None = None
     corpus: Corpus | None = None
     at_once: int = AT_ONCE
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -131,7 +130,7 @@ class Evaluation:
         if self.judge is None:
             return {}
         values = (not self.judge.sees_question, self.judge.client.allowance.plain.get("examples"))
-        return {name: value for name, value in zip(JUDGED, values, strict=True) if value}
+        return {name: value for name, value in zip(judging.JUDGED, values, strict=True) if value}
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -151,7 +150,7 @@ class SystemRun:
 
     setting: Setting
     outcomes: tuple[Outcome, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[judging.Verdict, ...]
     """Empty without a judge."""
 
 
@@ -171,7 +170,7 @@ def evaluate(plan: Evaluation) -> list[SystemRun]:
 def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
     async def finish(trajectories: Sequence[Trajectory]) -> SystemRun:
         answers = zip(trajectories, plan.questions, strict=True)
-        cases = [JudgeCase(trajectory.answer, q.accepted, q.question) for trajectory, q in answers]
+        cases = [judging.JudgeCase(trajectory.answer, q.accepted, q.question) for trajectory, q in answers]
         verdicts = await plan.judge.judge_all(cases) if plan.judge else ()
         return SystemRun(setting, _outcomes(plan, setting, trajectories, verdicts), verdicts)
 
@@ -179,7 +178,7 @@ def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
 
 
 def _outcomes(
-    plan: Evaluation, setting: Setting, trajectories: Sequence[Trajectory], verdicts: Sequence[Verdict]
+    plan: Evaluation, setting: Setting, trajectories: Sequence[Trajectory], verdicts: Sequence[judging.Verdict]
 ) -> tuple[Outcome, ...]:
     clients = [*setting.players.values(), *([plan.judge.client] if plan.judge else [])]
     common: dict[str, Any] = {

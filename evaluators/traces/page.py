@@ -23,7 +23,6 @@ from safe_stepwise.methods.prompting import ANSWERING
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import parse_json, read_json
 from safe_stepwise.store.files import explain_line, locate_lines, read_lines
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.store.page import render_page, write_page
@@ -47,7 +46,7 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
     systems, chains = dict(_measured_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
     for place, line in read_lines(folder / CHAINS, bytes, "verdict", _MEASURE_ADVICE):
         with explain_line(f"{place}: cannot be read", outcomes.ANEW):
-            row = parse_json(line)
+            row = boundary.parse_json(line)
             if (system := systems.get(row["system"])) is not None:
                 key = str(row["benchmark"]), str(row["question_id"]), system
                 chains.setdefault(key, []).append(_paths(row))
@@ -57,7 +56,7 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
 def _measured_systems(file: Path) -> Iterator[tuple[int, System]]:
     """Yield index and system of each measured system, without those that count as the best of n samples."""
     try:
-        for place, system in enumerate(read_json(file)["systems"]):
+        for place, system in enumerate(boundary.read_json(file)["systems"]):
             if system["taken"] != "best_of_n":
                 yield (place, System.make(*(system[name] for name in ("method", "players", "options", "conditions"))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -27,7 +27,6 @@ from safe_stepwise.methods.verifier import prompt_digest, request_verdict
 from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import parse_step
 from safe_stepwise.store import boundary, names
-from safe_stepwise.store.boundary import parse_json, read_file
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.parquet import ANEW, parquet_files, read_rows
@@ -116,7 +115,7 @@ def describe_split(folder: Path, split: str, incomplete_evidence: bool = False) 
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror}); {ANEW}") from None
     record = folder / names.STEPS_RECORD
-    statistics = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
+    statistics = boundary.read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
     return {
         "version": statistics.get("version"),
         "simulated": bool(statistics.get("simulated")),
@@ -260,7 +259,7 @@ def _check(file: Path, columns: Sequence[str]) -> list[str]:
     """Return the names of all columns; raises ``UserError`` where some are missing, or label numbers differ."""
     try:
         schema = pq.read_schema(file)
-        metadata = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
+        metadata = boundary.parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = metadata.get("info", {}).get("features", {})
         class_names = {name: list(features.get(name, {}).get("names", _CLASSES[name])) for name in _CLASSES}
     except (OSError, ValueError, AttributeError, TypeError, pa.ArrowException) as error:

@@ -20,7 +20,6 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
 from safe_stepwise.store.boundary import parse_json, read_object
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.store.parquet import parquet_files, read_rows
 from safe_stepwise.store.terminal import credentials
 
@@ -57,14 +56,14 @@ def _validate_on_hub(card: Any, artifact: Artifact, hub: Hub) -> None:
         except ValueError as error:
             return str(error)
 
-    card_path = f"{artifact.folder}/{README}"
+    card_path = f"{artifact.folder}/{names.README}"
     if (fault := hub.request(card_path, find_fault)) is not None:
         raise UserError(f"{card_path}: does not pass the Hub's check of cards: {shorten(fault)}")
 
 
 def _refuse_unverifiable(release: FinishedRelease) -> None:
     """Raise ``UserError`` for a verifier set of unverifiable questions (not answerable from their passages)."""
-    file = release.root / DATASETS / VERIFIER_STEPS / STEPS_RECORD
+    file = release.root / names.DATASETS / names.VERIFIER_STEPS / names.STEPS_RECORD
     if file.is_file() and read_object(file).get("unverifiable"):
         raise UserError(
             f"{file}: nothing checked these steps, which were made with --unverifiable; such a set "
@@ -82,13 +81,13 @@ def check_digests(release: FinishedRelease, on_file: Callable[[str], None]) -> N
         for file in artifact.files:
             on_file(file.origin)
             if file.origin not in locked:
-                raise UserError(f"{release.root / file.origin}: not in {LOCK}; {_REGENERATE_ADVICE}")
+                raise UserError(f"{release.root / file.origin}: not in {names.LOCK}; {_REGENERATE_ADVICE}")
             is_generated = isinstance(file.content, bytes)
             digest = sha256_of(release.root / file.origin) if is_generated else file.sha256
             if digest != locked[file.origin]:
-                raise UserError(f"{release.root / file.origin}: differs from {LOCK}; {_REGENERATE_ADVICE}")
+                raise UserError(f"{release.root / file.origin}: differs from {names.LOCK}; {_REGENERATE_ADVICE}")
     if missing := sorted(name for name in locked if not (release.root / name).is_file()):
-        raise UserError(f"{release.root / missing[0]}: missing, though {LOCK} has it; {_REGENERATE_ADVICE}")
+        raise UserError(f"{release.root / missing[0]}: missing, though {names.LOCK} has it; {_REGENERATE_ADVICE}")
 
 
 _BENCHMARKS, _STEPS = f"{names.DATASETS}/{names.VERIFIED}", f"{names.DATASETS}/{names.VERIFIER_STEPS}"

@@ -12,7 +12,6 @@ from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import MAX_JSON_BYTES, parse_json, read_content
 from safe_stepwise.store.sizes import check_size
 from safe_stepwise.store.terminal import printable
 
@@ -39,7 +38,7 @@ def read_values(file: Path) -> Iterator[tuple[str, Any]]:
     text = _read_text(file)
     if file.suffix == ".json":
         try:
-            content = parse_json(text)
+            content = boundary.parse_json(text)
         except ValueError as error:
             raise UserError(f"{file}: is no JSON ({error})") from None
         members = content if isinstance(content, list) else [content]
@@ -48,7 +47,7 @@ def read_values(file: Path) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                value = parse_json(line)
+                value = boundary.parse_json(line)
             except ValueError as error:
                 raise UserError(f"{file}, line {number}: is no JSON ({error})") from None
             yield f"{file}, line {number}", value
@@ -158,6 +157,6 @@ def parse_passage(value: Any, place: str) -> Passage:
 
 def _read_text(file: Path) -> str:
     try:
-        return read_content(file, MAX_JSON_BYTES).decode("utf-8-sig")
+        return boundary.read_content(file, boundary.MAX_JSON_BYTES).decode("utf-8-sig")
     except ValueError as error:
         raise UserError(f"{file}: cannot be read ({error})") from None

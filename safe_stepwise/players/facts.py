@@ -18,7 +18,6 @@ from typing import Literal
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan
-from safe_stepwise.checking.statements import besides, phrase_question
 from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.language.vocabulary import load
@@ -77,16 +76,16 @@ class Facts:
         }
         ends = ((wrong.get(t.head, t.head), wrong.get(t.tail, t.tail), t) for t in item.triples)
         triples = [replace(t, head=head, tail=tail) for head, tail, t in ends]
-        text = phrase_question(triples, self.asks_for_head(item))
+        text = statements.phrase_question(triples, self.asks_for_head(item))
         alike = [n for n in self.places if n < place and self._plain(n) == self._plain(place)]
         if not alike:
             return text
-        return besides(text, [answers[n].answer if n in answers else self.answer(n) for n in alike])
+        return statements.besides(text, [answers[n].answer if n in answers else self.answer(n) for n in alike])
 
     def _plain(self, place: int) -> str:
         """Word a fact's question without earlier answers."""
         item = self.plan.items[place]
-        return phrase_question(item.triples, self.asks_for_head(item))
+        return statements.phrase_question(item.triples, self.asks_for_head(item))
 
     def asks_for_head(self, item: Item) -> bool:
         """Whether a fact's question asks for its head, since earlier facts or the decomposition give its tail."""

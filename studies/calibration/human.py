@@ -18,7 +18,6 @@ from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import Score
-from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import json_bytes, read_lines, write_files
 from safe_stepwise.store.tables import NOTHING, Table, decimal, fill, format_cell
 from studies.calibration.tables import ChainJudge
@@ -91,7 +90,7 @@ def bare_chain(chain: WrittenChain) -> Chain:
 
 def _rows(file: Path, kind: type[T], noun: str, mend: str) -> Iterator[T]:
     ids: set[str] = set()
-    read = lambda line: boundary.read(kind, parse_json(line))  # noqa: E731
+    read = lambda line: boundary.read(kind, boundary.parse_json(line))  # noqa: E731
     for place, row in read_lines(file, read, noun, mend, blanks=True):
         id_ = row.id  # type: ignore[attr-defined]
         if id_ in ids:

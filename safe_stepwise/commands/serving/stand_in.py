@@ -11,7 +11,6 @@ from typing import Any
 from aiohttp import web
 
 from safe_stepwise.commands.serving import chat
-from safe_stepwise.commands.serving.chat import ChatReply, HttpRefusal
 from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, model_routes, read_body
 from safe_stepwise.commands.serving.scenes import QuestionIndex, request_of
 from safe_stepwise.engines.base import NO_USAGE, Engine, EngineError
@@ -53,7 +52,7 @@ class StandIn:
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await read_body(request)
         message, usage, finish = await self._reply(body)
-        reply = ChatReply(self.model, MARKS)
+        reply = chat.ChatReply(self.model, MARKS)
         if not body.get("stream"):
             response = answer_json(reply.completion(message, usage, finish))
             response.headers.update(HEADERS)
@@ -71,7 +70,7 @@ class StandIn:
             reply = await complete_once(self._engine, prompt, tuple(credentials().values()))
         except EngineError as error:
             wait = None if error.retry_after is None else max(1, round(error.retry_after))
-            raise HttpRefusal(503 if error.transient else 400, str(error), wait) from None
+            raise chat.HttpRefusal(503 if error.transient else 400, str(error), wait) from None
         usage, message = reply.usage, {"content": reply.transcript}
         if usage == NO_USAGE:
             thought = len(split_tokens(reply.thought))
