@@ -14,9 +14,7 @@ from typing import Any
 
 from cards.pages import Record, add_header, fill
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import names
-from safe_stepwise.store.agreement import PUBLISHED
-from safe_stepwise.store.boundary import parse_yaml
+from safe_stepwise.store import agreement, boundary, names
 from safe_stepwise.store.figures import COLORS, png
 from safe_stepwise.store.published_tables import PAPERS, published
 from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
@@ -198,7 +196,7 @@ CARDS = {names.VERIFIED: verified_multihop, names.NOISE_LABELS: noise_labels}
 
 def read_measured() -> dict[str, Record]:
     """Read ``measured.yaml``: how labels by annotations agree with published labels, by benchmark."""
-    by_benchmark = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
+    by_benchmark = boundary.parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
     return {name: {"weak": "", **figures} for name, figures in by_benchmark.items()}
 
 
@@ -206,7 +204,7 @@ def _teacher_type(build: Record) -> str:
     if build["teacher"] == ANNOTATIONS:
         return ANNOTATIONS
     if build.get("listed"):
-        return PUBLISHED
+        return agreement.PUBLISHED
     return "simulated" if build["simulated"] else "model"
 
 

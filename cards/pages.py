@@ -5,15 +5,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.store import tables
-from safe_stepwise.store.boundary import parse_yaml
+from safe_stepwise.store import boundary, tables
 from safe_stepwise.store.tables import cell as cell
 from safe_stepwise.store.tables import line as line
 from safe_stepwise.taxonomy import ERROR_TYPES
 
 Record = Mapping[str, Any]
 """The parsed content of a JSON file that a run wrote."""
-WORDS: Mapping[str, Mapping[str, str]] = parse_yaml(Path(__file__).with_name("words.yaml").read_bytes())
+WORDS: Mapping[str, Mapping[str, str]] = boundary.parse_yaml(Path(__file__).with_name("words.yaml").read_bytes())
 """Texts for the names in records, by group and name; templates see them as ``words``."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _PLAIN = frozenset(" .,;:?!'\"/-")

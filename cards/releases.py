@@ -14,8 +14,7 @@ from cards.pages import Record, fill
 from cards.pages import metadata as header
 from cards.scores import DeliberationScores, answering_role, judge_of
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import names
-from safe_stepwise.store.boundary import read_file
+from safe_stepwise.store import boundary, names
 
 
 def render_release_folder(folder: Path, lock: Record) -> str:
@@ -59,7 +58,7 @@ def render_release_folder(folder: Path, lock: Record) -> str:
 
 
 def _record(file: Path) -> Any:
-    return read_file(dict[str, Any], file, "the record", "make it anew") if file.is_file() else None
+    return boundary.read_file(dict[str, Any], file, "the record", "make it anew") if file.is_file() else None
 
 
 def _results(folder: Path, reports: Sequence[Path]) -> dict[str, Any]:

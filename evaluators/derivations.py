@@ -10,8 +10,7 @@ from pathlib import Path
 
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary
-from safe_stepwise.store.files import read_lines
+from safe_stepwise.store import boundary, files
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
@@ -66,4 +65,4 @@ def read_derivations(file: Path) -> dict[str, list[Derivation]]:
         row = boundary.parse_json(line)
         return boundary.read(str, row["id"], "id"), boundary.read(list[Derivation], row["derivations"], "derivations")
 
-    return dict(row for _, row in read_lines(file, read, "derivation of R4C's", "get the file anew"))
+    return dict(row for _, row in files.read_lines(file, read, "derivation of R4C's", "get the file anew"))

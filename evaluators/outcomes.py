@@ -18,8 +18,7 @@ from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
-from safe_stepwise.store import boundary
-from safe_stepwise.store.files import explain_line, locate_lines, read_lines
+from safe_stepwise.store import boundary, files
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 Verdict = Literal["correct", "incorrect", "unscored"]
@@ -169,14 +168,14 @@ def read_outcomes(folder: Path, conditions: Mapping[str, Any] = MappingProxyType
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
-    outcomes = _read_records(locate_lines(folder, TRAJECTORIES), Outcome, "the outcome")
+    outcomes = _read_records(files.locate_lines(folder, TRAJECTORIES), Outcome, "the outcome")
     return (replace(o, conditions={**conditions, **o.conditions}) if conditions else o for o in outcomes)
 
 
 def read_questions(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[QuestionRecord]:
     """Yield the questions in a run's folder; arguments and errors are those of `read_outcomes`."""
     under = asking_conditions(conditions)
-    questions = _read_records(locate_lines(folder, QUESTIONS), QuestionRecord, "the question")
+    questions = _read_records(files.locate_lines(folder, QUESTIONS), QuestionRecord, "the question")
     return (replace(q, conditions={**under, **q.conditions}) if under else q for q in questions)
 
 
@@ -203,7 +202,7 @@ def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> Loo
 
 
 def _read_records(file: Path, kind: type[T], label: str) -> Iterator[T]:
-    for place, line in read_lines(file, bytes, label, GIVE):
-        with explain_line(f"{place}: cannot be read", ANEW):
+    for place, line in files.read_lines(file, bytes, label, GIVE):
+        with files.explain_line(f"{place}: cannot be read", ANEW):
             record = boundary.read(kind, boundary.parse_json(line), label)
         yield record

@@ -19,8 +19,7 @@ from typing import Any
 
 from safe_stepwise.commands.reading import read_rows
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary
-from safe_stepwise.store.tables import text_table
+from safe_stepwise.store import boundary, tables
 from scripts import build_verified
 from scripts.cli import run
 
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     build(options.input, options.output)
     table = [("id", "label", "why"), *labels(options.output / "safe-verified-multihop")]
-    print(f"\n{text_table(table)}")
+    print(f"\n{tables.text_table(table)}")
 
 
 def build(rows: Path, output: Path) -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary
-from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import LOCK
+from safe_stepwise.store import boundary, files, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ _FIELDS: Mapping[str, Any] = {
 def read_lock(root: Path, required: Collection[str] = ("version", "files")) -> dict[str, Any]:
     """Read the lock of a folder; raise ``UserError`` if it is damaged or lacks a key of ``required``."""
     try:
-        lock = boundary.read_object(root / LOCK)
+        lock = boundary.read_object(root / names.LOCK)
     except UserError as error:
         raise UserError(f"{error}; delete it and make the release again") from None
     try:
@@ -40,7 +38,7 @@ def read_lock(root: Path, required: Collection[str] = ("version", "files")) -> d
                 boundary.read(kind, lock.get(key), key)
     except ValueError as error:
         raise UserError(
-            f"{root / LOCK}: not a lock that safe-stepwise regenerate wrote ({error}); delete it and make the "
+            f"{root / names.LOCK}: not a lock that safe-stepwise regenerate wrote ({error}); delete it and make the "
             "release again"
         ) from None
     return lock
@@ -52,11 +50,11 @@ def read_unchanged(root: Path) -> dict[str, Any]:
     Files that are not in the lock are ignored. Raises ``UserError`` for a folder without a lock, and for the first
     file that differs or is missing.
     """
-    if not (root / LOCK).is_file():
+    if not (root / names.LOCK).is_file():
         fault = "is not complete" if root.is_dir() else "is no folder"
-        raise UserError(f"{root}: {fault}: it has no {LOCK}; {_REGENERATE_ADVICE}")
+        raise UserError(f"{root}: {fault}: it has no {names.LOCK}; {_REGENERATE_ADVICE}")
     lock = read_lock(root, ("version", "files", "manifest", "skipped"))
-    digests = {name: sha256_of(root / name) for name in lock["files"] if (root / name).is_file()}
+    digests = {name: files.sha256_of(root / name) for name in lock["files"] if (root / name).is_file()}
     refuse_changes(root, lock, digests, _REGENERATE_ADVICE)
     return lock
 
@@ -71,4 +69,4 @@ def refuse_changes(root: Path, lock: Mapping[str, Any], digests: Mapping[str, st
         if locked.get(name) != digests.get(name):
             state = "is missing" if name not in digests else "is not part of the release"
             state = "differs" if name in locked and name in digests else state
-            raise UserError(f"{root / name}: {state}, says {LOCK}; {advice}")
+            raise UserError(f"{root / name}: {state}, says {names.LOCK}; {advice}")

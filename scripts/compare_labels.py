@@ -6,8 +6,7 @@ from pathlib import Path
 from builders.verified.lookup import REAL_DATA, apply_confidence, drop_repeats, labelled, real_rows
 from safe_stepwise.commands.values import Share
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.agreement import read_published
-from safe_stepwise.store.tables import text_table
+from safe_stepwise.store import agreement, tables
 from scripts.cli import command, note, run
 from studies.labels import builds
 from studies.labels import published as comparison
@@ -42,16 +41,16 @@ def main(options: Options) -> None:
     if options.output:
         raise UserError("--output is of two builds; write --disagreements of published labels")
     if options.verified and options.published:
-        published = read_published(options.published)
+        published = agreement.read_published(options.published)
         rows = {name: drop_repeats(labels) for name, labels in labelled(options.verified)}
     else:
         published, rows = real_rows(options.data)
     rows = apply_confidence(rows, options.min_confidence, note)
     if options.halves:
         rows = comparison.halves(rows)
-    print(text_table([comparison.HEADER, *comparison.comparison(rows, published)]))
+    print(tables.text_table([comparison.HEADER, *comparison.comparison(rows, published)]))
     print("\nHow sure the labels are, and the share of them that the published ones confirm:\n")
-    print(text_table([comparison.CALIBRATION, *comparison.calibration(rows, published)]))
+    print(tables.text_table([comparison.CALIBRATION, *comparison.calibration(rows, published)]))
     disagreements = comparison.disagreements(rows, published)
     if options.halves:
         disagreements = [row for row in disagreements if not comparison.is_held_out(row[0].id)]

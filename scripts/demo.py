@@ -11,9 +11,8 @@ from releases.lock import read_lock
 from releases.making import make, release_code
 from releases.manifest import Manifest
 from releases.stages import open_release
-from safe_stepwise.store.files import remove_folder
+from safe_stepwise.store import files, tables
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
-from safe_stepwise.store.tables import text_table
 from scripts.cli import command, cores, run
 from studies.labels.agreement import build_score_rows, read_noise_types, score_noise_types
 
@@ -37,11 +36,11 @@ def main(options: Options) -> None:
     opened = open_configs(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
     rows = [(*config, split, table.num_rows) for config, splits in opened.items() for split, table in splits.items()]
-    print(text_table([("dataset", "config", "split", "rows"), *rows]))
+    print(tables.text_table([("dataset", "config", "split", "rows"), *rows]))
     predicted = read_noise_types(opened[VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")
     scores = build_score_rows(score_noise_types(true_noise_types(release.manifest), predicted))
-    print(text_table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
+    print(tables.text_table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
     print(f"\nFiles: {output / DATASETS / VERIFIED}")
     print(f"       {output / DATASETS / NOISE_LABELS}")
     print(f"       {output / LOCK}")
@@ -70,7 +69,7 @@ def remove_outdated(release: stage.Release[Manifest]) -> None:
     lock = read_lock(release.output)
     if (lock["code_sha256"], lock["manifest"]["sha256"]) != (release_code(), release.sha256):
         (release.output / LOCK).unlink()
-        remove_folder(release.output / DATASETS)
+        files.remove_folder(release.output / DATASETS)
 
 
 def true_noise_types(manifest: Manifest) -> dict[tuple[str, str], str]:

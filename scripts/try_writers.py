@@ -7,8 +7,7 @@ from builders.synthetic import Spec
 from builders.synthetic.writers import names, writer
 from safe_stepwise.commands.values import Count, Share
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store.files import report_unwritable, write_lines
-from safe_stepwise.store.tables import text_table
+from safe_stepwise.store import files, tables
 from scripts.cli import command, run
 from studies import writers
 
@@ -31,11 +30,11 @@ def main(options: Options) -> str:
     if options.samples:
         return "\n\n".join(text for spec in specs for text in writers.list_articles(spec, options.samples))
     rows, misread = writers.score_writers(specs)
-    scores = text_table([writers.HEADER, *rows])
+    scores = tables.text_table([writers.HEADER, *rows])
     if not options.misread:
         return scores
-    with report_unwritable(options.misread):
-        write_lines(options.misread, map(canonical_json, misread))
+    with files.report_unwritable(options.misread):
+        files.write_lines(options.misread, map(canonical_json, misread))
     return f"{scores}\n{len(misread)} rows in {options.misread}"
 
 

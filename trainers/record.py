@@ -8,14 +8,13 @@ from typing import Any
 
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import TRAINING
+from safe_stepwise.store import files, names
 from trainers import models
 from trainers.config import CHANGEABLE, Recipe
 from trainers.data import Data, Joined, TokenizedRow
 from trainers.rows.base import RowKind
 
-RECORD = TRAINING
+RECORD = names.TRAINING
 _NOT_COMPARED = (*CHANGEABLE, "base_model", "dataset", "plus", "start")
 """Keys of a recipe that don't decide what is learnt, or name folders and files (digests of their content do)."""
 _COVERED_BY_ROWS = ("incomplete_evidence", "prompts", "verdict_order")
@@ -125,7 +124,7 @@ def describe_run(trainer: Any, devices: int, dtype: Any, resumed: int | None, se
 def describe_result(trainer: Any, output: Path) -> dict[str, Any]:
     """Return the record's ``adapter`` or ``model`` (digest and dtype), ``optimizer`` and ``curve`` after training."""
     name = "model" if (output / models.MODEL).is_dir() else "adapter"
-    digest = sha256_of(output / (models.MODEL_WEIGHTS if name == "model" else models.WEIGHTS))
+    digest = files.sha256_of(output / (models.MODEL_WEIGHTS if name == "model" else models.WEIGHTS))
     keys, arguments = ("step", *CURVE_FIELDS), trainer.args
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {

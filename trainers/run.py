@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import files
-from safe_stepwise.store.names import WORK
+from safe_stepwise.store import files, names
 from trainers import checkpoints, models, record
 from trainers.config import Recipe
 from trainers.data import read_data
@@ -28,7 +27,7 @@ from trainers.rows.base import RowKind, kind_of
 
 LOG = "log.jsonl"
 RUN = "run.json"
-OUTPUTS = (WORK, models.MODEL, models.WEIGHTS, models.CONFIG, LOG, RECORD)
+OUTPUTS = (names.WORK, models.MODEL, models.WEIGHTS, models.CONFIG, LOG, RECORD)
 """Names of everything that a run writes into its output folder."""
 
 
@@ -62,7 +61,7 @@ def train(
     if is_first and {about.get(kind.rendered_by, digest) for about in statistics} != {digest}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
     with files.lock_folder(recipe.output, "run", OUTPUTS) if is_first else nullcontext():
-        work = recipe.output / WORK / "training"
+        work = recipe.output / names.WORK / "training"
         if is_first:
             _begin_run(recipe, work, training.identity)
         try:

@@ -11,8 +11,7 @@ from itertools import islice
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.progress import call_within
-from safe_stepwise.store.terminal import sanitize
+from safe_stepwise.store import progress, terminal
 
 TIMEOUT = 300.0
 """Seconds to wait for an answer of the Hub, retries included."""
@@ -67,7 +66,7 @@ def resolve_commit(source: HubSource) -> str:
         return commit, not _is_pinned(source, commit)
 
     try:
-        commit, moves = call_within(TIMEOUT, f"the Hub, about {source.dataset}", fetch)
+        commit, moves = progress.call_within(TIMEOUT, f"the Hub, about {source.dataset}", fetch)
     except Exception as error:  # the client's errors have no common base; none of them is a `UserError`
         raise _access_error(source, error) from error
     if commit is None:
@@ -96,7 +95,7 @@ def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
 def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str, Any]]:
     from datasets import load_dataset
 
-    fetch = partial(call_within, TIMEOUT, f"rows of {source.dataset}")
+    fetch = partial(progress.call_within, TIMEOUT, f"rows of {source.dataset}")
     try:
         splits = fetch(lambda: load_dataset(source.repo, source.config, revision=commit, streaming=True))
     except Exception as error:
@@ -134,5 +133,5 @@ def _access_error(source: HubSource, error: Exception) -> UserError:
     if isinstance(error, errors.RepositoryNotFoundError):
         return UserError(f"{name}: no such dataset on the Hub (a private one needs `hf auth login`)")
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    reason = sanitize(lines[0])
+    reason = terminal.sanitize(lines[0])
     return UserError(f"{name}: can't be read from the Hub (is there a network?): {reason}")

@@ -23,8 +23,7 @@ from builders.work.fields import NO_JSON
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.files import open_unpacked, sha256_of
+from safe_stepwise.store import boundary, files
 
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
@@ -126,7 +125,7 @@ def decode(row: RawRow) -> Mapping[str, Any]:
         raise RowError(f"longer than {MAX_ROW_BYTES:,} bytes")
     try:
         row.payload.encode("utf-8")
-        value = parse_json(row.payload)
+        value = boundary.parse_json(row.payload)
     except UnicodeEncodeError as error:
         raise RowError(f"not UTF-8 at column {error.start + 1}") from error
     except json.JSONDecodeError as error:
@@ -147,7 +146,7 @@ def digest(source: str) -> str:
     if (hub := _hub_source(source)) is not None:
         return resolve_commit(hub)
     try:
-        return sha256_of(Path(source))
+        return files.sha256_of(Path(source))
     except OSError as error:
         raise UserError(f"{source}: can't be read: {error.strerror}") from error
 
@@ -174,7 +173,7 @@ def _rows(source: str, split: str) -> Iterator[RawRow]:
 
 def _file_rows(path: Path) -> Iterator[RawRow]:
     try:
-        with open_unpacked(path) as file:
+        with files.open_unpacked(path) as file:
             magic = file.read(4)
             file.seek(0)
             if magic == b"PAR1":

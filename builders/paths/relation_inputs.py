@@ -10,8 +10,7 @@ from typing import Any
 from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple, read_triples
-from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.progress import show_progress
+from safe_stepwise.store import files, progress
 
 LARGE = 64 * 2**20
 """Bytes of a graph file from which the graph is stored on disk, as its dictionaries would take some GB."""
@@ -44,7 +43,7 @@ def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
     no graph.
     """
     try:
-        digest = sha256_of(kb)
+        digest = files.sha256_of(kb)
         is_large = kb.stat().st_size >= LARGE
     except OSError as error:
         raise UserError(f"{kb}: can't be read: {error.strerror}") from None
@@ -61,7 +60,7 @@ def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
     with at_place(f"{kb}", ValueError):
         if is_large and not file.file.exists():
             file.file.parent.mkdir(parents=True, exist_ok=True)
-            with show_progress("graph", "triple", None, lambda: read["triples"], lambda: ""):
+            with progress.show_progress("graph", "triple", None, lambda: read["triples"], lambda: ""):
                 build_sqlite(file.file, count_triples())
         else:
             deque(count_triples(), maxlen=0)

@@ -15,9 +15,8 @@ from builders.steps.rows import Refused, StepResult, StepRow, check_row, pack_ro
 from builders.verified.questions import VerifiedQuestion
 from builders.work.shards import Annotator, read_shard
 from safe_stepwise.records import Question, as_object, identity
-from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store import boundary, names
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import NO_PATH, REQUEST_FAILED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 CHUNK_QUESTIONS = 100
@@ -62,7 +61,7 @@ class MadeSteps:
     @property
     def is_complete(self) -> bool:
         """Whether every request to the maker's model was answered."""
-        return not any(refusal.reason.startswith(REQUEST_FAILED) for refusal in self.refused)
+        return not any(refusal.reason.startswith(names.REQUEST_FAILED) for refusal in self.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,7 @@ class StepChunk:
             if verified.label.reasoning_path or self.unverifiable:
                 pairs.append(sample)
             else:
-                refused.append(Refused.of_question(verified.question, NO_PATH))
+                refused.append(Refused.of_question(verified.question, names.NO_PATH))
         return pairs, refused
 
     def _refined_rows(self, questions: Iterable[Question]) -> tuple[dict[str, list[StepRow]], list[Refused]]:
@@ -163,7 +162,7 @@ def read_rows(path: Path, ids: AbstractSet[str]) -> Iterator[StepRow]:
     """Yield the rows of a shard with these ids."""
     for record in read_shard(path).to_pylist():
         if not ids.isdisjoint(record["ids"]):
-            rows = unpack_rows(parse_json(record["content"]))
+            rows = unpack_rows(boundary.parse_json(record["content"]))
             yield from (row for id_, row in zip(record["ids"], rows, strict=True) if id_ in ids)
 
 

@@ -25,8 +25,7 @@ from safe_stepwise.methods.quoting import with_evidence
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import EVIDENCE_FIRST
 from safe_stepwise.steps import format_step, successions
-from safe_stepwise.store import names
-from safe_stepwise.store.codec import passages_digest
+from safe_stepwise.store import codec, names
 
 SPLITS = (names.TRAIN, names.TEST)
 _COLUMNS = (
@@ -191,7 +190,7 @@ def select_rejected(rows: Iterable[StepRow], right: Mapping[Place, str]) -> list
 
 
 def _place(row: StepRow) -> Place:
-    return row.question_key, passages_digest(row.question.passages), tuple(map(format_step, row.previous))
+    return row.question_key, codec.passages_digest(row.question.passages), tuple(map(format_step, row.previous))
 
 
 def preference_counts(rows: Sequence[StepRow]) -> dict[str, int]:

@@ -33,8 +33,7 @@ from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.event_loop import gather_all, wait_for
-from safe_stepwise.store.names import IDEAL, INJECTED
+from safe_stepwise.store import event_loop, names
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE, check_order
 
 
@@ -157,7 +156,7 @@ class ModelMaker(replies.ModelAsker):
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[StepResult]:
         """Make the rows of each question, in order; raise ``UserError`` if the engine does not answer."""
-        return wait_for(gather_all(self._make(*pair) for pair in questions))
+        return event_loop.wait_for(event_loop.gather_all(self._make(*pair) for pair in questions))
 
     async def _make(self, question: Question, label: Label) -> StepResult:
         checker = None
@@ -223,7 +222,7 @@ class ModelMaker(replies.ModelAsker):
             text = _excerpt(f"{remarks.diagnosis} {remarks.guidance}")
             return Refused.of_question(question, str(error), text, position=position)
         feedback = Feedback(CORRECT, remarks.diagnosis, remarks.guidance)
-        return StepRow(question, tuple(accepted[:-1]), accepted[-1], feedback, IDEAL, self.name)
+        return StepRow(question, tuple(accepted[:-1]), accepted[-1], feedback, names.IDEAL, self.name)
 
     async def _injected(
         self, question: Question, steps: Sequence[Step], target: Target, checker: Checker | None
@@ -246,7 +245,7 @@ class ModelMaker(replies.ModelAsker):
         except replies.StepRefused as error:
             return Refused.of_question(question, str(error), _excerpt(error.text or text), error_type, position)
         feedback = Feedback(error_type, remarks.diagnosis, remarks.guidance)
-        return StepRow(question, previous, step, feedback, INJECTED, self.name)
+        return StepRow(question, previous, step, feedback, names.INJECTED, self.name)
 
 
 def resolve_maker(

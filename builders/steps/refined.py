@@ -8,9 +8,7 @@ from typing import Any
 from builders.steps.rows import StepRow, check_row
 from builders.steps.values import WEAKNESSES
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store import boundary
-from safe_stepwise.store.codec import question_row
-from safe_stepwise.store.files import json_bytes, read_lines, sha256_of, write_atomically
+from safe_stepwise.store import boundary, codec, files
 from safe_stepwise.store.names import REFINED as ORIGIN
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -19,7 +17,7 @@ REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 def line_of(row: StepRow) -> str:
     """Return a row as a line of ``refined.jsonl``: one JSON object, its keys as in `read_refined`."""
     origin = {"benchmark": row.question.benchmark, "split": row.question.split}
-    return canonical_json({**origin, "question": question_row(row.question), **row.content}) + "\n"
+    return canonical_json({**origin, "question": codec.question_row(row.question), **row.content}) + "\n"
 
 
 def read_refined(path: Path) -> list[StepRow]:
@@ -35,7 +33,7 @@ def read_refined(path: Path) -> list[StepRow]:
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
     advice = "make the file anew with safe-stepwise refine_verifier_steps"
-    return [row for _, row in read_lines(path, _row_of, "refined row", advice)]
+    return [row for _, row in files.read_lines(path, _row_of, "refined row", advice)]
 
 
 def _row_of(line: bytes) -> StepRow:
@@ -50,8 +48,8 @@ def _row_of(line: bytes) -> StepRow:
 
 def write_refined(folder: Path, rows: Sequence[StepRow], record: Mapping[str, Any]) -> None:
     """Write rows and the record of their origin, each atomically."""
-    write_atomically(folder / REFINED, "".join(map(line_of, rows)).encode())
-    write_atomically(folder / STATISTICS, json_bytes(boundary.plain(record)))
+    files.write_atomically(folder / REFINED, "".join(map(line_of, rows)).encode())
+    files.write_atomically(folder / STATISTICS, files.json_bytes(boundary.plain(record)))
 
 
 def join_refined(mined: Sequence[Path], folder: Path) -> int:
@@ -103,7 +101,7 @@ def origin_of(file: Path | None, read_counts: Counter[str], chosen: Mapping[str,
     disagreements.update(record_counts)
     return {
         "file": file.name,
-        "sha256": sha256_of(file),
+        "sha256": files.sha256_of(file),
         "rows": read_counts.total(),
         "simulated": simulated,
         "families": by_family({"disagreements": disagreements, "given": read_counts, "rows": chosen}),

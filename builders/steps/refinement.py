@@ -47,11 +47,9 @@ from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import MALFORMED, UNREAD, read_answer, read_reply, run_question, tries_at_steps
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import FAILED, Feedback, Question, Step, StepKind, Trajectory
-from safe_stepwise.store import boundary, files, names, progress, tables
+from safe_stepwise.store import boundary, event_loop, files, names, progress, tables
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.codec import passages_digest
-from safe_stepwise.store.event_loop import for_each
-from safe_stepwise.store.files import read_lines
 from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, EVIDENCE, category
 
@@ -200,7 +198,7 @@ async def mine_cases(plan: Refinement, verified: VerifiedSet, generator: Client,
             request_counts = render_requests(client.total() for client in (generator, verifier))
             bar.set_postfix_str(f"cases {len(mined.cases)} ({mined.rate:.1%}); {request_counts}", refresh=False)
 
-        await for_each(_checkers(plan, verified, mined), run, plan.at_once)
+        await event_loop.for_each(_checkers(plan, verified, mined), run, plan.at_once)
         bar.update(mined.questions.total() - bar.n)
     mined.cases.sort(key=lambda case: case.row.id)
     return mined
@@ -259,7 +257,7 @@ def read_accepted(file: Path) -> list[AcceptedStep]:
     """Read the steps of a file; raise ``UserError``, with the line, for one that can't be read."""
     mend = "make the file anew with safe-stepwise measure_faithfulness"
     read = lambda line: boundary.read(AcceptedStep, boundary.parse_json(line), "the step")  # noqa: E731
-    steps = [step for _, step in read_lines(file, read, "accepted step", mend, blanks=True)]
+    steps = [step for _, step in files.read_lines(file, read, "accepted step", mend, blanks=True)]
     if not steps:
         raise UserError(f"{file}: holds no step; the verifier accepted nothing that is unfaithful")
     return steps

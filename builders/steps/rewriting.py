@@ -28,8 +28,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Passage
 from safe_stepwise.steps import format_step
-from safe_stepwise.store import progress
-from safe_stepwise.store.event_loop import for_each, wait_for
+from safe_stepwise.store import event_loop, progress
 from safe_stepwise.store.names import REFINED, REQUEST_FAILED
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
@@ -61,7 +60,7 @@ class Rewriter(replies.ModelAsker):
         ``checkers`` are those of `checkers_of`. The count ``kept`` has the rows that stay unchanged, by reason. Raises
         ``UserError`` if every request failed.
         """
-        results = wait_for(self._reword_all(chosen, checkers))
+        results = event_loop.wait_for(self._reword_all(chosen, checkers))
         ids = {row.id for row in chosen}
         rows, unchanged = [], Counter[str]()
         for row, result in zip(chosen, results, strict=True):
@@ -97,7 +96,7 @@ class Rewriter(replies.ModelAsker):
                 bar.update()
                 bar.set_postfix_str(render_requests(self.client.accounts.values()), refresh=False)
 
-            await for_each(range(len(chosen)), reword_row, self.client.in_flight)
+            await event_loop.for_each(range(len(chosen)), reword_row, self.client.in_flight)
         return [results[number] for number in range(len(chosen))]
 
     async def _reword_row(self, row: StepRow, checker: Checker | None) -> StepRow | str:

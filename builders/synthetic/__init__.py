@@ -44,8 +44,7 @@ from builders.synthetic.writers import names, writer
 from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import NoiseType, Passage, Question, canonical_json
-from safe_stepwise.store import boundary
-from safe_stepwise.store.codec import question_row
+from safe_stepwise.store import boundary, codec
 
 LICENSE = "cc0-1.0"
 HOMEPAGE = ""
@@ -155,7 +154,7 @@ def generate(
         yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library, distractors), truth
 
 
-_COLUMNS = tuple(question_row(Question("", "", "", "", "")))
+_COLUMNS = tuple(codec.question_row(Question("", "", "", "", "")))
 
 
 _NESTED: Mapping[str, tuple[str, ...]] = {
@@ -168,7 +167,7 @@ _NESTED: Mapping[str, tuple[str, ...]] = {
 
 def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:
     """Make the plain JSON object of a row with its truth; ``parse`` reads it back."""
-    return {**question_row(question), "truth": truth}
+    return {**codec.question_row(question), "truth": truth}
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:

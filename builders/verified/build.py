@@ -28,8 +28,7 @@ from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import boundary, names, tables
-from safe_stepwise.store.agreement import measure_agreement, read_published
+from safe_stepwise.store import agreement, boundary, names, tables
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import parquet_files
@@ -54,7 +53,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
     with publishing.building(plan, DATASETS, lambda: f"{collected.standing.finished} rows verified", Statistics):
         other_lines = {name: _lines_of_other_builds(plan, name) for name in (REJECTS, UNMATCHED)}
         source, lists = source_of(plan), lists_of(plan.teacher)
-        tally = Tally(None if plan.published is None else read_published(plan.published), lists)
+        tally = Tally(None if plan.published is None else agreement.read_published(plan.published), lists)
         collect(plan, collected)
         release = publishing.new_release(plan.work)
         files, sample = _write(plan, collected, release, tally)
@@ -161,9 +160,9 @@ def _statistics(
     reference = None
     if plan.published is not None:
         digest = sha256_of(plan.published)
-        reference = ReferenceLabels(plan.published.name, digest, measure_agreement(tally.outcomes))
+        reference = ReferenceLabels(plan.published.name, digest, agreement.measure_agreement(tally.outcomes))
     elif tally.outcomes:
-        reference = ReferenceLabels(TRUTH, "", measure_agreement(tally.outcomes))
+        reference = ReferenceLabels(TRUTH, "", agreement.measure_agreement(tally.outcomes))
     benchmark = BENCHMARKS[plan.benchmark]
     options = ("version", "benchmark", "split", "limit", "seed", "min_confidence")
     return Statistics(

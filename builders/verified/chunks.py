@@ -17,9 +17,8 @@ from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import apply_min_confidence, verify
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.records import NOISE_TYPES, Label, Question
-from safe_stepwise.store import agreement, codec, event_loop
+from safe_stepwise.store import agreement, codec, event_loop, names
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import LABELED, VERIFIED
 
 CHUNK_ROWS = 200
 """Rows of a chunk: part of a shard's identity, so it is not configurable and does not depend on the workers.
@@ -109,7 +108,7 @@ def shard_schema() -> pa.Schema:
     ``known_noise`` is null if no ground truth says whether the question is noise.
     """
     columns = {"index": pa.int32(), "question_sha256": pa.string(), "known_noise": pa.bool_()}
-    return pa.schema([*pa.schema(columns), *config_features(VERIFIED, LABELED).arrow_schema])
+    return pa.schema([*pa.schema(columns), *config_features(names.VERIFIED, names.LABELED).arrow_schema])
 
 
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:

@@ -29,10 +29,9 @@ from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Hop, Passage, Question, QuestionSet, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store import codec
+from safe_stepwise.store import codec, sizes
 from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
-from safe_stepwise.store.sizes import check_size
 
 T = TypeVar("T")
 
@@ -128,7 +127,7 @@ def _read_folder(
         def read_question(row: Mapping[str, Any], name: str = name) -> Question:
             question = codec.question_of(row, benchmark=name, split=_split_of(split))
             question = question if all_passages or split == TEST else with_passages(question, seed)[0]
-            check_size(question)
+            sizes.check_size(question)
             return question
 
         questions += islice(chain.from_iterable(read_rows(file, read_question) for file in available[name]), limit)
@@ -218,7 +217,7 @@ def _parse_own_format(row: Mapping[str, Any], benchmark: str, split: str) -> Que
         evidence=read_rows(Triple, "evidence", head=text, relation=text, tail=text),
         decomposition=read_rows(Hop, "decomposition", question=text, answer=text, passage=passage),
     )
-    check_size(question)
+    sizes.check_size(question)
     return question
 
 

@@ -28,8 +28,7 @@ from builders.work.ranks import J, RankError, Survey, Work, code_path, first_err
 from builders.work.shards import Shard, process, read_stored
 from builders.work.workers import end_with_parent, run_in_order
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import progress
-from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store import files, progress
 from safe_stepwise.store.progress import counts, show_progress
 
 
@@ -164,7 +163,7 @@ def _submit(work: Work[Any], slurm: Slurm, ranks: int, survey: Survey) -> NoRetu
     except (OSError, subprocess.CalledProcessError) as error:
         raise UserError(f"sbatch did not take the job ({error}); see what it says above") from None
     content = json.dumps({"job": executor.job_id, "chunks": len(survey.pending), "ranks": ranks})
-    write_atomically(attempt / "submitted.json", content.encode())
+    files.write_atomically(attempt / "submitted.json", content.encode())
     raise Submitted(
         f"submitted Slurm job {executor.job_id}: {work.title}, {len(survey.pending)} chunks in "
         f"{ranks} ranks; its output will be in {attempt / 'slurm'}\n"

@@ -14,8 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary
-from safe_stepwise.store.files import write_parts
+from safe_stepwise.store import boundary, files
 
 _SUMMARY = b"safe_stepwise.shard"
 _GC_THRESHOLD = 50_000
@@ -165,4 +164,4 @@ def _store(shard: Shard[Any], batch: pa.RecordBatch) -> None:
     with pa.ipc.new_file(sink, batch.schema.with_metadata(metadata), options=options) as writer:
         writer.write_batch(batch.replace_schema_metadata(metadata))
     body = sink.getvalue()
-    write_parts(shard.path, [body, hashlib.sha256(body).digest()])
+    files.write_parts(shard.path, [body, hashlib.sha256(body).digest()])

@@ -8,12 +8,11 @@ from typing import Any
 from evaluators.audit.rows import AuditSample, select_rows
 from evaluators.audit.score import FORM, INSTEAD, LABEL, RIGHT, Group, Scores, Share, questions_for
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import files, terminal
 from safe_stepwise.store.boundary import plain, read_file
-from safe_stepwise.store.files import json_bytes
 from safe_stepwise.store.names import LABELS
 from safe_stepwise.store.page import render_page, write_file, write_page
 from safe_stepwise.store.tables import Table, decimal, fill, format_cell
-from safe_stepwise.store.terminal import printable
 
 _INTERVAL = "95% interval"
 
@@ -58,7 +57,7 @@ def _right(title: str, groups: tuple[Group, ...]) -> Table:
 
 def write_scores(scores: Scores, output: Path) -> None:
     """Write the scores as JSON; raises ``UserError`` for a file that can't be written."""
-    write_file(output, json_bytes(asdict(scores)))
+    write_file(output, files.json_bytes(asdict(scores)))
 
 
 _WRITE_ADVICE = "write it with safe-stepwise audit_labels score ... --output FILE"
@@ -84,7 +83,7 @@ def check_rows(scores: Mapping[str, Any], file: Path, folder: Path) -> None:
     present = select_rows(folder, scores["of"], judged)
     changed = [k for k, digest in judged.items() if k not in present or present[k].sha256 != digest]
     if changed:
-        example = printable(" ".join(changed[0]))
+        example = terminal.printable(" ".join(changed[0]))
         raise UserError(
             f"{file}: {len(changed):,} of the {len(judged):,} rows that were judged are not, or not "
             f"like that, in {folder} (the first: {example}); have a sample of these rows judged, or "

@@ -14,10 +14,8 @@ from evaluators.outcomes import grouped
 from evaluators.verifier.step_set import read_step_rows
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, identity
-from safe_stepwise.store import boundary
-from safe_stepwise.store.codec import label_of, question_of
+from safe_stepwise.store import boundary, codec, parquet
 from safe_stepwise.store.names import LABELS, ORIGINS, STEPS, VERIFIED, VERIFIER_STEPS, Audited
-from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files, read_rows
 from safe_stepwise.taxonomy import category, labels
 
 Key = tuple[str, str]
@@ -83,12 +81,12 @@ def _read_labels(
     columns: Sequence[str] | None = None,
     condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
-    dataset = dataset_folder(folder, VERIFIED)
-    if dataset is None or not (by_benchmark := labeled_files(dataset)):
+    dataset = parquet.dataset_folder(folder, VERIFIED)
+    if dataset is None or not (by_benchmark := parquet.labeled_files(dataset)):
         raise UserError(f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate")
     for benchmark, files in by_benchmark.items():
         for file in files:
-            yield from read_rows(file, partial(read, benchmark), columns, condition)
+            yield from parquet.read_rows(file, partial(read, benchmark), columns, condition)
 
 
 def _read_steps(
@@ -97,8 +95,8 @@ def _read_steps(
     columns: Sequence[str],
     condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
-    dataset = dataset_folder(folder, VERIFIER_STEPS)
-    if dataset is None or not (files := parquet_files(dataset, STEPS)):
+    dataset = parquet.dataset_folder(folder, VERIFIER_STEPS)
+    if dataset is None or not (files := parquet.parquet_files(dataset, STEPS)):
         raise UserError(
             f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or regenerate"
         )
@@ -111,8 +109,8 @@ def _label_place(benchmark: str, row: Mapping[str, Any]) -> tuple[Key, Stratum]:
 
 
 def _label_row(benchmark: str, row: Mapping[str, Any]) -> AuditRow:
-    question = question_of(row, benchmark=benchmark, split="")
-    label = label_of(row)
+    question = codec.question_of(row, benchmark=benchmark, split="")
+    label = codec.label_of(row)
     content = {
         "question": question.question,
         "answers": list(question.accepted),

@@ -25,10 +25,9 @@ from evaluators.audit.rows import Key, Stratum
 from evaluators.comparison.significance import cohens_kappa, wilson
 from evaluators.outcomes import grouped
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary
+from safe_stepwise.store import boundary, terminal
 from safe_stepwise.store.files import read_lines
 from safe_stepwise.store.names import AUDITED, LABELS, STEPS, Audited
-from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT, labels
 
 LABEL, TYPE, INSTEAD, LACKS = "label", "type", "instead", "lacks_evidence"
@@ -129,7 +128,7 @@ def parse_judgement(line: str | bytes) -> Judgement:
     if lacking := [name for name in (*_KEYS, *names) if name not in record]:
         raise ValueError(f"it has no {lacking[0]}")
     if strange := sorted(set(record) - {*_KEYS, *names}):
-        raise ValueError(f"{printable(strange[0])} is no key of it")
+        raise ValueError(f"{terminal.printable(strange[0])} is no key of it")
     stratum = tuple(boundary.read(list[str], record["stratum"], "stratum"))
     if len(stratum) != len(STRATUM_FIELDS[audited]) or stratum[0] != record["benchmark"]:
         raise ValueError(f"stratum is not {', '.join(STRATUM_FIELDS[audited])}")
@@ -173,12 +172,13 @@ def read(files: Iterable[Path]) -> list[Judgement]:
         key = judgement.reviewer, judgement.key
         if key in places:
             raise UserError(
-                f"{place}: {printable(judgement.reviewer)!r} judged the row "
-                f"{printable(judgement.id)!r} before, in {places[key][1]}; remove one of the two"
+                f"{place}: {terminal.printable(judgement.reviewer)!r} judged the row "
+                f"{terminal.printable(judgement.id)!r} before, in {places[key][1]}; remove one of the two"
             )
         if rows.setdefault(judgement.key, judgement.row) != judgement.row:
             raise UserError(
-                f"{place}: its row {printable(judgement.id)!r} has other content in an earlier line; {_EXPORT_ADVICE}"
+                f"{place}: its row {terminal.printable(judgement.id)!r} has other content in an earlier line; "
+                f"{_EXPORT_ADVICE}"
             )
         places[key] = judgement, place
     judgements = [judgement for judgement, _ in places.values()]

@@ -15,9 +15,8 @@ from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import Convention, GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath, identity
-from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store import files, parquet
 from safe_stepwise.store.names import BY_TEMPLATE, PATHS, TEST, TRAIN, paths_set
-from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
 Gold = Mapping[str, tuple[RelationPath, ...]]
 """The right paths by topic entity, without topics that have none."""
@@ -57,7 +56,7 @@ class PathsSet:
     @property
     def description(self) -> dict[str, Any]:
         """The set's name, kind of split and digests, for the record."""
-        digests = {file.name: sha256_of(file) for file in parquet_files(self.folder, CONFIGS[self.unit])}
+        digests = {file.name: files.sha256_of(file) for file in parquet.parquet_files(self.folder, CONFIGS[self.unit])}
         return {"name": self.folder.name, "splits": self.unit, "sha256": digests}
 
     def examples(self, labels: Labels) -> list[PathExample]:
@@ -89,16 +88,16 @@ class PathsSet:
 def read_set(folder: Path, benchmark: str, unit: SplitRule) -> PathsSet:
     """Read the set in a folder; raise ``UserError`` if there is none for this benchmark."""
     name = paths_set(benchmark)
-    dataset = dataset_folder(folder, name)
-    if dataset is None or not parquet_files(dataset, CONFIGS[unit], TRAIN):
+    dataset = parquet.dataset_folder(folder, name)
+    if dataset is None or not parquet.parquet_files(dataset, CONFIGS[unit], TRAIN):
         raise UserError(
             f"--train {folder}: no {name} in it; build it with safe-stepwise build_paths "
             f"--benchmark {benchmark} --output {folder}"
         )
     rows: dict[str, list[Any]] = {TRAIN: [], TEST: []}
     for split, split_rows in rows.items():
-        for file in parquet_files(dataset, CONFIGS[unit], split):
-            split_rows += read_rows(file, dict, _COLUMNS)
+        for file in parquet.parquet_files(dataset, CONFIGS[unit], split):
+            split_rows += parquet.read_rows(file, dict, _COLUMNS)
     return PathsSet(dataset, unit, rows)
 
 

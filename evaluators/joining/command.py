@@ -26,12 +26,11 @@ from evaluators.run.evaluation import record, roles_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import canonical_json, identity
-from safe_stepwise.store import files
+from safe_stepwise.store import files, published_tables
 from safe_stepwise.store.boundary import read_json
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_lines
 from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.progress import note
-from safe_stepwise.store.published_tables import MAIN
 from safe_stepwise.store.tables import text_table
 
 QuestionKey = tuple[str, str, int]
@@ -250,8 +249,8 @@ def join(options: Options) -> str:
     tables = ablation.make_ablations(union.outcomes, options.reference, seed)
     for difference in _differences(runs):
         note(difference)
-    main = [row for row in rows if row.table == MAIN[row.paper]]
-    further = [row for row in rows if row.table != MAIN[row.paper]]
+    main = [row for row in rows if row.table == published_tables.MAIN[row.paper]]
+    further = [row for row in rows if row.table != published_tables.MAIN[row.paper]]
     with files.lock_folder(output, "join", OWNED):
         (output / RESULTS).unlink(missing_ok=True)
         write_lines(output / TRAJECTORIES, (outcome.to_json() for outcome in union.outcomes))

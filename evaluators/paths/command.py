@@ -16,9 +16,7 @@ from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.methods.paths import STYLES, Style, path_request, prompt_of, read_verdict
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Triple
-from safe_stepwise.store import boundary, published_tables
-from safe_stepwise.store.agreement import title_of
-from safe_stepwise.store.files import json_bytes, lock_folder, sha256_of, write_files
+from safe_stepwise.store import agreement, boundary, files, published_tables
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, RESULTS, TEST, Corruption
 from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
 from safe_stepwise.store.tables import fill, format_cell, percent, text_table
@@ -75,7 +73,7 @@ def describe_probe(probe: Path, split: str) -> dict[str, Any]:
         "version": statistics.get("version"),
         "simulated": any(build.get("simulated") for build in statistics.get("verified", [])),
         "split": split,
-        "sha256": {file.name: sha256_of(file) for file in parquet_files(probe, PROBED, split)},
+        "sha256": {file.name: files.sha256_of(file) for file in parquet_files(probe, PROBED, split)},
     }
 
 
@@ -137,7 +135,7 @@ def run_paths(options: Options) -> str:
     cases = read_cases(probe, options.split, options.limit)
     about = {**describe_probe(probe, options.split), "limit": options.limit}
     runs, spent = list[Verdicts](), list[str]()
-    with lock_folder(options.output, owned=OWNED), options.replies() as replies:
+    with files.lock_folder(options.output, owned=OWNED), options.replies() as replies:
         for prompt in prompt_names:
             client = options.client(opener(options.engine), replies)
             requests = {place: case.request(prompt) for place, case in enumerate(cases)}
@@ -149,7 +147,7 @@ def run_paths(options: Options) -> str:
         samples = {name: options.allowance.apply(cases[0].request(name)) for name in prompt_names}
         limits = {name: request.sampling.max_tokens for name, request in samples.items()}
         measured = render_results(about, cases, runs, limits, options.seed)
-        write_files(options.output, OWNED, render_files(measured, cases, runs))
+        files.write_files(options.output, OWNED, render_files(measured, cases, runs))
     return "\n".join([render_summary(measured), "", str(options.output / PAGE), "", *spent])
 
 
@@ -186,7 +184,7 @@ def render_results(
 
 def render_files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
     """Render the files of an evaluation, and return them by name."""
-    contents = {RESULTS: json_bytes(results, sort_keys=False), PAGE: render_page(results).encode()}
+    contents = {RESULTS: files.json_bytes(results, sort_keys=False), PAGE: render_page(results).encode()}
     for run in runs:
         lines = (run.line(place, **case.fields) for place, case in enumerate(cases))
         contents[f"{VERDICTS}.{run.role}.jsonl"] = encode_lines(lines)
@@ -203,7 +201,7 @@ def render_summary(results: Mapping[str, Any]) -> str:
     header = ("engine", "prompt", *MEASURES.values(), "unreadable", "failed")
     rows = [
         (
-            *(title_of(run), run["prompt"]),
+            *(agreement.title_of(run), run["prompt"]),
             *(format_cell(run["measures"][name], percent) for name in MEASURES),
             *(run["said"]["unreadable"], run["said"]["failed"]),
         )

@@ -23,12 +23,9 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Question, QuestionSet, Triple
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store import files, names
-from safe_stepwise.store.boundary import read_json
+from safe_stepwise.store import boundary, files, names, published_tables, tables
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_parts
 from safe_stepwise.store.progress import note
-from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import text_table
 
 _FILES = (
     *(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS),
@@ -97,7 +94,7 @@ def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[st
     return replace(read_set, questions=reduced)
 
 
-def _run_plan(plan: Evaluation, seed: int, published: Sequence[PublishedScore]) -> str:
+def _run_plan(plan: Evaluation, seed: int, published: Sequence[published_tables.PublishedScore]) -> str:
     if warning := _replaced_results(plan):
         note(warning)
     runs = evaluate(plan)
@@ -120,7 +117,7 @@ def _replaced_results(plan: Evaluation) -> str:
     """Return a warning about results with other settings that this run replaces, else ""."""
     file = plan.output / names.RESULTS
     try:
-        earlier = _flatten(read_json(file)["settings"])
+        earlier = _flatten(boundary.read_json(file)["settings"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""
     current = _flatten(json.loads(json.dumps(settings_of(plan))))
@@ -141,7 +138,7 @@ def render_summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "
     runs = results["runs"]
     sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
     means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
-    lines = [text_table(_rows(runs)), "", f"questions: {sizes}{means}; calls and steps are a question's"]
+    lines = [tables.text_table(_rows(runs)), "", f"questions: {sizes}{means}; calls and steps are a question's"]
     if conditions := [condition_text(name, value) for name, value in plan.conditions.items()]:
         lines.append(f"all of them with {', '.join(conditions)}")
     if followed_papers := plan.notes.get("as_published"):

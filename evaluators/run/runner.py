@@ -25,10 +25,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Trajectory, Usage, canonical_json, identity
+from safe_stepwise.store import files, names
 from safe_stepwise.store.boundary import parse_json, read
 from safe_stepwise.store.event_loop import for_each, gather_all
-from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import JOURNAL
 from safe_stepwise.store.progress import counts, show_progress
 from safe_stepwise.store.replies import ReplyError
 
@@ -76,7 +75,7 @@ def run_tasks(work: Work[Item, Result]) -> list[Result]:
 
 
 async def _run_tasks(work: Work[Item, Result], progress: "Progress") -> list[Result]:
-    journal = Journal(work.output / JOURNAL)
+    journal = Journal(work.output / names.JOURNAL)
     results: list[Result] = []
     every_key: list[str] = []
     failure = ""
@@ -151,7 +150,7 @@ class Journal:
         self._trajectories: dict[str, Trajectory] = {}
         lines = path.read_bytes().split(b"\n") if path.exists() else [b""]
         if (sound := [*filter(self._load_line, lines), b""]) != lines:
-            write_atomically(path, b"\n".join(sound))
+            files.write_atomically(path, b"\n".join(sound))
         self._file = path.open("ab", buffering=0)
 
     def _load_line(self, line: bytes) -> bool:
@@ -182,7 +181,7 @@ class Journal:
         order = [*(key for key in self._trajectories if key not in last), *last]
         if order != [*self._trajectories]:
             lines = [self._line(key, self._trajectories[key]) for key in order]
-            write_atomically(self._path, b"".join(line + b"\n" for line in lines))
+            files.write_atomically(self._path, b"".join(line + b"\n" for line in lines))
 
     def _line(self, key: str, trajectory: Trajectory) -> bytes:
         return canonical_json({"key": key, "trajectory": trajectory}).encode("utf-8", "backslashreplace")

@@ -22,10 +22,9 @@ from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.methods.prompting import ANSWERING
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
-from safe_stepwise.store import boundary
+from safe_stepwise.store import boundary, page
 from safe_stepwise.store.files import explain_line, locate_lines, read_lines
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
-from safe_stepwise.store.page import render_page, write_page
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 _MEASURE_ADVICE = "measure it anew with safe-stepwise measure_faithfulness"
@@ -107,7 +106,7 @@ def write(folder: Path, output: Path) -> int:
     if output.resolve() in {(folder / f).resolve() for f in (TRAJECTORIES, QUESTIONS, RESULTS)}:
         raise UserError(f"{output}: is a file of the evaluation itself; choose another --output")
     data = read_traces(folder)
-    write_page(output, render_traces(data))
+    page.write_page(output, render_traces(data))
     return len(data["runs"])
 
 
@@ -120,7 +119,7 @@ def show(folder: Path) -> None:
 
 
 def render_traces(data: Mapping[str, Any]) -> str:
-    return render_page(_TEMPLATES, data["name"], _SCRIPTS, data)
+    return page.render_page(_TEMPLATES, data["name"], _SCRIPTS, data)
 
 
 Worth = Literal["right", "wrong", "unscored", "failed"]

@@ -26,10 +26,8 @@ from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.verifier import prompt_digest, request_verdict
 from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import parse_step
-from safe_stepwise.store import boundary, names
-from safe_stepwise.store.codec import passage_of
+from safe_stepwise.store import boundary, codec, names, parquet
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.parquet import ANEW, parquet_files, read_rows
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category
 
 T = TypeVar("T")
@@ -113,9 +111,9 @@ def describe_split(folder: Path, split: str, incomplete_evidence: bool = False) 
     try:
         digests = {name: sha256_of(file) for name, file in files.items()}
     except OSError as error:
-        raise UserError(f"{error.filename}: cannot be read ({error.strerror}); {ANEW}") from None
+        raise UserError(f"{error.filename}: cannot be read ({error.strerror}); {parquet.ANEW}") from None
     record = folder / names.STEPS_RECORD
-    statistics = boundary.read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
+    statistics = boundary.read_file(dict[str, Any], record, "the record", parquet.ANEW) if record.is_file() else {}
     return {
         "version": statistics.get("version"),
         "simulated": bool(statistics.get("simulated")),
@@ -132,7 +130,7 @@ def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Pat
             f"{folder}: no {names.VERIFIER_STEPS} in it; build one with "
             "safe-stepwise build_verifier_steps, or name a Hub dataset as NAMESPACE/NAME@TAG"
         )
-    return parquet_files(folder, config, split)
+    return parquet.parquet_files(folder, config, split)
 
 
 def _files(folder: Path, split: str, incomplete_evidence: bool) -> list[Path]:
@@ -227,7 +225,7 @@ def _case(row: Mapping[str, Any]) -> StepCase:
         split="",
         question=row["question"],
         answer="",
-        passages=tuple(map(passage_of, row["passages"])),
+        passages=tuple(map(codec.passage_of, row["passages"])),
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
     label, origin = TWELVE[_class_index(row["error_type"])], names.ORIGINS[_class_index(row["origin"])]
@@ -252,7 +250,7 @@ def read_step_rows(
     Raises ``UserError``, too, for a file whose numbers stand for other labels than ours.
     """
     _check(file, columns)
-    return read_rows(file, read, columns, condition)
+    return parquet.read_rows(file, read, columns, condition)
 
 
 def _check(file: Path, columns: Sequence[str]) -> list[str]:
@@ -264,7 +262,7 @@ def _check(file: Path, columns: Sequence[str]) -> list[str]:
         class_names = {name: list(features.get(name, {}).get("names", _CLASSES[name])) for name in _CLASSES}
     except (OSError, ValueError, AttributeError, TypeError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
-        raise UserError(f"{file}: cannot be read ({reason}); {ANEW}") from None
+        raise UserError(f"{file}: cannot be read ({reason}); {parquet.ANEW}") from None
     if lacking := sorted(set(columns) - set(schema.names)):
         raise UserError(f"{file}: no rows of {names.VERIFIER_STEPS} (no column {lacking[0]})")
     for column, expected in _CLASSES.items():

@@ -17,11 +17,9 @@ from releases.publish.hub import Hub, shorten
 from releases.publish.leaderboard import check_card
 from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import names
-from safe_stepwise.store.boundary import parse_json, read_object
+from safe_stepwise.store import boundary, names, terminal
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.parquet import parquet_files, read_rows
-from safe_stepwise.store.terminal import credentials
 
 _REGENERATE_ADVICE = "make the release again with safe-stepwise regenerate"
 
@@ -38,7 +36,7 @@ def check_release(release: FinishedRelease, hub: Hub | None, on_file: Callable[[
         if hub is not None:
             _validate_on_hub(card, artifact, hub)
     check_digests(release, on_file)
-    own_secrets = credentials()
+    own_secrets = terminal.credentials()
     for artifact in release.artifacts:
         for file in artifact.files:
             if (secret := secret_in(file, own_secrets)) is not None:
@@ -64,7 +62,7 @@ def _validate_on_hub(card: Any, artifact: Artifact, hub: Hub) -> None:
 def _refuse_unverifiable(release: FinishedRelease) -> None:
     """Raise ``UserError`` for a verifier set of unverifiable questions (not answerable from their passages)."""
     file = release.root / names.DATASETS / names.VERIFIER_STEPS / names.STEPS_RECORD
-    if file.is_file() and read_object(file).get("unverifiable"):
+    if file.is_file() and boundary.read_object(file).get("unverifiable"):
         raise UserError(
             f"{file}: nothing checked these steps, which were made with --unverifiable; such a set "
             "is for an ablation: take it out of the release"
@@ -165,7 +163,7 @@ def _lines(packed: Path) -> Iterator[dict[str, Any]]:
     try:
         with gzip.open(packed) as lines:
             for line in lines:
-                row = parse_json(line)
+                row = boundary.parse_json(line)
                 yield {name: row[name] for name in ("benchmark", "id", "question")}
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{packed}: can't be read as questions: {error!r}") from None

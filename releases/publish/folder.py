@@ -12,10 +12,8 @@ from typing import Any, Literal
 from releases import report
 from releases.lock import read_lock
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import names
-from safe_stepwise.store.boundary import read_object
+from safe_stepwise.store import boundary, names, terminal
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.terminal import sanitize
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MODEL_WEIGHTS = f"{names.TUNED}/model.safetensors"
@@ -179,18 +177,18 @@ def _adapter_repo(adapter: Path) -> str:
     if (adapter / names.TUNED).is_dir():
         return names.model_repo(names.VERIFIER_KIND, _tuned_base(adapter))
     file = adapter / ADAPTER_CONFIG
-    base = read_object(file).get("base_model_name_or_path")
+    base = boundary.read_object(file).get("base_model_name_or_path")
     if not isinstance(base, str):
         raise UserError(f"{file}: names no base model; was the adapter saved by peft?")
     record = adapter / names.TRAINING
-    learnt = read_object(record).get("dataset") if record.is_file() else None
+    learnt = boundary.read_object(record).get("dataset") if record.is_file() else None
     name = str(learnt.get("name")) if isinstance(learnt, dict) else ""
     return names.model_repo(name if fnmatch(name, names.PATHS_SETS) else names.VERIFIER_KIND, base)
 
 
 def _tuned_base(model: Path) -> str:
     """Read the name of a wholly tuned model's base."""
-    base = read_object(model / names.TRAINING).get("base_model")
+    base = boundary.read_object(model / names.TRAINING).get("base_model")
     name = base.get("name") if isinstance(base, dict) else None
     if not isinstance(name, str):
         raise UserError(f"{model / names.TRAINING}: names no base model; was the model trained here?")
@@ -203,7 +201,7 @@ def _files(root: Path, base: Path, paths: Sequence[Path]) -> tuple[LocalFile, ..
         raise UserError(f"{link}: a link; a release is made of plain files")
     for path in paths:
         if fault := _unfit(path, is_dataset=names.DATASETS in path.relative_to(root).parts):
-            raise UserError(f"{sanitize(path)}: {fault}; take it out of the release")
+            raise UserError(f"{terminal.sanitize(path)}: {fault}; take it out of the release")
     places = [(path.relative_to(base).as_posix(), path.relative_to(root).as_posix(), path) for path in paths]
     return tuple(LocalFile(name, path, path.stat().st_size, origin) for name, origin, path in places)
 

@@ -15,10 +15,9 @@ from typing import Any, Literal
 from releases.publish.folder import HUB_FILE, Artifact, LocalFile
 from releases.publish.leaderboard import merge_card
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import progress, terminal
 from safe_stepwise.store.files import sweep
 from safe_stepwise.store.names import README
-from safe_stepwise.store.progress import WaitedTooLong, call_within
-from safe_stepwise.store.terminal import sanitize
 
 TIMEOUT_S = 120.0
 """The longest wait for an answer of the Hub, in seconds; the client itself gives up after at most 83."""
@@ -30,7 +29,7 @@ MAX_FILES = 100_000
 MAX_PRINTED_CHARS = 300
 """The most characters of the Hub's messages that are printed."""
 
-shorten = partial(sanitize, limit=MAX_PRINTED_CHARS)
+shorten = partial(terminal.sanitize, limit=MAX_PRINTED_CHARS)
 """Return a text from the Hub as it may be printed: one short line without credentials."""
 State = Literal["new", "changed", "same", "gone"]
 
@@ -73,7 +72,7 @@ class Hub:
         the client, and when the time is up.
         """
         with access(subject):
-            return call_within(self.seconds + size / MIN_BYTES_PER_S, f"the Hub, about {subject}", call)
+            return progress.call_within(self.seconds + size / MIN_BYTES_PER_S, f"the Hub, about {subject}", call)
 
 
 def connect(seconds: float = TIMEOUT_S) -> Hub:
@@ -202,7 +201,7 @@ def _explain_error(error: Exception, http: Any) -> str:
         return f"the Hub refused it ({status}): {shorten(http.server_message or 'no reason given')}"
     if status is not None:
         return f"the Hub answered {status}; nothing is lost, run the same command again"
-    if isinstance(error, WaitedTooLong):
+    if isinstance(error, progress.WaitedTooLong):
         return f"the Hub can't be reached ({error}; see --timeout); run the same command again"
     line = (str(error).strip().splitlines() or [""])[0]
     cause = f"{type(error).__name__}: {shorten(line)}" if line else type(error).__name__

@@ -21,9 +21,8 @@ import yaml
 from releases.publish.folder import Artifact, FinishedRelease, LocalFile
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
-from safe_stepwise.store.boundary import parse_yaml
+from safe_stepwise.store import boundary, terminal
 from safe_stepwise.store.names import ADAPTER, DATASETS, EVAL, INPUT, README, VERIFIED
-from safe_stepwise.store.terminal import printable, sanitize
 
 OWNED_KEYS = frozenset(
     "language license license_name license_link size_categories task_categories task_ids "
@@ -44,9 +43,9 @@ def metadata(text: str, place: str) -> dict[str, Any]:
     """
     block, _ = _split_card(text)
     try:
-        data = parse_yaml(block.encode()) if block is not None else {}
+        data = boundary.parse_yaml(block.encode()) if block is not None else {}
     except ValueError as error:
-        line = sanitize(error)
+        line = terminal.sanitize(error)
         raise UserError(f"{place}: its metadata is no YAML: {line}; mend it there") from None
     if not isinstance(data or {}, dict):
         raise UserError(f"{place}: its metadata is no mapping of keys to values; mend it there")
@@ -102,7 +101,7 @@ def check_card(artifact: Artifact) -> Any:
     try:
         return cards[artifact.kind](text)
     except (ValueError, TypeError, KeyError) as error:
-        line = printable(str(error))
+        line = terminal.printable(str(error))
         raise UserError(f"{place}: can't be read as a card: {line}") from None
 
 

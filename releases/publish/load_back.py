@@ -17,10 +17,7 @@ from typing import Any
 from releases.publish.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, HUB_FILE, MODEL_WEIGHTS, Artifact, walk
 from releases.publish.hub import MIN_BYTES_PER_S, Hub, scratch, shorten
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import METRIC
-from safe_stepwise.store.progress import Wait
-from safe_stepwise.store.terminal import credentials
+from safe_stepwise.store import files, names, progress, terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 _PREFIX = "loaded back and compared: "
@@ -54,7 +51,7 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     ]
     with scratch() as home:
         try:
-            with Wait(lambda waited: f"loading back from the Hub since {waited} s (at most {seconds:,.0f})"):
+            with progress.Wait(lambda waited: f"loading back from the Hub since {waited} s (at most {seconds:,.0f})"):
                 process = subprocess.run(
                     [sys.executable, "-m", "releases.publish.load_back"],
                     input=json.dumps(requests),
@@ -110,7 +107,7 @@ def _compare(request: Mapping[str, Any]) -> int:
     from huggingface_hub import snapshot_download
 
     folder = Path(snapshot_download(request["repo"], repo_type=request["kind"], revision=request["commit"]))
-    digests = {name: sha256_of(folder / name) for name in walk(folder) if name != HUB_FILE}
+    digests = {name: files.sha256_of(folder / name) for name in walk(folder) if name != HUB_FILE}
     for name in sorted({*digests, *request["files"]}):
         if digests.get(name) != request["files"].get(name):
             raise SystemExit(f"{request['repo']}: {name} came back otherwise than it was pushed")
@@ -133,10 +130,10 @@ def _open_space(request: Mapping[str, Any]) -> str:
     from huggingface_hub import snapshot_download
 
     folder = snapshot_download(request["repo"], repo_type="space", revision=request["commit"], local_files_only=True)
-    secrets = set(credentials().values())
+    secrets = set(terminal.credentials().values())
     code = "import sys, evaluate; print(type(evaluate.load(sys.argv[1])).__name__)"
     process = subprocess.run(
-        [sys.executable, "-c", code, str(Path(folder) / f"{METRIC}.py")],
+        [sys.executable, "-c", code, str(Path(folder) / f"{names.METRIC}.py")],
         env={name: value for name, value in os.environ.items() if value.strip() not in secrets},
         capture_output=True,
         text=True,

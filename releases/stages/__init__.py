@@ -9,8 +9,7 @@ from releases.manifest import read_manifest
 from releases.paths_manifest import read_paths
 from releases.stage import Options, Release, Stage
 from safe_stepwise.errors import UserError, at_place, check_choice
-from safe_stepwise.store.boundary import parse_yaml, read_content
-from safe_stepwise.store.names import PATHS
+from safe_stepwise.store import boundary, names
 
 STAGES = (
     *("datasets.DatasetsStage", "verifier_steps.RefinementStage", "verifier_steps.VerifierSetStage"),
@@ -30,10 +29,10 @@ def modules() -> list[str]:
 
 def open_release(options: Options) -> Release[Any]:
     """Read a release's manifest and validate its stages; raise ``UserError`` with the file and the wrong key."""
-    content = read_content(options.manifest)
+    content = boundary.read_content(options.manifest)
     with at_place(f"{options.manifest}", (UserError, ValueError)):
-        values = parse_yaml(content)
-        read: Any = read_paths if isinstance(values, dict) and PATHS in values else read_manifest
+        values = boundary.parse_yaml(content)
+        read: Any = read_paths if isinstance(values, dict) and names.PATHS in values else read_manifest
         release = Release[Any](options, read(values, options.manifest.parent), hashlib.sha256(content).hexdigest())
         for stage in stages_of(release):
             stage.validate()

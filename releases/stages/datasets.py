@@ -26,8 +26,7 @@ from releases.stage import CostEstimate, Forecast, Release, Result, Stage, price
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import Allowance
 from safe_stepwise.errors import UserError, at_place, check_choice
-from safe_stepwise.store.agreement import read_published
-from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store import agreement, files
 from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEPS, VERIFIED, VERIFIER_STEPS
 
 
@@ -85,7 +84,7 @@ class DatasetsStage(Stage[Manifest]):
         read_audits(manifest)
         for entry in manifest.builds:
             if entry.published is not None:
-                read_published(entry.published)
+                agreement.read_published(entry.published)
         for steps in manifest.sets.values():
             if steps.refined_from is not None:
                 read_refined(steps.refined_from)
@@ -176,5 +175,5 @@ def read_audits(manifest: Manifest) -> dict[str, AuditScores]:
     audits = {}
     for entry in manifest.audits:
         scores = read_scores(entry.file, entry.of)  # raises for a missing file, before the digest would
-        audits[entry.of] = AuditScores(entry.file.name, sha256_of(entry.file), scores)
+        audits[entry.of] = AuditScores(entry.file.name, files.sha256_of(entry.file), scores)
     return audits

@@ -32,8 +32,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.open import Opener
 from safe_stepwise.records import canonical_json, identity
-from safe_stepwise.store import names
-from safe_stepwise.store.boundary import read_object
+from safe_stepwise.store import boundary, names
 from safe_stepwise.store.files import sha256_of, write_atomically
 from safe_stepwise.store.parquet import labeled_files
 from safe_stepwise.store.progress import note
@@ -274,7 +273,7 @@ class RefinementStage(Stage[Manifest]):
             self._work.mkdir(parents=True, exist_ok=True)
             write_atomically(file, canonical_json(current).encode())
             return
-        recorded = read_object(file)
+        recorded = boundary.read_object(file)
         for key, digest in current.items():
             if recorded.get(key) != digest:
                 raise UserError(

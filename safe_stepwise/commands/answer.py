@@ -14,9 +14,7 @@ from safe_stepwise.engines.client import render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Attempt, Question
-from safe_stepwise.store.event_loop import wait_for
-from safe_stepwise.store.files import report_unwritable
-from safe_stepwise.store.progress import show_progress
+from safe_stepwise.store import event_loop, files, progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +60,7 @@ main = command(answer_question, roles=ROLES)
 
 def append(file: Path, text: str) -> None:
     """Append text to a file; raises ``UserError`` if it can't be written."""
-    with report_unwritable(file), file.open("a", encoding="utf-8") as opened_file:
+    with files.report_unwritable(file), file.open("a", encoding="utf-8") as opened_file:
         opened_file.write(text)
 
 
@@ -79,8 +77,8 @@ def wait_for_answer(question: Question, loop: Loop, on_attempt: OnAttempt, attem
                 steps = sum(attempt.accepted for attempt in attempts)
                 return f"accepted {steps}; {render_requests([client.total() for client in clients.values()])}"
 
-            with show_progress("answer", "try", None, lambda: len(attempts), standing):
+            with progress.show_progress("answer", "try", None, lambda: len(attempts), standing):
                 trajectory = await loop.answer(question, clients, on_attempt)
             return answer_record(question, trajectory, clients, loop.stepwise)
 
-    return wait_for(answer())
+    return event_loop.wait_for(answer())

@@ -25,9 +25,7 @@ from safe_stepwise.players.steps import strict_checker_of
 from safe_stepwise.records import Feedback, Question, Step, as_object
 from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.steps import StepError, format_step, read_step
-from safe_stepwise.store.page import write_page
-from safe_stepwise.store.sizes import check_steps
-from safe_stepwise.store.thoughts import split_thought
+from safe_stepwise.store import page, sizes, thoughts
 
 Check = Callable[[tuple[Step, ...], Step], Feedback | None]
 
@@ -49,7 +47,7 @@ def check_file(options: Options) -> None:
         if not all(isinstance(step, str) for step in steps):
             raise UserError(f"{place}: lacks steps (a list of texts)")
         with at_place(place, RowError):
-            check_steps(steps)
+            sizes.check_steps(steps)
         report = report_row(parse_question(place, row, options.benchmark), steps)
         counts.update(step.label for step in report.steps)
         if options.html:
@@ -57,7 +55,7 @@ def check_file(options: Options) -> None:
         lines = [ascii_json(report.as_object())] if options.as_json else report.lines()
         print(*lines, sep="\n")
     if options.html:
-        write_page(options.html, render_reports(options.file.name, reports))
+        page.write_page(options.html, render_reports(options.file.name, reports))
     if not options.as_json:
         print(", ".join(f"{label} {number}" for label, number in counts.most_common()))
 
@@ -111,6 +109,6 @@ def label_step(
 
 
 def _read_step(text: str) -> Step:
-    step = read_step(split_thought(text).text)
+    step = read_step(thoughts.split_thought(text).text)
     format_step(step)
     return step

@@ -8,8 +8,7 @@ from types import FrameType
 from typing import NoReturn
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.progress import leave
-from safe_stepwise.store.terminal import credentials, guard_output, printable, redact_keys
+from safe_stepwise.store import progress, terminal
 
 EXIT_STATUS = (
     "exit status: 0 done; 2 an error you can fix (explained in one line); 130 interrupted; 1 a bug in safe-stepwise"
@@ -23,7 +22,7 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
     Ctrl-C exits with 130, as in any shell command; so does SIGTERM.
     """
     signal.signal(signal.SIGTERM, _as_ctrl_c)
-    guard_output()
+    terminal.guard_output()
     try:
         status = _carry_out(main)
         sys.stdout.flush()
@@ -34,7 +33,7 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
         if not isinstance(fault, BrokenPipeError):  # else the reader of the output has read enough (`head`)
             status = 2
             _print_error(f"error: the output cannot be written: {fault.strerror}")
-    leave(status)
+    progress.leave(status)
 
 
 def _carry_out(main: Callable[[Sequence[str]], None]) -> int:
@@ -79,7 +78,7 @@ def _discard(descriptor: int) -> None:
 
 def strip_keys(message: str) -> str:
     """Return a message as one printable line without our credentials, which a library may have included."""
-    return printable(redact_keys(message, credentials().values()))
+    return terminal.printable(terminal.redact_keys(message, terminal.credentials().values()))
 
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:

@@ -11,8 +11,7 @@ import yaml
 from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
-from safe_stepwise.store import boundary
-from safe_stepwise.store.sizes import check_size
+from safe_stepwise.store import boundary, sizes
 from safe_stepwise.store.terminal import printable
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")
@@ -104,7 +103,7 @@ def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = N
     if not all(0 <= fact.sentence < MAX_SENTENCES for fact in question.supporting_facts):
         raise UserError(f"{place}: row.supporting_facts: a sentence's number is too low or high")
     with at_place(place, RowError):
-        check_size(question)
+        sizes.check_size(question)
     return question
 
 
@@ -145,7 +144,7 @@ def unannotated_question(question: str, pages: Sequence[Passage]) -> Question:
     name = identity([question, [[page.title, page.text] for page in pages]])
     plain = Question(name, "hotpotqa", "", question, "", passages=tuple(pages))
     with at_place("the question", RowError):
-        check_size(plain)
+        sizes.check_size(plain)
     return plain
 
 

@@ -14,10 +14,9 @@ from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import Trajectory
+from safe_stepwise.store import files, terminal
 from safe_stepwise.store.boundary import parse_json, read
-from safe_stepwise.store.files import locate_lines, read_lines
 from safe_stepwise.store.names import QUESTIONS, SIMULATED, TRAJECTORIES
-from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT
 
 _GIVE = "give what an evaluation, or answer --output, wrote"
@@ -80,22 +79,22 @@ def render_trace(trace: Trace) -> Iterator[str]:
     """Yield the lines that show one trajectory."""
     run = trace.trajectory
     marked = SIMULATED if trace.simulated else ""
-    yield printable(f"{trace.question or run.question_id} [{run.method}{marked}]")
+    yield terminal.printable(f"{trace.question or run.question_id} [{run.method}{marked}]")
     for attempt in run.attempts:
         for line in render_attempt(attempt):
             yield f"  {line}"
     reasons = doubts(run)
     end = f"NOT VERIFIED: {'; '.join(reasons)}" if reasons else "verified"
-    yield printable(f"{end}; {run.stop_reason}")
-    yield printable(f"Answer: {run.answer or 'none'}")
+    yield terminal.printable(f"{end}; {run.stop_reason}")
+    yield terminal.printable(f"Answer: {run.answer or 'none'}")
     if trace.scores:
-        yield printable(trace.scores)
+        yield terminal.printable(trace.scores)
 
 
 def read_traces(place: Path) -> Iterator[Trace]:
     """Yield the traces of a file of trajectories or a run's folder; raises ``UserError`` for an unreadable line."""
-    file = locate_lines(place, TRAJECTORIES) if place.is_dir() else place
-    questions = _read_questions(locate_lines(place, QUESTIONS)) if place.is_dir() else {}
+    file = files.locate_lines(place, TRAJECTORIES) if place.is_dir() else place
+    questions = _read_questions(files.locate_lines(place, QUESTIONS)) if place.is_dir() else {}
 
     def trace_of(content: bytes) -> Trace:
         line = parse_json(content)
@@ -103,7 +102,7 @@ def read_traces(place: Path) -> Iterator[Trace]:
         question = questions.get((str(line.get("benchmark")), run.question_id)) or str(line.get("question", ""))
         return Trace(run, question, bool(line["simulated"]), _render_scores(line))
 
-    yield from (trace for _, trace in read_lines(file, trace_of, "trajectory", _GIVE))
+    yield from (trace for _, trace in files.read_lines(file, trace_of, "trajectory", _GIVE))
 
 
 def _render_scores(line: Mapping[str, Any]) -> str:
@@ -121,4 +120,4 @@ def _read_questions(file: Path) -> dict[tuple[str, str], str]:
         row = parse_json(content)
         return (str(row.get("benchmark")), str(row.get("id"))), str(row.get("question"))
 
-    return dict(question for _, question in read_lines(file, parse_question, "question", _GIVE))
+    return dict(question for _, question in files.read_lines(file, parse_question, "question", _GIVE))

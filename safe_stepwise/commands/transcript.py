@@ -9,17 +9,16 @@ from safe_stepwise.methods.base import Method
 from safe_stepwise.methods.running import statistics
 from safe_stepwise.methods.verified import doubts, fate_of, step_of
 from safe_stepwise.records import Attempt, Question, Trajectory, as_object
+from safe_stepwise.store import names, terminal
 from safe_stepwise.store.boundary import plain
-from safe_stepwise.store.names import SIMULATED
-from safe_stepwise.store.terminal import printable
 
 
 def render_attempt(attempt: Attempt) -> Iterator[str]:
     """Yield the lines of an attempt: its step, its verdict, and the guidance for the next one."""
-    yield printable(step_of(attempt))
-    yield f"    {printable(fate_of(attempt))}"
+    yield terminal.printable(step_of(attempt))
+    yield f"    {terminal.printable(fate_of(attempt))}"
     if attempt.feedback is not None and attempt.feedback.guidance.strip():
-        yield f"    next: {printable(attempt.feedback.guidance)}"
+        yield f"    next: {terminal.printable(attempt.feedback.guidance)}"
 
 
 def ascii_json(value: Any) -> str:
@@ -52,9 +51,9 @@ def render_answer(record: Mapping[str, Any]) -> str:
     """Render a record's answer and verification as two lines; if it is not verified, that warning comes first."""
     end = "verified" if record["verified"] else f"NOT VERIFIED: {'; '.join(record['doubts'])}"
     tries, steps = record["trajectory"]["attempts"], record["trajectory"]["steps"]
-    marked = SIMULATED if record["simulated"] else ""
-    answer = f"Answer: {printable(record['answer']) or 'none'}"
-    summary = printable(f"{end}; {len(steps)} steps, {len(tries)} tries{marked}")
+    marked = names.SIMULATED if record["simulated"] else ""
+    answer = f"Answer: {terminal.printable(record['answer']) or 'none'}"
+    summary = terminal.printable(f"{end}; {len(steps)} steps, {len(tries)} tries{marked}")
     return f"{answer}\n{summary}" if record["verified"] else f"{summary}\n{answer}"
 
 

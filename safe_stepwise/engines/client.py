@@ -37,8 +37,7 @@ from safe_stepwise.engines.base import (
 from safe_stepwise.engines.readability import Readability, unreadable_because
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
-from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.event_loop import gather_all
+from safe_stepwise.store import boundary, event_loop
 from safe_stepwise.store.progress import Wait, counts
 from safe_stepwise.store.replies import MAX_CHARACTERS as LONGEST_REPLY
 from safe_stepwise.store.terminal import credentials, redact_keys, sanitize
@@ -158,7 +157,7 @@ def _stored_reply(reply: Completion) -> str | dict[str, Any]:
 
 def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
     """Make the completion of a row; raise ``ValueError`` for a row of other types, which SQLite's columns accept."""
-    stored = parse_json(reply) if isinstance(reply, str) else None
+    stored = boundary.parse_json(reply) if isinstance(reply, str) else None
     fields: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored, "thought": ""}
     text, thought, counts = fields.get("text"), fields.get("thought"), (*counts, fields.get("thought_tokens", 0))
     are_counts = all(type(count) is int and count >= 0 for count in counts)
@@ -302,7 +301,7 @@ class Client:
             except EngineError as error:
                 return error
 
-        return await gather_all(complete_or_fail(request) for request in requests)
+        return await event_loop.gather_all(complete_or_fail(request) for request in requests)
 
     def total(self) -> Account:
         return _total(self.accounts.values())

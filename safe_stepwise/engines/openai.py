@@ -37,10 +37,9 @@ from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.dialect import FIELD_NAMES, Complaint, Dialect
 from safe_stepwise.errors import UserError, server_hint
 from safe_stepwise.records import Usage
-from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store import boundary, terminal
 from safe_stepwise.store.names import LOOPBACK, SIMULATED
 from safe_stepwise.store.progress import note
-from safe_stepwise.store.terminal import redact
 
 if TYPE_CHECKING:
     import openai
@@ -159,7 +158,7 @@ class OpenAIEngine:
 
     async def _try_unlisted(self, server: str, owners: Mapping[str, str]) -> None:
         """Send a short request for a model that the server does not list: many serve more than they list."""
-        listed = [redact(name)[:_LONGEST_NAME] for name in sorted(owners)[:_MOST_NAMES]]
+        listed = [terminal.redact(name)[:_LONGEST_NAME] for name in sorted(owners)[:_MOST_NAMES]]
         names = ", ".join([*listed, *(["..."] if len(owners) > _MOST_NAMES else [])])
         reply: Completion | EngineError | None = None
         with suppress(TimeoutError):  # it may take minutes to load
@@ -336,11 +335,11 @@ def _key() -> str:
 
 
 def _read_owners(content: bytes) -> dict[str, str]:
-    return {str(model["id"]): str(model.get("owned_by")) for model in parse_json(content)["data"]}
+    return {str(model["id"]): str(model.get("owned_by")) for model in boundary.parse_json(content)["data"]}
 
 
 def _redirect_advice(headers: Mapping[str, str]) -> str:
-    place = redact(str(headers.get("location")))[:_LONGEST_PLACE]
+    place = terminal.redact(str(headers.get("location")))[:_LONGEST_PLACE]
     return f"redirects to {place}, which is not followed: name the address that answers"
 
 
@@ -385,7 +384,7 @@ class Reader:
 
 def read_completion(content: bytes) -> Completion:
     """Read a response; raise ``ValueError``, ``LookupError`` or ``TypeError`` for anything else."""
-    reply = parse_json(content)
+    reply = boundary.parse_json(content)
     if "choices" not in reply and reply.get("error"):
         raise _Failed(reply["error"])
     choice = reply["choices"][0]

@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import names, terminal
 from safe_stepwise.store.files import write_folder
-from safe_stepwise.store.names import TRAINING, TUNED
-from safe_stepwise.store.terminal import sanitize
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ def _find(model: Model, patterns: Sequence[str]) -> Weights:
 
 def _folder_name(folder: Path) -> str:
     """Return a folder's name without its private path; for a fully tuned model, the name of its training's folder."""
-    is_tuned = folder.name == TUNED and (folder.parent / TRAINING).is_file()
+    is_tuned = folder.name == names.TUNED and (folder.parent / names.TRAINING).is_file()
     return folder.parent.name if is_tuned else folder.name
 
 
@@ -161,7 +160,7 @@ def loading(source: object, failing: str = "cannot be loaded") -> Iterator[None]
 
 def error_line(error: BaseException, limit: int = 300) -> str:
     """Return an error's message on one line, without credentials, or its type if it has no message."""
-    return sanitize(error, limit) or type(error).__name__
+    return terminal.sanitize(error, limit) or type(error).__name__
 
 
 SMALL = ("*.json", "*.jinja", "*.txt", "*.model")

@@ -19,9 +19,8 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.searching import RETRIEVED
 from safe_stepwise.records import Passage
-from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store import boundary, opening
 from safe_stepwise.store.files import remove_folder, write_folder
-from safe_stepwise.store.opening import open_file
 
 _INDEX = "1"  # version of the index; increase it when indexing changes
 
@@ -42,7 +41,7 @@ class Corpus:
         Raises ``UserError``, with the line, for a file that can't be read or has no passages.
         """
         try:
-            with open_file(path) as file:
+            with opening.open_file(path) as file:
                 raw = file.read()
             sha256 = hashlib.sha256(raw).hexdigest()
             text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
@@ -107,7 +106,7 @@ def _passages(path: Path, text: str) -> Iterator[Passage]:
 def _entries(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     """Yield the entries of a corpus, each with its place; an object of titles is split."""
     try:
-        content = parse_json(text)
+        content = boundary.parse_json(text)
     except ValueError:
         yield from _lines(path, text)
         return
@@ -125,7 +124,7 @@ def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         if not line.strip():
             continue
         try:
-            yield f"{path}:{number}", parse_json(line)
+            yield f"{path}:{number}", boundary.parse_json(line)
         except ValueError as error:
             raise UserError(f"--corpus {path}:{number}: is no JSON ({error})") from None
 

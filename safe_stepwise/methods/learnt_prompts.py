@@ -15,8 +15,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
 from safe_stepwise.records import VERDICT_ORDERS
-from safe_stepwise.store.boundary import read_file
-from safe_stepwise.store.names import TRAINING, TUNED
+from safe_stepwise.store import boundary, names
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 
@@ -126,11 +125,11 @@ def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:
     """Read the training record of an engine's adapter or model; return its path too, None if there is none."""
     weights: Any = getattr(engine, "adapter", None) or getattr(engine, "weights", None)
     folder = None if weights is None else weights.folder
-    if folder is not None and folder.name == TUNED:
+    if folder is not None and folder.name == names.TUNED:
         folder = folder.parent
-    file = None if folder is None else folder / TRAINING
+    file = None if folder is None else folder / names.TRAINING
     if file is None or not file.is_file():
         return None, None
-    return file, read_file(
+    return file, boundary.read_file(
         dict[str, Any], file, "the record", "it should say how the model was trained: get or train it anew"
     )

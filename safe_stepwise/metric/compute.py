@@ -34,8 +34,7 @@ from safe_stepwise.metric.judge import Judge, JudgeCase, Verdict, count_verdicts
 from safe_stepwise.open import open_clients
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
-from safe_stepwise.store import progress
-from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store import event_loop, progress
 
 BAR_AFTER_S = 1.0
 """Seconds of work before a bar shows."""
@@ -96,7 +95,7 @@ def answers_given(
             verdicts = await _verdicts(setting.judge(clients), cases)
             return {**report, **_report(verdicts), **_notes(clients)}
 
-    return wait_for(judged())
+    return event_loop.wait_for(judged())
 
 
 def answers_by_loop(
@@ -148,7 +147,7 @@ def answers_by_loop(
     method_options = _options(chosen_method, limits, options or {})
     specs = _specs(rows, chosen_method, specs_by_role, judge)
     setting = _LoopSettings(judge_repeats, skip_exact, not judge_without_question, examples, cache, timeout)
-    return wait_for(_compute_loop(rows, chosen_method, method_options, specs, setting))
+    return event_loop.wait_for(_compute_loop(rows, chosen_method, method_options, specs, setting))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from typing import Any
 from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.records import Passage, Question, canonical_json, identity
 from safe_stepwise.scoring import exact_match
-from safe_stepwise.store.codec import passage_of
-from safe_stepwise.store.sizes import check_steps
+from safe_stepwise.store import codec, sizes
 
 
 def checked_texts(texts: Sequence[Any], name: str) -> list[str]:
@@ -55,7 +54,7 @@ def checked_steps(steps: Sequence[Any]) -> list[list[str]]:
     chains = [checked_texts(chain, place) if chain else [] for place, chain in _lists(steps, "steps", "texts")]
     for number, chain in enumerate(chains):
         with at_place(f"steps[{number}]", RowError):
-            check_steps(chain)
+            sizes.check_steps(chain)
     return chains
 
 
@@ -180,7 +179,7 @@ def loop_questions(
                 question=text,
                 answer=names[0],
                 aliases=names[1:],
-                passages=tuple(map(passage_of, content)),
+                passages=tuple(map(codec.passage_of, content)),
             )
             for text, content, names in zip(texts, pages, accepted, strict=True)
         ]

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.files import read_lines
+from safe_stepwise.store import boundary, files
 from safe_stepwise.store.names import marked
 
 SOUND = ("none", "unparsed")
@@ -153,11 +152,11 @@ PUBLISHED = "published"
 def read_published(path: Path) -> dict[str, bool]:
     """Read published labels (JSONL): whether each question is unverifiable, by id; raises ``UserError``."""
     mend = 'each is a JSON object with "id" and "unverifiable" (true or false), or "truth" (a noise type)'
-    return dict(label for _, label in read_lines(path, _published_label, "label", mend))
+    return dict(label for _, label in files.read_lines(path, _published_label, "label", mend))
 
 
 def _published_label(line: bytes) -> tuple[str, bool]:
-    row = parse_json(line)
+    row = boundary.parse_json(line)
     if isinstance(row.get("unverifiable"), bool):
         return str(row["id"]), row["unverifiable"]
     if row["truth"] not in NOISE_TYPES:

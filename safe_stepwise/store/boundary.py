@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, 
 import yaml
 
 from safe_stepwise.errors import UserError, at_place
-from safe_stepwise.store.opening import open_file
-from safe_stepwise.store.terminal import printable
+from safe_stepwise.store import opening, terminal
 
 MAX_DEPTH = 100
 """Levels of objects and lists within each other; our own files have less than half as many."""
@@ -56,7 +55,7 @@ def read_json(file: Path) -> Any:
 
 def read_bounded(file: Path, limit: int) -> bytes:
     """Read a file's bytes; raises OSError, and ``ValueError`` if the file has more than ``limit`` bytes."""
-    with open_file(file) as opened:
+    with opening.open_file(file) as opened:
         content = opened.read(limit + 1)
     if len(content) > limit:
         raise ValueError(f"it has more than {limit:,} bytes")
@@ -327,7 +326,7 @@ def parse_yaml(content: bytes) -> Any:
     except _Refused as error:
         raise ValueError(str(error)) from None
     except Exception as error:  # PyYAML raises any error for a value that does not fit its tag
-        reason = printable(str(error).replace(' in "<unicode string>",', " at"))
+        reason = terminal.printable(str(error).replace(' in "<unicode string>",', " at"))
         raise ValueError(f"not YAML ({reason or type(error).__name__})") from None
 
 
@@ -349,7 +348,7 @@ def read_object(file: Path) -> dict[str, Any]:
             parse_yaml(content)  # whose error has the line's number
         raise UserError(f"{file}: {error}") from None
     except ValueError as error:
-        raise UserError(f"{file}: not JSON ({printable(str(error))})") from None
+        raise UserError(f"{file}: not JSON ({terminal.printable(str(error))})") from None
     if not isinstance(value, dict):
         raise UserError(f"{file}: holds no object of JSON")
     return value
@@ -363,7 +362,7 @@ def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
     keys = set()
     for key, _ in pairs:
         if key in keys:
-            raise _Refused(f"the key {printable(str(key))} is there twice")
+            raise _Refused(f"the key {terminal.printable(str(key))} is there twice")
         keys.add(key)
 
 
@@ -405,5 +404,5 @@ def _check_keys(node: yaml.MappingNode) -> None:
         tagged = key.tag, str(key.value)
         if tagged in keys:
             line = key.start_mark.line + 1
-            raise _Refused(f"line {line}: the key {printable(str(key.value))} is there twice")
+            raise _Refused(f"line {line}: the key {terminal.printable(str(key.value))} is there twice")
         keys.add(tagged)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import DATASETS, LABELED
-from safe_stepwise.store.opening import open_file
+from safe_stepwise.store import names, opening
 
 T = TypeVar("T")
 ANEW = "make or pull it anew"
@@ -42,7 +41,7 @@ def _batches(file: Path, columns: Sequence[str] | None) -> Iterator[Any]:
     from pyarrow.parquet import ParquetFile
 
     # Not as a stream of `datasets`: its threads may outlive the last row and abort the exit.
-    with _reading(f"{file}:"), open_file(file) as opened, ParquetFile(opened) as content:
+    with _reading(f"{file}:"), opening.open_file(file) as opened, ParquetFile(opened) as content:
         for lacking in sorted(set(columns or ()) - set(content.schema_arrow.names)):
             raise UserError(f"{file}: has no column {lacking}; {ANEW}")
         yield from content.iter_batches(1_000, columns=columns and list(columns), use_threads=False)
@@ -65,7 +64,7 @@ def dataset_folder(folder: Path, name: str) -> Path | None:
 
     A dataset's folder has a subfolder ``data``. Returns None if there is none.
     """
-    places = (folder / name, folder / DATASETS / name, folder)
+    places = (folder / name, folder / names.DATASETS / name, folder)
     return next((place for place in places if (place / "data").is_dir()), None)
 
 
@@ -77,6 +76,6 @@ def parquet_files(dataset: Path, config: str, split: str = "*") -> list[Path]:
 def labeled_files(dataset: Path) -> dict[str, list[Path]]:
     """List the Parquet files of the configs with all labelled rows (``B_labeled``), by benchmark."""
     files: dict[str, list[Path]] = {}
-    for file in parquet_files(dataset, f"*{LABELED}"):
-        files.setdefault(file.parent.name.removesuffix(LABELED), []).append(file)
+    for file in parquet_files(dataset, f"*{names.LABELED}"):
+        files.setdefault(file.parent.name.removesuffix(names.LABELED), []).append(file)
     return files

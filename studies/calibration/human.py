@@ -16,9 +16,7 @@ from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary
-from safe_stepwise.store.agreement import Score
-from safe_stepwise.store.files import json_bytes, read_lines, write_files
+from safe_stepwise.store import agreement, boundary, files
 from safe_stepwise.store.tables import NOTHING, Table, decimal, fill, format_cell
 from studies.calibration.tables import ChainJudge
 
@@ -91,7 +89,7 @@ def bare_chain(chain: WrittenChain) -> Chain:
 def _rows(file: Path, kind: type[T], noun: str, mend: str) -> Iterator[T]:
     ids: set[str] = set()
     read = lambda line: boundary.read(kind, boundary.parse_json(line))  # noqa: E731
-    for place, row in read_lines(file, read, noun, mend, blanks=True):
+    for place, row in files.read_lines(file, read, noun, mend, blanks=True):
         id_ = row.id  # type: ignore[attr-defined]
         if id_ in ids:
             raise UserError(f"{place}: id {id_!r} came before; give each chain one id")
@@ -151,7 +149,7 @@ def score_label(verdicts: Mapping[str, str], labels: Mapping[str, Label], label:
     """
     labelled = [id_ for id_, its_label in labels.items() if its_label == label]
     hits, predicted = (sum(verdicts[id_] == label for id_ in ids) for ids in (labelled, labels))
-    shares = Score(label, hits, len(labelled), predicted).shares
+    shares = agreement.Score(label, hits, len(labelled), predicted).shares
     rounded = {name: None if share is None else round(share, 4) for name, share in shares.items()}
     return {"label": label, "chains": len(labelled), **rounded}
 
@@ -199,7 +197,7 @@ def compare_with_readers(
 def write_results(results: Mapping[str, Any], folder: Path) -> str:
     """Write ``results.json`` and ``results.md`` into a folder, byte for byte reproducible; return the page's text."""
     text = render_page(results)
-    write_files(folder, FILES, dict(zip(FILES, (json_bytes(results), text.encode()), strict=True)))
+    files.write_files(folder, FILES, dict(zip(FILES, (files.json_bytes(results), text.encode()), strict=True)))
     return text
 
 

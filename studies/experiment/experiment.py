@@ -20,10 +20,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import VERIFIER
 from safe_stepwise.methods.verified import doubts, step_of
 from safe_stepwise.records import Trajectory
-from safe_stepwise.store import names
-from safe_stepwise.store.boundary import read_file
+from safe_stepwise.store import boundary, names, terminal
 from safe_stepwise.store.names import GENERATOR, marked
-from safe_stepwise.store.terminal import printable
 from studies.experiment.verdicts import (
     LabelledStep,
     ProbeFunction,
@@ -315,7 +313,7 @@ def _section(folder: Path, place: str) -> Section:
 
 
 def _record(file: Path) -> Any:
-    return read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else None
+    return boundary.read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else None
 
 
 def gains(outcomes: Iterable[Outcome], systems: Sequence[System], references: Sequence[System], seed: int) -> Gains:
@@ -366,11 +364,11 @@ def example(questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], pl
 def _lines(question: QuestionRecord, plain: Trajectory, learned: Trajectory) -> Iterator[str]:
     """Yield the lines of an example: passages, question, answer, and both trajectories."""
     for number, passage in enumerate(question.passages, 1):
-        yield printable(f"Passage {number} ({passage.title}): {passage.text}")
-    yield printable(f"Question: {question.question}")
-    yield printable(f"Right: {question.references[0]}")
+        yield terminal.printable(f"Passage {number} ({passage.title}): {passage.text}")
+    yield terminal.printable(f"Question: {question.question}")
+    yield terminal.printable(f"Right: {question.references[0]}")
     yield from ("", "No verification:")
-    yield from (printable(step_of(attempt)) for attempt in plain.attempts)
+    yield from (terminal.printable(step_of(attempt)) for attempt in plain.attempts)
     yield from ("", "SAFE, learned verifier:")
     for attempt in learned.attempts:
         yield from render_attempt(attempt)

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.significance import Estimate
-from safe_stepwise.store import tables
+from safe_stepwise.store import files, names, tables
 from safe_stepwise.store.figures import png
-from safe_stepwise.store.files import json_bytes, write_files
-from safe_stepwise.store.names import LOCK, SPACE
 from safe_stepwise.store.tables import NOTHING, Column, Table, p_value, percent, signed, table_of
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
 from studies.experiment import verdicts as labelling
@@ -110,9 +108,9 @@ def write_report(experiment: Experiment, folder: Path, fresh: Experiment | None 
     ``fresh`` has the same arms on other questions. Raises ``UserError`` for a folder that can't be written.
     """
     figures = draw_figures(experiment)
-    beside = {**figures, LOCK: json_bytes(experiment.lock, sort_keys=False)}
-    write_files(folder / FIGURES, beside, beside)
-    write_files(folder, [PAGE], {PAGE: render_page(experiment, figures, fresh).encode()})
+    beside = {**figures, names.LOCK: files.json_bytes(experiment.lock, sort_keys=False)}
+    files.write_files(folder / FIGURES, beside, beside)
+    files.write_files(folder, [PAGE], {PAGE: render_page(experiment, figures, fresh).encode()})
     return folder / PAGE
 
 
@@ -134,8 +132,8 @@ def render_page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Exp
         experiment=experiment,
         figures=figures,
         fresh=fresh,
-        lock_file=LOCK,
-        left_out=[name for name in experiment.lock.get("skipped", ()) if name != SPACE],
+        lock_file=names.LOCK,
+        left_out=[name for name in experiment.lock.get("skipped", ()) if name != names.SPACE],
         options=references(experiment.main, experiment.main)[1].run["options"],
         fence="`" * max(3, *(1 + len(run) for run in ["", *re.findall("`+", experiment.example)])),
         claims=list(check_claims(experiment)),

@@ -14,13 +14,10 @@ from typing import Any
 from evaluators.comparison.significance import cohens_kappa
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import boundary
+from safe_stepwise.store import boundary, names, parquet, terminal
 from safe_stepwise.store.agreement import SOUND, Score
 from safe_stepwise.store.files import json_bytes, report_unwritable, write_atomically
-from safe_stepwise.store.names import NOISE_LABELS
-from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill
-from safe_stepwise.store.terminal import printable
 
 _COLUMNS = ("id", "question_sha256", "noise_type", "teacher")
 _UNJUDGED = "unparsed"
@@ -46,7 +43,7 @@ class LabelledBuild:
 
     @property
     def title(self) -> str:
-        return printable(f"{self.folder} ({', '.join(self.teachers)})")
+        return terminal.printable(f"{self.folder} ({', '.join(self.teachers)})")
 
     @property
     def teachers(self) -> list[str]:
@@ -66,14 +63,14 @@ undefined. ``types`` counts the rows of ``both`` by the first build's noise type
 
 def read_labels(folder: Path) -> LabelledBuild:
     """Read the noise labels in a folder of `build_verified` or `regenerate`; raise ``UserError`` without any."""
-    dataset = dataset_folder(folder, NOISE_LABELS)
-    files = parquet_files(dataset, "*") if dataset else []
+    dataset = parquet.dataset_folder(folder, names.NOISE_LABELS)
+    files = parquet.parquet_files(dataset, "*") if dataset else []
     if not files:
-        raise UserError(f"{folder}: no {NOISE_LABELS} in it; give the --output of build_verified or regenerate")
+        raise UserError(f"{folder}: no {names.NOISE_LABELS} in it; give the --output of build_verified or regenerate")
     rows: dict[SplitKey, dict[str, RowLabel]] = {}
     for file in files:
         labels = rows.setdefault((file.parent.name, file.name.partition("-")[0]), {})
-        for id_, label in read_rows(file, _label, _COLUMNS):
+        for id_, label in parquet.read_rows(file, _label, _COLUMNS):
             labels.setdefault(id_, label)
     return LabelledBuild(folder, rows)
 

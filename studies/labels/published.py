@@ -12,9 +12,8 @@ from pathlib import Path
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Label, Question
+from safe_stepwise.store import files, terminal
 from safe_stepwise.store.agreement import Outcome, measure_agreement
-from safe_stepwise.store.files import report_unwritable, write_lines
-from safe_stepwise.store.terminal import printable
 from studies.labels.agreement import build_score_rows, lacks_entities, score_agreement
 
 Labelled = tuple[Question, Label]
@@ -98,8 +97,8 @@ def list_disagreements(differ: Sequence[Labelled], show: int) -> str:
         first = f" (the first {show})" if 0 < show < len(rows) else ""
         lines.append(f"\n{title}: {len(rows)}{first}")
         for q, label in rows[:show]:
-            lines.append("  " + printable(f"{q.benchmark} {q.id}: {q.question} -> {q.answer}"))
-            lines.append("      " + printable(f"{label.noise_type}: {label.explanation}"))
+            lines.append("  " + terminal.printable(f"{q.benchmark} {q.id}: {q.question} -> {q.answer}"))
+            lines.append("      " + terminal.printable(f"{label.noise_type}: {label.explanation}"))
     return "\n".join(lines)
 
 
@@ -117,6 +116,6 @@ def write_disagreements(differ: Sequence[Labelled], path: Path) -> None:
         }
         for question, label in differ
     )
-    with report_unwritable(path):
+    with files.report_unwritable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
+        files.write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))

@@ -10,8 +10,7 @@ from typing import Any
 from safe_stepwise.engines.weights import loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
-from safe_stepwise.store.boundary import read_file
-from safe_stepwise.store.parquet import parquet_files
+from safe_stepwise.store import boundary, parquet
 from trainers.config import Recipe
 
 MAX_IDS_LISTED = 10
@@ -95,7 +94,7 @@ def find(dataset: str, name: str, statistics: str) -> tuple[DatasetSource, str]:
         folder /= name
     if folder.is_dir():
         file = folder / statistics
-        about = read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else {}
+        about = boundary.read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else {}
         return DatasetSource(folder.resolve().name, None, about), str(folder)
     repo, separator, revision = dataset.partition("@")
     if repo.count("/") != 1 or repo.startswith((".", "/", "~")):
@@ -141,7 +140,7 @@ def _on_hub(name: str, revision: str, statistics: str) -> DatasetSource:
             file = hf_hub_download(name, statistics, repo_type="dataset", revision=commit)
         except EntryNotFoundError:
             return DatasetSource(name, commit, {})
-    return DatasetSource(name, commit, read_file(dict[str, Any], Path(file), "the record", ANEW))
+    return DatasetSource(name, commit, boundary.read_file(dict[str, Any], Path(file), "the record", ANEW))
 
 
 def _from_folder(folder: Path, config: str, split: str) -> Any:
@@ -150,6 +149,6 @@ def _from_folder(folder: Path, config: str, split: str) -> Any:
     import pyarrow.parquet
     from datasets import Dataset
 
-    if not (files := parquet_files(folder, config, split)):
+    if not (files := parquet.parquet_files(folder, config, split)):
         raise FileNotFoundError(f"no data/{config}/{split}-*.parquet in it")
     return Dataset(pyarrow.concat_tables([pyarrow.parquet.read_table(file) for file in files]))
