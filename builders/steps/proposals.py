@@ -15,9 +15,9 @@ from builders.steps import contexts
 from builders.steps.contexts import StepSource
 from builders.steps.values import WORDS
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
-from safe_stepwise.checking.inference import count_of, lifespan_of
+from safe_stepwise.checking.inference import calculation_of
 from safe_stepwise.checking.plans import DESCRIBED, Item
-from safe_stepwise.checking.statements import count_phrase, is_free, is_noun, list_steps, quote_sentence, state
+from safe_stepwise.checking.statements import is_free, is_noun, list_steps, quote_sentence, state
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for, missing
 from safe_stepwise.checking.writing import Writer
@@ -312,9 +312,10 @@ class Injector:
             return
         steps = list_steps([use + 1 for use in item.uses])
         if item.derivation == "life span":
-            span = lifespan_of([self.plan.items[use].triples[0] for use in item.uses])
+            span = calculation_of(self.plan, item)
+            assert span is not None
             off = (-11, 9, 14, -7)[self._choice(position, "off") % 4]
-            years = span.years + off if span.years + off > 0 else span.years + 13
+            years = span.number + off if span.number + off > 0 else span.number + 13
             yield _Draft("false_count", "Logical", {"steps": steps, "h": span.head, "t": years})
             return
         if item.derivation == "count":
@@ -337,10 +338,11 @@ class Injector:
     def _miscounted(self, item: Item, steps: str, position: int) -> Iterator[_Draft]:
         """Yield a wrong count of the things that the steps give."""
         if self.words is None:  # else its author knew of no counts
-            count = count_of(self.plan, item)
+            count = calculation_of(self.plan, item)
+            assert count is not None
             off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
             number = count.number + off or count.number + 1
-            amount = count_phrase(count.relation, number)
+            amount = count.amount(number)
             yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": amount})
 
     def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:

@@ -14,9 +14,9 @@ from typing import Any
 
 from safe_stepwise.checking import inference
 from safe_stepwise.checking.claims import MIN_QUOTE_SHARE, Claims
-from safe_stepwise.checking.inference import Conclusion, has_false_premise
+from safe_stepwise.checking.inference import Conclusion, Count, calculation_of, has_false_premise
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
-from safe_stepwise.checking.statements import count_phrase, filled_question, is_free, list_steps, plural
+from safe_stepwise.checking.statements import filled_question, is_free, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
 from safe_stepwise.checking.support import Support, is_same_name, source_of, unread_words, weigh
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, guide_to, missing, quote_item, render, state_item
@@ -140,10 +140,8 @@ class Checker:
             return step.kind == "Attribution" and self.claims.states(reading, place)
         if step.kind != "Logical":
             return False
-        if item.derivation == "life span":
-            return inference.states_span(reading, inference.span_of(self.plan, item)) is True
-        if item.derivation == "count":
-            return inference.states_count(reading, inference.count_of(self.plan, item)) is True
+        if calculation := calculation_of(self.plan, item):
+            return calculation.is_stated(reading) is True
         read_all = all(place in established for place in self.plan.facts)
         return read_all and self._parse_conclusion(reading).right is True
 
@@ -178,13 +176,10 @@ class Checker:
         if item.triples:
             return self._guide_to(item, previous, text)
         steps = list_steps(sorted({established[use] for use in item.uses})) if item.uses else "the steps"
-        if item.derivation == "life span":
-            person = inference.span_of(self.plan, item).head
-            return self._word("guidance", "span", text, steps=steps, what=person)
-        if item.derivation == "count":
-            count = inference.count_of(self.plan, item)
-            fields = {"what": count.head, "things": plural(count.relation)}
-            return self._word("guidance", "count", text, steps=steps, **fields)
+        if calculation := calculation_of(self.plan, item):
+            things = plural(calculation.relation) if isinstance(calculation, Count) else None
+            code = "count" if things else "span"
+            return self._word("guidance", code, text, steps=steps, what=calculation.head, things=things)
         code = "conclude" if self.plan.kind == "sequential" else "compare"
         return self._word("guidance", code, text, steps=steps)
 
@@ -402,14 +397,8 @@ class Checker:
         conclusion = self._parse_conclusion(case.reading)
         if inference.concludes(case.reading) and conclusion.right is not None:
             return self._check_conclusion(case, conclusion)
-        for place, item in enumerate(self.plan.items):
-            if item.derivation == "life span":
-                right = inference.states_span(case.reading, inference.span_of(self.plan, item))
-                if right is not None:
-                    return self._check_calculation(case, place, right, "false_calculation")
-        if (place_counted := self._counts(case.reading)) is not None:
-            right = inference.states_count(case.reading, inference.count_of(self.plan, self.plan.items[place_counted]))
-            return self._check_calculation(case, place_counted, right is True, "false_inference")
+        if (calculated := self._calculated(case.reading)) is not None:
+            return self._check_calculation(case, *calculated)
         facts = [n for n in self.plan.facts if n in case.established]
         restated = [n for n in facts if self.claims.states(case.reading, n)]
         if len(restated) == 1:
@@ -465,8 +454,8 @@ class Checker:
         ends = (end for place in read_places for end in self.plan.items[place].ends)
         return any(is_same_name(name, end) for end in ends)
 
-    def _check_calculation(self, case: _Case, place: int, right: bool, code: str) -> Feedback | None:
-        item = self.plan.items[place]
+    def _check_calculation(self, case: _Case, place: int, right: bool) -> Feedback | None:
+        item, calculation = self.plan.items[place], calculation_of(self.plan, self.plan.items[place])
         if place in case.established:
             return self._redundant(case, place)
         if any(use not in case.established for use in item.uses):
@@ -475,22 +464,21 @@ class Checker:
         fields = self._grounds(case, place)
         if right:
             return self._sound(case, "sound_derivation", place, **fields)
-        fields["said"] = self._describe(case, item)
-        if item.derivation == "life span":
-            span = inference.span_of(self.plan, item)
-            fields["said"] += f", from {span.born} to {span.died}"
-        return self._feedback(case, "Logical Fallacy", code, **fields)
+        assert calculation is not None
+        fields["said"] = calculation.claim + calculation.grounds
+        return self._feedback(case, "Logical Fallacy", calculation.fault, **fields)
 
-    def _counts(self, reading: Reading) -> int | None:
-        """Return the place of the one item whose count a step gives, right or wrong; else None."""
-        items = enumerate(self.plan.items)
-        counts = [(n, inference.count_of(self.plan, i)) for n, i in items if i.derivation == "count"]
-        matches = [n for n, count in counts if inference.states_count(reading, count) is not None]
-        return matches[0] if len(matches) == 1 else None
+    def _calculated(self, reading: Reading) -> tuple[int, bool] | None:
+        """Return the place of the life span, or of the one count, that a step gives, and whether it is right."""
+        calculations = [(n, calculation_of(self.plan, item)) for n, item in enumerate(self.plan.items)]
+        results = [(n, c.is_stated(reading)) for n, c in calculations if c]
+        given = [(n, right) for n, right in results if right is not None]
+        counts = any(item.derivation == "count" for item in self.plan.items)
+        return given[0] if len(given) == 1 or (given and not counts) else None
 
     def _parse_conclusion(self, reading: Reading) -> Conclusion:
         """Parse what a step concludes, and whether the facts support it."""
-        if self._counts(reading) is not None:
+        if any(item.derivation == "count" for item in self.plan.items) and self._calculated(reading):
             return Conclusion(None)
         names = [name for item in self.claims.facts for name in item.ends]
         return inference.parse_conclusion(reading, self.question, self.plan, names)
@@ -510,11 +498,8 @@ class Checker:
         """Word the result of an item; the step's text selects the wording."""
         if item.triples:
             return state_item(item, self.passages, choice_for(case.step.text, "said"))
-        if item.derivation == "count":
-            count = inference.count_of(self.plan, item)
-            return f"{count.head} has {count_phrase(count.relation, count.number)}"
-        span = inference.span_of(self.plan, item)
-        return f"{span.head} lived for {span.years} years"
+        calculation = calculation_of(self.plan, item)
+        return calculation.claim if calculation else ""
 
     def _check_answer(self, case: _Case) -> Feedback | None:
         submitted = final_answer(case.step)

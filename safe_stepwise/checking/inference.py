@@ -3,8 +3,10 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from safe_stepwise.checking.plans import Item, Plan
+from safe_stepwise.checking.statements import count_phrase
 from safe_stepwise.checking.step_reading import Reading, read_step
 from safe_stepwise.graphs.comparisons import Side, count_values, is_yes_or_no
 from safe_stepwise.language.mentions import first_mention, mentions
@@ -40,19 +42,81 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True)
 class Lifespan:
-    """A life between two dates, in full years."""
+    """A life between two dates, in full years; ``kind`` is its wordings' name, ``fault`` that of a wrong result."""
 
     head: str
     born: str
     died: str
-    years: int
+    number: int
+    kind: ClassVar = "lifespan"
+    fault: ClassVar = "false_calculation"
+
+    def amount(self, years: int) -> str:
+        """Word a number of years for the wordings of this kind, which have the unit."""
+        return str(years)
+
+    @property
+    def claim(self) -> str:
+        """The clause that states the result."""
+        return f"{self.head} lived for {self.number} years"
+
+    @property
+    def grounds(self) -> str:
+        """The values that the result follows from, to be added to the claim."""
+        return f", from {self.born} to {self.died}"
+
+    def is_stated(self, reading: Reading) -> bool | None:
+        """Whether a step gives the life span right; None if it gives no number of years for that person.
+
+        If a date has no day, one year more or less is right, too.
+        """
+        match = _YEARS.search(reading.claim)
+        if match is None or not reading.mentions(self.head):
+            return None
+        full = all((date := as_date(text)) and date.day for text in (self.born, self.died))
+        return abs(int(match[1] or match[2]) - self.number) <= (0 if full else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of distinct tails that a head has for a relation; ``kind`` and ``fault`` as of `Lifespan`."""
+
+    head: str
+    relation: str
+    number: int
+    kind: ClassVar = "count"
+    fault: ClassVar = "false_inference"
+    grounds: ClassVar = ""
+
+    def amount(self, number: int) -> str:
+        """Word a number of the things that are counted."""
+        return count_phrase(self.relation, number)
+
+    @property
+    def claim(self) -> str:
+        """The clause that states the result."""
+        return f"{self.head} has {self.amount(self.number)}"
+
+    def is_stated(self, reading: Reading) -> bool | None:
+        """Whether a step gives the count right; None if it does not name the head with one number.
+
+        >>> two = Count("Dune Rain", "director", 2)
+        >>> two.is_stated(read_step("By Step 1 and Step 2, Dune Rain has three directors."))
+        False
+        """
+        if not reading.mentions(self.head):
+            return None
+        bare = without_qualifier(self.head)
+        remaining = re.sub(re.escape(bare), " ", reading.claim, flags=re.IGNORECASE)
+        numbers = {as_number(number) for number in _NUMBERS.findall(remaining)}
+        return None if len(numbers) != 1 else numbers == {float(self.number)}
 
 
 def lifespan_of(facts: Sequence[Triple]) -> Lifespan:
     """Return the life between a fact of birth and a fact of death; 0 years if a date can't be parsed.
 
     >>> lifespan_of([Triple("Ana", "date of birth", "3 May 1901"),
-    ...              Triple("Ana", "date of death", "2 May 1970")]).years
+    ...              Triple("Ana", "date of death", "2 May 1970")]).number
     68
     """
     by_relation = {triple.relation: triple for triple in facts}
@@ -65,52 +129,15 @@ def lifespan_of(facts: Sequence[Triple]) -> Lifespan:
     return Lifespan(born.head, born.tail, died.tail, years)
 
 
-def span_of(plan: Plan, item: Item) -> Lifespan:
-    """Return the life whose years an item of a plan counts."""
-    return lifespan_of([plan.items[use].triples[0] for use in item.uses])
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The number of distinct tails that a head has for a relation, according to a plan's facts."""
-
-    head: str
-    relation: str
-    number: int
-
-
-def count_of(plan: Plan, item: Item) -> Count:
-    """Return the count that an item of a plan asks for."""
-    facts = [plan.items[use].triples[0] for use in item.uses]
-    sides = Side(facts[0].head, tuple(triple.tail for triple in facts))
-    return Count(facts[0].head, facts[0].relation, count_values(sides))
-
-
-def states_count(reading: Reading, count: Count) -> bool | None:
-    """Whether a step gives a count right; None if it does not name the head with one number.
-
-    >>> two = Count("Dune Rain", "director", 2)
-    >>> states_count(read_step("By Step 1 and Step 2, Dune Rain has three directors."), two)
-    False
-    """
-    if not reading.mentions(count.head):
-        return None
-    bare = without_qualifier(count.head)
-    remaining = re.sub(re.escape(bare), " ", reading.claim, flags=re.IGNORECASE)
-    numbers = {as_number(number) for number in _NUMBERS.findall(remaining)}
-    return None if len(numbers) != 1 else numbers == {float(count.number)}
-
-
-def states_span(reading: Reading, span: Lifespan) -> bool | None:
-    """Whether a step gives a life span right; None if it gives no number of years for that person.
-
-    If a date has no day, one year more or less is right, too.
-    """
-    match = _YEARS.search(reading.claim)
-    if match is None or not reading.mentions(span.head):
-        return None
-    full = all((date := as_date(text)) and date.day for text in (span.born, span.died))
-    return abs(int(match[1] or match[2]) - span.years) <= (0 if full else 1)
+def calculation_of(plan: Plan, item: Item) -> Lifespan | Count | None:
+    """Return the life span or count that an item of a plan derives; None for another item."""
+    facts = [plan.items[use].triples[0] for use in item.uses if plan.items[use].triples]
+    if item.derivation == "life span":
+        return lifespan_of(facts)
+    if item.derivation == "count":
+        tails = Side(facts[0].head, tuple(triple.tail for triple in facts))
+        return Count(facts[0].head, facts[0].relation, count_values(tails))
+    return None
 
 
 def concludes(reading: Reading) -> bool:

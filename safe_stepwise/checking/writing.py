@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.inference import count_of, lifespan_of, span_of
+from safe_stepwise.checking.inference import calculation_of, lifespan_of
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import list_steps
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, missing, phrase
@@ -66,13 +66,8 @@ class Writer:
         if item.triples:
             return self.fact(item, position, seed)
         steps = list_steps([use + 1 for use in item.uses])
-        if item.derivation == "life span":
-            span = span_of(self.plan, item)
-            return self.render("lifespan", seed, steps=steps, h=span.head, t=span.years)
-        if item.derivation == "count":
-            count = count_of(self.plan, item)
-            amount = statements.count_phrase(count.relation, count.number)
-            return self.render("count", seed, steps=steps, h=count.head, t=amount)
+        if result := calculation_of(self.plan, item):
+            return self.render(result.kind, seed, steps=steps, h=result.head, t=result.amount(result.number))
         if self.plan.kind == "sequential":
             facts = list_steps([n + 1 for n in self.plan.facts])
             return self.render("conclusion", seed, steps=facts, answer=self.question.answer)
@@ -188,8 +183,8 @@ class Writer:
         if side.since:
             facts = [t for n in self.plan.facts for t in self.plan.items[n].triples]
             bounds = [t for t in facts if t.tail in (*side.since, *side.values)]
-            return f"{lifespan_of(bounds).years} years (Step {step})"
+            return f"{lifespan_of(bounds).number} years (Step {step})"
         if is_by_size(self.plan.operation, self.plan.sides):
-            count = count_of(self.plan, self.plan.items[step - 1])
-            return f"{statements.count_phrase(count.relation, count.number)} (Step {step})"
+            count = calculation_of(self.plan, self.plan.items[step - 1])
+            return f"{count.amount(count.number)} (Step {step})" if count else ""
         return f"{side.values[0]} (Step {step})"

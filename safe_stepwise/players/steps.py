@@ -21,7 +21,7 @@ from typing import Any
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.inference import count_of, span_of
+from safe_stepwise.checking.inference import calculation_of
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.checking.writing import write_trajectory
@@ -277,13 +277,9 @@ class _StepWriter:
         if item.triples:
             return self._step(self._misread(item, place, seed), place)
         steps = statements.list_steps([self.done.get(n, n + 1) for n in item.uses])
-        if item.derivation == "life span":
-            span = span_of(self.checker.plan, item)
-            text = phrase("lifespan", seed, steps=steps, h=span.head, t=span.years + 9)
-        elif item.derivation == "count":
-            count = count_of(self.checker.plan, item)
-            counted_items = statements.count_phrase(count.relation, count.number + 1)
-            text = phrase("count", seed, steps=steps, h=count.head, t=counted_items)
+        if result := calculation_of(self.checker.plan, item):
+            amount = result.amount(result.number + (9 if result.kind == "lifespan" else 1))
+            text = phrase(result.kind, seed, steps=steps, h=result.head, t=amount)
         else:
             chain = self.checker.plan.kind == "sequential"
             text = phrase(("comparison", "conclusion")[chain], seed, steps=steps, answer=wrong_answer)

@@ -9,7 +9,7 @@ import pytest
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.inference import Lifespan, claim_polarity, concludes, states_span
+from safe_stepwise.checking.inference import Lifespan, claim_polarity, concludes
 from safe_stepwise.checking.step_reading import content_words, has_value, read_step
 from safe_stepwise.graphs.comparisons import operation, without_names
 from safe_stepwise.graphs.knowledge_graph import entity_key
@@ -115,7 +115,7 @@ def steps(text: str) -> None:
     reading.opens_with("Oru")
     concludes(reading)
     claim_polarity(text)
-    states_span(reading, Lifespan("Ana", "1900", "1950", 50))
+    Lifespan("Ana", "1900", "1950", 50).is_stated(reading)
     content_words(text)
 
 

@@ -4,8 +4,9 @@ A chain is faithful if its steps state every fact of one gold path, each of them
 step, and none says anything that the question's passages contradict. A true but unneeded statement is not a fault.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from rapidfuzz.fuzz import ratio
@@ -22,7 +23,6 @@ from safe_stepwise.checking.faithfulness.misstating import (
 from safe_stepwise.checking.faithfulness.stances import stance_on_free, stance_on_known
 from safe_stepwise.checking.faithfulness.step_text import Stance, StepText, as_read, find_name, parse_text
 from safe_stepwise.language.reading import clean
-from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.senses import meaning_of
 from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Passage, Triple
@@ -41,26 +41,18 @@ class Quotations:
     """Recognises the sentences of some passages that steps repeat."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        sentences = (
-            _Sentence(page.title, sentence, words_of(as_read(sentence)))
-            for page in passages
-            for sentence in page.sentences
-        )
-        self._sentences = tuple(
-            sentence_ for sentence_ in sentences if len(sentence_.words.split()) >= _MIN_QUOTED_WORDS
-        )
-        self._cache: dict[str, tuple[_Sentence, ...]] = {}
+        pairs = ((page.title, sentence) for page in passages for sentence in page.sentences)
+        sentences = (_Sentence(title, sentence, words_of(as_read(sentence))) for title, sentence in pairs)
+        self._sentences = [s for s in sentences if len(s.words.split()) >= _MIN_QUOTED_WORDS]
+        self._repeated = cache(self._find_repeated)
 
-    def _repeated(self, step: StepText) -> tuple[_Sentence, ...]:
-        text = step.reading.claim
-        if text not in self._cache:
-            words = words_of(text)
-            self._cache[text] = tuple(s for s in self._sentences if has_words(words, s.words))
-        return self._cache[text]
+    def _find_repeated(self, text: str) -> list[_Sentence]:
+        words = words_of(text)
+        return [sentence for sentence in self._sentences if has_words(words, sentence.words)]
 
     def are_all(self, step: StepText) -> bool:
         """Whether all names of a step are in a sentence that it repeats, or are that sentence's passage."""
-        repeated = self._repeated(step)
+        repeated = self._repeated(step.reading.claim)
         return bool(repeated) and all(
             any(has_words(s.words, words_of(value)) or nouns.is_same(value, s.title) for s in repeated)
             for value in step.reading.values
@@ -75,21 +67,10 @@ class Quotations:
         True
         """
         return any(
-            all(ends) or (any(ends) and nouns.is_same(sentence.title, other_end))
-            for sentence in self._repeated(step)
-            for ends in (tuple(_names(sentence, triple)),)
-            for other_end in (triple.tail if ends[0] else triple.head,)
+            all(find_name(text, end) or nouns.is_same(sentence.title, end) for end in (triple.head, triple.tail))
+            for sentence in self._repeated(step.reading.claim)
+            for text in (parse_text(sentence.text),)
         )
-
-
-def _names(sentence: _Sentence, triple: Triple) -> Iterator[bool]:
-    """Whether a sentence names the head of a triple, and its tail."""
-    step = parse_text(sentence.text)
-    meaning = meaning_of(triple.relation)
-    of_nations = "country" in triple.relation or (meaning is not None and meaning.kind == "nation")
-    for end in (triple.head, triple.tail):
-        is_there = bool(find_name(step, end)) or has_words(sentence.words, words_of(end))
-        yield is_there or (of_nations and bool(nation_pattern(clean(end)).search(step.clean)))
 
 
 _MIN_LIKENESS = 80  # of two names of one entity, as rapidfuzz's ratio (0-100)
