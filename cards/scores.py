@@ -12,8 +12,7 @@ from typing import Any
 
 from cards.pages import Record, line
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import option_values, options_type
+from safe_stepwise.methods import METHODS, base
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.store import names
 from safe_stepwise.store.agreement import MEASURES, title_of
@@ -89,7 +88,7 @@ class LoopScores:
         'max_steps=2'
         """
         method = METHODS.get(system["method"])
-        defaults = option_values(options_type(method)()) if method else {}
+        defaults = base.option_values(base.options_type(method)()) if method else {}
         changed = [f"{n}={value}" for n, value in system["options"].items() if defaults.get(n) != value]
         return ", ".join(changed)
 

@@ -13,8 +13,7 @@ from typing import Any
 from evaluators.run.trial import PROBED_ROLES
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
 from safe_stepwise.errors import UserError, at_place, check_choice
-from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import options_type, published_values
+from safe_stepwise.methods import METHODS, base
 from safe_stepwise.open import check_spec
 from safe_stepwise.records import VERDICT_ORDERS
 
@@ -39,10 +38,10 @@ def settings_of(entry: EvaluationEntry) -> Iterator[EvaluationSetting]:
     default = PROBED_ROLES if entry.as_published else ()
     examples = default if entry.examples is None else entry.examples
     for name in entry.methods:
-        kind = options_type(METHODS[name])
+        kind = base.options_type(METHODS[name])
         option_names = {field.name for field in fields(kind)}
         choices = {key: tuple(getattr(entry, key)) for key in METHOD_OPTIONS if key in option_names}
-        published = published_values(kind) if entry.as_published else {}
+        published = base.published_values(kind) if entry.as_published else {}
         choices |= {key: (value,) for key, value in published.items() if not choices.get(key)}
         values = {key: tuple(dict.fromkeys(candidates)) for key, candidates in choices.items() if candidates}
         verifiers = entry.verifier if "verifier" in METHODS[name].roles else (None,)
@@ -78,13 +77,13 @@ def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str
         check_choice(role, PROBED_ROLES, f"{place}.examples:")
     if entry.judge_without_question and entry.judge is None:
         raise UserError(f"{place}.judge_without_question: there is no judge; name one")
-    option_names = {option.name for name in entry.methods for option in fields(options_type(METHODS[name]))}
+    option_names = {option.name for name in entry.methods for option in fields(base.options_type(METHODS[name]))}
     for key in METHOD_OPTIONS:
         if getattr(entry, key) and key not in option_names:
             raise UserError(f"{place}.{key}: none of {', '.join(entry.methods)} has it")
     for setting in settings_of(entry):
         with at_place(place, ValueError):
-            options_type(METHODS[setting.method])(**dict(setting.options))
+            base.options_type(METHODS[setting.method])(**dict(setting.options))
 
 
 _PLACEHOLDER = re.compile(r"\{\w*\}")

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from builders.benchmarks import BENCHMARKS
-from builders.benchmarks.sources import canonical_split
+from builders.benchmarks import BENCHMARKS, sources
+from builders.verified import features, questions
 from builders.verified.build import build, describe_replaced, summary
 from builders.verified.collect import Build
 from builders.verified.estimate import estimate_table
-from builders.verified.features import SPLITS
-from builders.verified.questions import EVALUATION_SIZE, PASSAGES
 from builders.verified.teachers.choice import client_of, resolve_teacher, spending
 from builders.verified.teachers.llm import EXTRACT, PATH, PROMPTS
 from builders.work.executors import Submitted
@@ -26,9 +24,9 @@ ROLES = [prompt.role for prompt in PROMPTS]
 
 def verifiable_split(name: str) -> str:
     """Return ``train`` or ``validation`` for a spelling of it; raise ``UserError`` for another split."""
-    split = canonical_split(name)
-    if split not in SPLITS:
-        raise UserError(f"--split {name}: only {' and '.join(SPLITS)} have the gold annotations")
+    split = sources.canonical_split(name)
+    if split not in features.SPLITS:
+        raise UserError(f"--split {name}: only {' and '.join(features.SPLITS)} have the gold annotations")
     return split
 
 
@@ -40,8 +38,8 @@ class Options(ModelOptions, Plan):
     teacher: str
     min_confidence: Share = 0.0
     published: Path | None = None
-    evaluation_size: Count = EVALUATION_SIZE
-    evaluation_passages: Count = PASSAGES
+    evaluation_size: Count = questions.EVALUATION_SIZE
+    evaluation_passages: Count = questions.PASSAGES
     estimate: bool = False
     price_prompt: Price | None = None
     price_completion: Price | None = None

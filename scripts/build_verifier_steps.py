@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from builders.benchmarks import BENCHMARKS
+from builders.steps import earlier_build, rewriting
 from builders.steps.build import MAX_LENGTH, TEST_SHARE, StepsBuild, build
 from builders.steps.composition import Composition
-from builders.steps.earlier_build import read_earlier_build
 from builders.steps.model import INJECT, TRAJECTORY, resolve_maker
-from builders.steps.rewriting import REWRITE, resolve_rewriter
 from builders.steps.statistics import summary
 from builders.verified.teachers.choice import ANNOTATIONS, client_of, resolve_teacher, spending
 from cards.datasets import verifier_steps as card
@@ -91,7 +90,7 @@ class Options(ModelOptions):
                 raise UserError(
                     f"--rows-of takes all but the teacher from the first build; leave out --{option.replace('_', '-')}"
                 )
-        return {"test_split": None, "pool": None, **read_earlier_build(steps).plan_options}
+        return {"test_split": None, "pool": None, **earlier_build.read_earlier_build(steps).plan_options}
 
     def teachers(self, spec: str, **options: Any) -> Any:
         """Return the teachers of a spec; raise ``UserError`` for a bad spec."""
@@ -105,7 +104,7 @@ def build_verifier_steps(options: Options) -> None:
     maker = resolve_maker(teachers, plan.seed, unverifiable=plan.unverifiable, prompts=prompts)
     rewriter = None
     if options.rewrite is not None:
-        rewriter = resolve_rewriter(options.teachers(options.rewrite, option="--rewrite"), options.rewrite)
+        rewriter = rewriting.resolve_rewriter(options.teachers(options.rewrite, option="--rewrite"), options.rewrite)
     client = client_of(rewriter or maker)
     try:
         print(summary(plan.output, build(plan, maker, card, note, rewriter)))
@@ -117,7 +116,7 @@ def build_verifier_steps(options: Options) -> None:
 
 main = command(
     build_verifier_steps,
-    roles=[p.role for p in (TRAJECTORY, INJECT, REWRITE)],
+    roles=[p.role for p in (TRAJECTORY, INJECT, rewriting.REWRITE)],
     example_roles=[INJECT.role],
     workers=cores(),
 )

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from builders.synthetic import generate, parse_spec
-from releases import stage
+from releases import stage, stages
 from releases.lock import read_lock
 from releases.making import make, release_code
 from releases.manifest import Manifest
-from releases.stages import open_release
 from safe_stepwise.store import files, tables
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
 from scripts.cli import command, cores, run
@@ -30,7 +29,7 @@ def main(options: Options) -> None:
     """Make the demo's release, open every config, and print the scores of labels and of the loop."""
     output = options.output
     run_options: dict[str, Any] = {"skip_training": True, "cache": output / "replies.sqlite", "workers": cores()}
-    release = open_release(stage.Options(manifest=MANIFEST, output=output, **run_options))
+    release = stages.open_release(stage.Options(manifest=MANIFEST, output=output, **run_options))
     remove_outdated(release)
     print(make(release))
     opened = open_configs(output / DATASETS, ROOT / "build" / "hf-cache")

@@ -12,10 +12,9 @@ from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts.cli import command, run
 from scripts.evaluate_verifier import evaluate
 from scripts.training import RECIPES, train_or_reuse
-from trainers.checkpoints import read_json
+from trainers import checkpoints, record
 from trainers.config import VerifierRecipe
 from trainers.models import find_base, merge
-from trainers.record import RECORD
 
 ROOT = Path(__file__).parents[1]
 RECIPE = RECIPES / "smollm2-cpu.yaml"
@@ -44,7 +43,7 @@ def main(options: Options) -> None:
     values = {"dataset": str(datasets / VERIFIER_STEPS), "output": str(adapter)}
     recipe, text = train_or_reuse(RECIPE, values, VerifierRecipe)
     print(text)
-    losses = [point["loss"] for point in read_json(adapter / RECORD)["curve"]]
+    losses = [point["loss"] for point in checkpoints.read_json(adapter / record.RECORD)["curve"]]
     print("\nLoss of each step:", *(f"{loss:.3f}" for loss in losses))
     print("\nOn the rows of the test split, and the steps before them:\n", flush=True)
     base, model = find_base(recipe.base_model)[0], options.output / MERGED
@@ -62,7 +61,7 @@ def main(options: Options) -> None:
         output=options.output / "quality",
     )
     print(evaluate(evaluation))
-    print("\n" + "\n".join(verifier.render_margins(read_json(evaluation.output / verifier.QUALITY))))
+    print("\n" + "\n".join(verifier.render_margins(checkpoints.read_json(evaluation.output / verifier.QUALITY))))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,10 @@ from builders.verified.evaluation_questions import read
 from evaluators.run.command import run_evaluation
 from evaluators.run.options import Options
 from evaluators.run.trial import PROBED_ROLES
-from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.scene import JUDGE
+from safe_stepwise.methods import METHODS, scene
 from scripts.cli import command, roles_of, run
 
-ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), JUDGE)
+ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), scene.JUDGE)
 
 
 def evaluate(options: Options) -> str:

@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 from builders.verified.evaluation_questions import read
 from builders.work.workers import run_in_order
+from evaluators.faithfulness import judged_outcomes, measuring
 from evaluators.faithfulness.command import EvidenceSource, measure_folder
-from evaluators.faithfulness.judged_outcomes import RULES
 from evaluators.faithfulness.measuring import Options as Judging
-from evaluators.faithfulness.measuring import read_knowledge
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.commands.values import Count, Share
 from safe_stepwise.errors import UserError
@@ -33,12 +32,12 @@ class Options:
 def main(options: Options) -> str:
     """Measure faithfulness and return a summary; raise ``UserError`` for a mistake of the user."""
     RETRIEVALS[options.retrieval]([""], [""])  # raises now if its extra is not installed
-    rules = RULES if options.rule == "both" else (options.rule,)
+    rules = judged_outcomes.RULES if options.rule == "both" else (options.rule,)
     plan = Judging(
         rules,
         options.retrieval,
         options.sigma,
-        read_knowledge(options.kb) if options.kb else None,
+        measuring.read_knowledge(options.kb) if options.kb else None,
         partial(run_in_order, workers=options.workers, is_cpu_bound=True),
     )
     source = partial(_source, options.questions) if options.questions else None

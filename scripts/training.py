@@ -19,9 +19,8 @@ from safe_stepwise.commands.values import Place
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 from scripts.cli import note
-from trainers.checkpoints import read_json
+from trainers import checkpoints, models
 from trainers.config import Key, Recipe, check_key, keys, read_recipe
-from trainers.models import MODEL
 from trainers.record import RECORD
 from trainers.rows.base import fingerprint, kind_of
 from trainers.run import train
@@ -158,7 +157,7 @@ def render_summary(record: Mapping[str, Any], output: Path) -> str:
         lines.append(f"left out as too long: {long:,} rows (ids in training.json)")
     base = record["base_model"]["name"]
     if "model" in record:
-        return "\n".join([*lines, f"\n{output / MODEL}", f"\ntransformers:{output / MODEL}"])
+        return "\n".join([*lines, f"\n{output / models.MODEL}", f"\ntransformers:{output / models.MODEL}"])
     return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
 
 
@@ -174,7 +173,7 @@ def remove_outdated(recipe: Recipe) -> None:
     file = recipe.output / RECORD
     if not file.is_file():
         return
-    record = read_json(file)
+    record = checkpoints.read_json(file)
     rows = kind_of(recipe).open(recipe.dataset, "train", recipe.filters)[1]
     path_keys = ("base_model", "dataset", "output", "start")
     is_same = all(record["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in path_keys)

@@ -6,8 +6,7 @@ from typing import Any, Protocol
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import RawRow, SourceChunk, canonical_split, decode
-from builders.paths import metaqa
-from builders.paths.freebase import CWQ, WEBQSP
+from builders.paths import freebase, metaqa
 from safe_stepwise.errors import RowError, UserError, check_choice
 from safe_stepwise.graphs.store import MemoryGraph, NamedTriple
 from safe_stepwise.records import KGQuestion
@@ -37,7 +36,7 @@ class Reader(Protocol):
         """Read the graph in a row; empty if the graph is a separate file."""
 
 
-READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": WEBQSP, "cwq": CWQ}
+READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": freebase.WEBQSP, "cwq": freebase.CWQ}
 
 _SIZE = 1_000
 

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.steps import chunks, configs, leakage, probes, statistics
+from builders.steps import chunks, configs, leakage, probes, skeletons, statistics
 from builders.steps.chunks import NOT_IN_POOL, MadeSteps, Maker, StepChunk
 from builders.steps.composition import Candidate, Chosen, Composition, choose, fill, rank
 from builders.steps.earlier_build import EarlierBuild, Matches
@@ -22,7 +22,6 @@ from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of, read_refined
 from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import Refused, StepRow, question_key
-from builders.steps.skeletons import find_unseen
 from builders.verified.chunks import code_of
 from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.choice import describe_unreadable
@@ -31,9 +30,8 @@ from builders.work.executors import Standing, results
 from builders.work.plans import Plan, libraries
 from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import generator
+from safe_stepwise.methods import generator, verifier
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
-from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import names
 from safe_stepwise.store.code import code_digest
@@ -331,7 +329,7 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
     rows, overlap = configs.without_copies({name: configs.by_split(r, test) for name, r in chosen_rows.items()})
     steps = rows[names.STEPS]
     train, test_rows = ([row for group in rows.values() for row in group[split]] for split in configs.SPLITS)
-    new = find_unseen(test_rows, train)
+    new = skeletons.find_unseen(test_rows, train)
     questions = {row.question_key for split_rows in steps.values() for row in split_rows}
     sizes = [number for group in groups if (number := sum(key in questions for key in group))]
     moved = {key for group in groups for key in group} - test
@@ -365,8 +363,8 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
         "files": configs.write_configs(rows, folder, rendering),
         # What of `methods.prompt_sets.PromptSet` is not the paper's.
         "prompts": plan.prompt_set.plain,
-        "prompt_sha256": prompt_digest(prompt_set=plan.prompt_set),
-        "missing_evidence_prompt_sha256": prompt_digest(True, prompt_set=plan.prompt_set),
+        "prompt_sha256": verifier.prompt_digest(prompt_set=plan.prompt_set),
+        "missing_evidence_prompt_sha256": verifier.prompt_digest(True, prompt_set=plan.prompt_set),
         "generator_prompt_sha256": generator.prompt_digest(plan.prompt_set),
         "libraries": {**libraries(), **{name: installed_version(name) for name in LIBRARIES}},
         "code_sha256": code_digest(__name__, maker.__module__),

@@ -19,10 +19,8 @@ from safe_stepwise import taxonomy
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
-from safe_stepwise.methods.generator import generator_request
+from safe_stepwise.methods import generator, quoting, verifier
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
-from safe_stepwise.methods.quoting import with_evidence
-from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import EVIDENCE_FIRST
 from safe_stepwise.steps import format_step, successions
 from safe_stepwise.store import codec, names
@@ -141,17 +139,17 @@ def _verifier_turns(row: StepRow, incomplete_evidence: bool, prompt_set: PromptS
     The ``prompt_set`` decides how the reply begins.
     """
     step_input = (row.question.question, row.question.passages, row.previous, row.step)
-    request = verifier_request(*step_input, incomplete_evidence, prompt_set=prompt_set)
+    request = verifier.verifier_request(*step_input, incomplete_evidence, prompt_set=prompt_set)
     order, feedback = prompt_set.verdict_order, row.feedback
     if order == EVIDENCE_FIRST:
-        feedback = with_evidence(feedback, *step_input)
+        feedback = quoting.with_evidence(feedback, *step_input)
     return {"prompt": _turns(request), "completion": _reply(format_feedback(feedback, order))}
 
 
 def _generator_turns(row: StepRow, prompt_set: PromptSet) -> dict[str, list[Row]]:
     """Render the loop's request for the row's step, and the step."""
     q = row.question
-    request = generator_request(q.question, q.passages, row.previous, prompt_set=prompt_set)
+    request = generator.generator_request(q.question, q.passages, row.previous, prompt_set=prompt_set)
     return {"prompt": _turns(request), "completion": _reply(format_step(row.step))}
 
 

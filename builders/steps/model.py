@@ -16,9 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from builders.steps import replies
+from builders.steps import planners, replies
 from builders.steps.making import AnnotationsMaker, check_trajectory, check_without_plan, without_evidence
-from builders.steps.planners import PLANNERS, planner_of
 from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
@@ -108,7 +107,7 @@ def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:
 
 TRAJECTORY = prompts.load("steps/trajectory")
 INJECT = prompts.load("steps/inject")
-PROMPTS_DIGEST = prompts.digest(TRAJECTORY, *PLANNERS.values(), INJECT)
+PROMPTS_DIGEST = prompts.digest(TRAJECTORY, *planners.PLANNERS.values(), INJECT)
 
 ERRORS = 4
 """Erroneous steps requested per question; many are refused, and the paper has 1.3 per question in the end."""
@@ -286,7 +285,7 @@ def trajectory_request(question: Question, label: Label, plan: Plan | None) -> R
         # An incomplete path also has triples that no passage states.
         path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
-    planner = PLANNERS[planner_of(question, plan)]
+    planner = planners.PLANNERS[planners.planner_of(question, plan)]
     instructions = Message("system", f"{system.content}\n\n{planner.system}")
     return TRAJECTORY.request((instructions, user), Scene(question))
 

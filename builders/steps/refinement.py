@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from builders.benchmarks import BENCHMARKS
+from builders.steps import values, witness
 from builders.steps.contexts import StepSource
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, by_family, line_of, write_refined
 from builders.steps.rows import Refused, StepRow, check_row, question_key
-from builders.steps.values import WORDS
-from builders.steps.witness import bears_out
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Plan, PlanError
@@ -156,7 +155,7 @@ def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: st
     words = words_of(step.text)
     if any(words == words_of(ideal.text) for ideal in write_trajectory(checker, seed)):
         return IDEAL_STEP
-    if not bears_out(label, checker.plan, checker.question, previous, step):
+    if not witness.bears_out(label, checker.plan, checker.question, previous, step):
         return f"{NO_WITNESS} {label}"
     return ""
 
@@ -493,8 +492,8 @@ _AMOUNTS = frozenset(("earliest", "latest", "longest", "most", "fewest"))
 _OF_WHOM = frozenset((*EVIDENCE, *(entry.name for entry in ERROR_TYPES if entry.category == "Attribution")))
 """Labels between which the subject of a step decides."""
 _PLAIN = word_list("stop_words") | word_list("function_words")
-_DOUBTED: dict[str, str] = WORDS["doubted"]
-_PASSED: dict[str, str] = WORDS["passed"]
+_DOUBTED: dict[str, str] = values.WORDS["doubted"]
+_PASSED: dict[str, str] = values.WORDS["passed"]
 """Weaknesses of errors that pass as `Correct`, by label, else by category."""
 
 

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Callable
 
-from builders.synthetic.creation import CREATORS
+from builders.synthetic import creation, writers
 from builders.synthetic.questions import DATES, KIN, Draft, Link, label_of, render_value, walk, winner
 from builders.synthetic.world import Day, Entity, Value, order_of, pick, text_of
-from builders.synthetic.writers import BESIDE, written_forms
 from safe_stepwise.records import NoiseType
 
 _FUNCTIONAL = {
@@ -101,7 +100,7 @@ def _missing_evidence(draft: Draft) -> bool:
 
 def _external_knowledge(draft: Draft) -> bool:
     """Replace the fact of one hop by a sentence that names both ends without their relation."""
-    candidates = [(k, k.tail) for k in draft.links if k.relation in BESIDE and isinstance(k.tail, Entity)]
+    candidates = [(k, k.tail) for k in draft.links if k.relation in writers.BESIDE and isinstance(k.tail, Entity)]
     if not candidates:
         return False
     link, tail = pick(draft.rng, candidates)
@@ -126,7 +125,7 @@ def _wrong_answer(draft: Draft) -> bool:
         return False
     wrong = _different_value(draft, last.tail)
     texts = " ".join(s for e in draft.gold for s in draft.article(e).sentences)
-    if any(name in texts for name in written_forms(wrong)) or text_of(wrong) == text_of(last.tail):
+    if any(name in texts for name in writers.written_forms(wrong)) or text_of(wrong) == text_of(last.tail):
         return False
     as_demonym = isinstance(last.tail, Entity) and last.annotated == last.tail.demonym
     draft.answer = render_value(wrong, as_demonym)
@@ -200,7 +199,7 @@ def _tell_apart(draft: Draft, link: Link, mode: str, true: Entity, namesake: Ent
         draft.alter(link.head).facts[link.relation] = [titled]
     elif mode == "profession":
         # A credit implies the trade of the person meant; a marriage or a birth doesn't.
-        if link.relation in CREATORS and rng.random() < 0.6:
+        if link.relation in creation.CREATORS and rng.random() < 0.6:
             draft.alter(namesake).asides.append(("apart hatnote", {"other": true}))
         else:
             draft.alter(link.head).asides.append(("apart remark", {"meant": true, "other": namesake}))
@@ -281,7 +280,7 @@ def _two_makers(draft: Draft) -> bool:
     """Give a work a second maker with another answer, of whom the annotation says nothing."""
     link = draft.links[0]
     first, relation = link.tail, link.relation
-    if relation not in CREATORS or relation == "cast member" or not isinstance(first, Entity):
+    if relation not in creation.CREATORS or relation == "cast member" or not isinstance(first, Entity):
         return False
     path = [hop.relation for hop in draft.links[1:]]
     year = link.head.start_year

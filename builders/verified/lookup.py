@@ -7,8 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import replace
 from pathlib import Path
 
-from builders.benchmarks import BENCHMARKS, parse_row
-from builders.benchmarks.sources import decode, raw_rows
+from builders.benchmarks import BENCHMARKS, parse_row, sources
 from builders.verified.questions import questions_in, select_ids, verified_questions
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import apply_min_confidence, verify
@@ -65,9 +64,9 @@ def verified_rows(
     ``report`` is called with a line for each row that can't be read.
     """
     teacher = AnnotationsTeacher()
-    for row in raw_rows(str(file), split):
+    for row in sources.raw_rows(str(file), split):
         try:
-            question = parse_row(decode(row), benchmark, split)
+            question = parse_row(sources.decode(row), benchmark, split)
         except RowError as error:
             report(f"left out: {row.location}: {error}")
             continue

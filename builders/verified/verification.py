@@ -11,8 +11,7 @@ from dataclasses import replace
 from itertools import product
 
 from builders.verified.teachers import Proposal, Teacher, TeacherError
-from safe_stepwise.graphs.comparisons import comparison_of, count_values, is_by_size, is_comparison
-from safe_stepwise.graphs.hops import annotated_hops
+from safe_stepwise.graphs import comparisons, hops
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
@@ -82,7 +81,7 @@ def drop_loops(triples: Iterable[Triple], question: Question) -> tuple[Triple, .
     triples = tuple(triples)
     if not any(map(_is_loop, triples)):
         return triples
-    annotated = {(t.head, t.tail) for hop in annotated_hops(question) for t in hop.triples}
+    annotated = {(t.head, t.tail) for hop in hops.annotated_hops(question) for t in hop.triples}
     return tuple(t for t in triples if not _is_loop(t) or (t.head, t.tail) in annotated)
 
 
@@ -111,7 +110,7 @@ def validate(question: Question, graph: KnowledgeGraph, proposal: Proposal) -> t
         if not graph.find(triple.head, triple.relation, triple.tail):
             link = f"“{triple.head} – {triple.relation} – {triple.tail}”"
             return "missing_evidence", f"No gold passage states {link}, which the path needs."
-    if is_comparison(question):
+    if comparisons.is_comparison(question):
         return _validate_comparison(question, graph, proposal.path)
     return _validate_chain(question, graph, proposal.path)
 
@@ -186,12 +185,12 @@ def _validate_comparison(question: Question, graph: KnowledgeGraph, path: tuple[
         return "missing_evidence", "A comparison needs two branches; the path has one."
     if len({branch[-1].relation for branch in branches} & set(RELATIONS)) > 1:
         return "missing_evidence", "The branches end in different relations: one is cut short."
-    comparison = comparison_of(question, branches)
+    comparison = comparisons.comparison_of(question, branches)
     result = comparison.result
     if result == "tie":
         value = f"the same value, “{comparison.sides[0].values[0]}”"
-        if is_by_size(comparison.operation, comparison.sides):
-            value = f"the same number of values, {count_values(comparison.sides[0])}"
+        if comparisons.is_by_size(comparison.operation, comparison.sides):
+            value = f"the same number of values, {comparisons.count_values(comparison.sides[0])}"
         return "ambiguous_question", f"Both sides have {value}."
     if result and not any(graph.is_same_entity(result, a) or similar(result, a) for a in question.accepted):
         return "wrong_answer", f"The values compared give “{result}”, not “{question.answer}”."

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaluators.comparison import score_tables
-from evaluators.comparison.comparing import compare
+from evaluators.comparison import comparing, score_tables
 from evaluators.comparison.scores import Comparison, Row, render_results
 from evaluators.comparison.systems import EVERY, System, count_differences, name_systems, system_of
 from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
@@ -94,7 +93,7 @@ def make_ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed:
         if name:
             check_choice(name, reference_names(order), "--reference")
         reference = Reference(name, order)
-        comparison = compare(outcomes, seed, paired=reference.pairs, ordered=reference.sort)
+        comparison = comparing.compare(outcomes, seed, paired=reference.pairs, ordered=reference.sort)
         against = reference.counterparts([row.system for row in comparison.rows])
         against |= reference.counterparts([row.system for row in comparison.totals])
         title = f"Against {name}" if name else "Against the first of each method"

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import costs, figures, methods, score_tables
-from evaluators.comparison.comparing import compare
+from evaluators.comparison import comparing, costs, figures, methods, score_tables
 from evaluators.comparison.scores import Comparison, Row, render_results
 from evaluators.comparison.systems import EVERY, common_options, find_swept_options, values_by_name
 from evaluators.outcomes import METRICS, Metric, Outcome
@@ -75,7 +74,7 @@ def write(
 def render_report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()) -> Report:
     """Render the report on ``outcomes``, without writing it."""
     outcomes = list(outcomes)
-    comparison = compare(outcomes, seed)
+    comparison = comparing.compare(outcomes, seed)
     text = _comparison_text(comparison, published)
     papers = tuple(dict.fromkeys(row.paper for row in published))
     cost_sheet = costs.cost_sheet(comparison)

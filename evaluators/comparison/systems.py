@@ -20,8 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from evaluators.outcomes import Outcome, grouped
-from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import option_values, options_type
+from safe_stepwise.methods import METHODS, base
 from safe_stepwise.methods.machine import Machine
 from safe_stepwise.records import canonical_json
 
@@ -284,7 +283,7 @@ def _sortable(options: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float, str
 def _defaults(method: str) -> dict[str, Any]:
     if method not in METHODS:
         return {}
-    return {name: _hashable(value) for name, value in option_values(options_type(METHODS[method])()).items()}
+    return {name: _hashable(value) for name, value in base.option_values(base.options_type(METHODS[method])()).items()}
 
 
 def sort_by(names: Iterable[str], order: Iterable[str]) -> list[str]:

@@ -21,9 +21,8 @@ from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.engines.client import Client
+from safe_stepwise.methods import path_deliberating, path_proposing
 from safe_stepwise.methods.deliberation import Knowledge
-from safe_stepwise.methods.path_deliberating import PROMPTS
-from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.open import Opener, check_spec
 from safe_stepwise.records import Trajectory, identity
 from safe_stepwise.store.code import code_digest, modules_of
@@ -99,7 +98,7 @@ class Plan:
 
     def task(self, proposer: Proposer) -> Task[PlacedCase, list[ScoredCase]]:
         generator = next((dict(client.engine.identity) for client in self.players.values()), None)
-        loop = [generator, self.loop_options, prompts.digest(*map(prompts.load, PROMPTS))]
+        loop = [generator, self.loop_options, prompts.digest(*map(prompts.load, path_deliberating.PROMPTS))]
         key = identity([proposer.identity, *loop, self.questions.graph, self.code])
 
         def items() -> Iterable[PlacedCase]:
@@ -197,7 +196,7 @@ def _results(plan: Plan, runs: Mapping[str, Sequence[ScoredCase]]) -> dict[str, 
             "options": plan.loop_options,
             "seed": options.seed,
             "resamples": RESAMPLES,
-            "prompt_sha256": prompt_digest(),
+            "prompt_sha256": path_proposing.prompt_digest(),
             "code_sha256": plan.code,
         },
         "runs": records,

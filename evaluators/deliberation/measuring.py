@@ -14,13 +14,11 @@ import numpy as np
 
 from evaluators.comparison import significance
 from evaluators.comparison.significance import Matrix, holm, interval
-from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
-from evaluators.deliberation.proposing import FAILED_CALL, NOWHERE, PROPOSER, UNREADABLE
+from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE, proposing
 from evaluators.deliberation.questions import GraphQuestion
 from evaluators.deliberation.scorers import HEADLINE, METRICS, SCORERS, AnswerScore
 from evaluators.outcomes import grouped
 from safe_stepwise.methods import deliberation
-from safe_stepwise.methods.deliberation import INSTANTIATE
 from safe_stepwise.records import FAILED, Attempt, Trajectory, Usage
 
 RESAMPLES = 2_000
@@ -42,7 +40,7 @@ class ScoredCase:
     @property
     def is_cut(self) -> bool:
         """Whether a followed path led to more entities than the model saw."""
-        followed = (a for a in self.trajectory.attempts if a.state == INSTANTIATE)
+        followed = (a for a in self.trajectory.attempts if a.state == deliberation.INSTANTIATE)
         return any(attempt.read.get("cut") for attempt in followed)
 
 
@@ -125,9 +123,9 @@ def _proposals(answered: Answered) -> dict[str, Any]:
         "gold": _share([g for case, a in proposals if (g := _is_gold(case, a)) is not None]),
         "first_executable": _share([a.accepted for _, a in first_proposals]),
         "first_gold": _share([g for case, a in first_proposals if (g := _is_gold(case, a)) is not None]),
-        "unreadable": outcomes.count(UNREADABLE),
-        "nowhere": outcomes.count(NOWHERE),
-        "failed": outcomes.count(FAILED_CALL),
+        "unreadable": outcomes.count(proposing.UNREADABLE),
+        "nowhere": outcomes.count(proposing.NOWHERE),
+        "failed": outcomes.count(proposing.FAILED_CALL),
         "candidates_per_topic": len(distinct) / topics if topics else 0.0,
     }
 
@@ -148,7 +146,7 @@ def _cost(answered: Answered) -> dict[str, Any]:
         for attempt in case.trajectory.attempts:
             for role, usage in attempt.usage.items():
                 calls.setdefault(role, []).append(usage)
-    thinking = [usage for role, usages in calls.items() if role != PROPOSER for usage in usages]
+    thinking = [usage for role, usages in calls.items() if role != proposing.PROPOSER for usage in usages]
     return {
         "by_role": {role: _per_question(usages, len(answered)) for role, usages in sorted(calls.items())},
         "without_proposer": _per_question(thinking, len(answered)),

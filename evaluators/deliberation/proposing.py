@@ -24,9 +24,8 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import CountingClient
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import deliberation
+from safe_stepwise.methods import deliberation, path_proposing
 from safe_stepwise.methods.deliberation import Knowledge, PathOptions, deliberate
-from safe_stepwise.methods.path_proposing import prompt_digest, propose_request, read_path
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Candidate, RelationPath, Trajectory, Usage, identity
 
 PROPOSER = "proposer"
@@ -147,7 +146,7 @@ class ModelProposer:
     @property
     def identity(self) -> Any:
         """A JSON value with all that can change what it proposes."""
-        settings = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
+        settings = [self.candidates, self.constrained, self.seed, TEMPERATURE, path_proposing.prompt_digest()]
         return [dict(self.client.engine.identity), self.client.allowance.plain, *settings]
 
     async def propose(self, case: GraphQuestion, knowledge: Knowledge) -> list[Proposal]:
@@ -159,7 +158,7 @@ class ModelProposer:
             if not paths:
                 proposals.append(Proposal(topic, NOWHERE, reason="the graph has no path from it"))
                 continue
-            greedy = propose_request(case.question.question, topic, paths if self.constrained else None)
+            greedy = path_proposing.propose_request(case.question.question, topic, paths if self.constrained else None)
             sampling = replace(greedy.sampling, temperature=TEMPERATURE)
             seeds = range(self.seed + 1, self.seed + self.candidates)
             requests = [greedy, *(replace(greedy, sampling=replace(sampling, seed=seed)) for seed in seeds)]
@@ -177,7 +176,7 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
     except EngineError as error:
         return Proposal(topic, FAILED_CALL, reason=str(error))
     try:
-        path, outcome, reason = read_path(reply.text), PATH, ""
+        path, outcome, reason = path_proposing.read_path(reply.text), PATH, ""
     except ValueError as error:
         path, outcome, reason = (), UNREADABLE, reply.flaw or str(error)
     return Proposal(topic, outcome, path, reply.transcript, reason, reply.usage)

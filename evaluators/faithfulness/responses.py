@@ -24,9 +24,8 @@ import sentencex
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import sub_answers
 from safe_stepwise.checking.faithfulness.grounds import Chain
+from safe_stepwise.methods import react, sg_fsm_safe
 from safe_stepwise.methods.prompting import ANSWERING, vote
-from safe_stepwise.methods.react import ACT
-from safe_stepwise.methods.sg_fsm_safe import step_of
 from safe_stepwise.records import FAILED, Attempt, Trajectory
 from safe_stepwise.store.replies import read_reply
 
@@ -94,9 +93,9 @@ def _response(trajectory: Trajectory, method: str) -> Response:
     if method in UNREASONED:
         return Response("unstructured")
     if answers := sub_answers(trajectory.attempts):
-        steps = tuple(step_of(sub_answer, number).text for number, sub_answer in enumerate(answers, 1))
+        steps = tuple(sg_fsm_safe.step_of(sub_answer, number).text for number, sub_answer in enumerate(answers, 1))
         return Response("chain", (Chain(steps, trajectory.answer),))
-    if any(attempt.state == ACT for attempt in trajectory.attempts):
+    if any(attempt.state == react.ACT for attempt in trajectory.attempts):
         thoughts = (_field(attempt, "thought") for attempt in trajectory.attempts)
         steps = tuple(text for thought in thoughts for text in split_sentences(thought))
         return Response("chain", (Chain(steps, trajectory.answer),))

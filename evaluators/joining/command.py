@@ -17,8 +17,7 @@ from typing import Any
 
 import safe_stepwise
 from evaluators import outcomes as reading
-from evaluators.comparison import ablation, report
-from evaluators.comparison.score_tables import choose_tables
+from evaluators.comparison import ablation, report, score_tables
 from evaluators.comparison.systems import VARIANT, System, name_systems, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import METRIC_NAMES, Outcome, QuestionRecord, grouped
@@ -241,7 +240,7 @@ def join(options: Options) -> str:
 
     Raises ``UserError`` for folders that can't be joined, and for unknown names.
     """
-    output, seed, rows = options.output, options.seed, choose_tables(options.published)
+    output, seed, rows = options.output, options.seed, score_tables.choose_tables(options.published)
     runs = [read_run(folder) for folder in options.folders]
     _check_places(runs, output)
     judge = _judge(runs)

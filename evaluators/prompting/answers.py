@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from safe_stepwise.methods.prompting import ANSWERING, salvaged_answer, winning_fields
+from safe_stepwise.methods import prompting, sg_fsm_safe
 from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, REVISED_IN, SEARCH, TERMINATE
-from safe_stepwise.methods.sg_fsm_safe import FINDING, GUARDED
 from safe_stepwise.records import ANSWERED, Attempt, Question, Trajectory
 
 FACTS, TRIPLES = "supporting_facts", "evidences"
@@ -65,7 +64,7 @@ class SupportedAnswer:
     @property
     def salvaged(self) -> str:
         """The answer if salvaged replies count too."""
-        return salvaged_answer(self.trajectory)
+        return prompting.salvaged_answer(self.trajectory)
 
     @property
     def titles(self) -> list[str]:
@@ -86,8 +85,8 @@ def is_hop_by_hop(trajectory: Trajectory) -> bool:
 
 
 def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
-    if any(attempt.state == ANSWERING for attempt in attempts):
-        return winning_fields(attempts)
+    if any(attempt.state == prompting.ANSWERING for attempt in attempts):
+        return prompting.winning_fields(attempts)
     return next((reply for reply in reversed([_strict(attempt) for attempt in attempts]) if FACTS in reply), {})
 
 
@@ -97,7 +96,7 @@ def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
     subquestion = question = ""
     for attempt in attempts:
         reply = _strict(attempt)
-        if attempt.state == FINDING:
+        if attempt.state == sg_fsm_safe.FINDING:
             if _is_rejected(attempt, answers):
                 answers.pop()
         elif not reply:
@@ -115,7 +114,7 @@ def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
 
 def _is_rejected(attempt: Attempt, answers: Sequence[SubAnswer]) -> bool:
     """Whether a guard's verdict rejects the last sub-answer."""
-    if attempt.feedback and GUARDED.get(attempt.feedback.error_type) == DONE:
+    if attempt.feedback and sg_fsm_safe.GUARDED.get(attempt.feedback.error_type) == DONE:
         return len(answers) > 1  # a needless sub-answer is dropped if there are others
     return attempt.next_state in (SEARCH, DECOMPOSE) and bool(answers)
 

@@ -17,9 +17,8 @@ from typing import Any, Literal, get_args
 from evaluators.derivations import Derivation, measure_coverage
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import SupportedAnswer, is_hop_by_hop
+from safe_stepwise.methods import react, sg_fsm
 from safe_stepwise.methods.prompting import UNREADABLE, PromptingOptions, readability
-from safe_stepwise.methods.react import UNFINISHED
-from safe_stepwise.methods.sg_fsm import WITHDREW
 from safe_stepwise.metric import evidence
 from safe_stepwise.records import FAILED, Question, Trajectory
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
@@ -151,7 +150,7 @@ def failure(support: SupportedAnswer) -> Failure | Literal[""]:
 
 def _is_unread(support: SupportedAnswer) -> bool:
     trajectory = support.trajectory
-    if support.salvaged or trajectory.stop_reason not in (UNREADABLE, UNFINISHED, WITHDREW):
+    if support.salvaged or trajectory.stop_reason not in (UNREADABLE, react.UNFINISHED, sg_fsm.WITHDREW):
         return False
     read = trajectory.attempts[-1].read if trajectory.attempts else None
     return isinstance(read, Mapping) and read.get("form") != "strict"

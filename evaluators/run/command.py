@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import report
-from evaluators.comparison.score_tables import choose_tables
-from evaluators.comparison.scores import AVERAGE
+from evaluators.comparison import report, score_tables, scores
 from evaluators.comparison.systems import LETTERS, System, condition_text, find_differing, values_by_name
 from evaluators.derivations import read_derivations
 from evaluators.faithfulness import command as faithfulness
@@ -44,7 +42,7 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     options.check()
     for fault in options.faultless:
         note(fault)
-    published = choose_tables(options.published)
+    published = score_tables.choose_tables(options.published)
     questions = _questions_of(options, read, benchmarks)
     notes = {
         "source": questions.source,
@@ -173,7 +171,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     header = (head, "method", *roles, *(LETTERS.get(name, name) for name in option_names))
     rows: list[tuple[object, ...]] = [(*header, "EM", "F1", "Acc", "calls", "steps", "failed")]
     for run, system in zip(runs, systems, strict=True):
-        means, totals, options = run[AVERAGE], run[ALL], dict(system.options)
+        means, totals, options = run[scores.AVERAGE], run[ALL], dict(system.options)
         shown_values = [options.get(name, "-") for name in option_names]
         # Prompting methods that answer at once take no steps.
         has_steps = "prompting" not in totals or totals["steps_per_question"]

@@ -39,10 +39,9 @@ from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
+from safe_stepwise.methods import loop, running
 from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.loop import GENERATOR
-from safe_stepwise.methods.running import AT_ONCE, make_answerer
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.players.truth import truth_of
 from safe_stepwise.records import FAILED, Question, Trajectory, as_object, canonical_json, identity
@@ -86,7 +85,7 @@ class Setting:
         options = self.options
         if corpus is not None and "search" in {field.name for field in fields(options)}:
             options = replace(options, search=corpus.search)
-        return make_answerer(self.method, self.players, options)
+        return running.make_answerer(self.method, self.players, options)
 
 
 def code_of(settings: Iterable[Setting]) -> str:
@@ -106,7 +105,7 @@ class Evaluation:
     output: Path
     judge: judging.Judge | None = None
     corpus: Corpus | None = None
-    at_once: int = AT_ONCE
+    at_once: int = running.AT_ONCE
     notes: Mapping[str, Any] = field(default_factory=dict)
     """The source of the questions, for the record."""
     scoring: Mapping[str, str] = field(default_factory=dict)
@@ -249,7 +248,7 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
 
 
 def _truth(plan: Evaluation, run: SystemRun) -> Iterator[dict[str, Any]]:
-    generator = run.setting.players.get(GENERATOR)
+    generator = run.setting.players.get(loop.GENERATOR)
     if generator is None or generator.engine.identity.get("engine") != "symbolic":
         return
     for question, outcome in zip(plan.questions, run.outcomes, strict=True):

@@ -17,12 +17,10 @@ from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.engines.base import Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.errors import UserError, at_place, check_choice
-from safe_stepwise.methods import METHODS
+from safe_stepwise.methods import METHODS, running, scene
 from safe_stepwise.methods.base import Method, options_type, published_values, resolve_options
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.loop import GENERATE
-from safe_stepwise.methods.running import AT_ONCE
-from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.metric.judge import Judge
 from safe_stepwise.records import Question
 
@@ -51,7 +49,7 @@ class Options(Trial, ModelOptions):
     published: Sequence[str] = ()
     report: Path | None = None
     derivations: Path | None = None
-    at_once: Count = AT_ONCE
+    at_once: Count = running.AT_ONCE
 
     @property
     def players(self) -> dict[str, list[str]]:
@@ -158,7 +156,7 @@ class Options(Trial, ModelOptions):
         opened, allowed, followed = functools.cache(opener), self.allowed, self.followed
 
         def client(role: str, spec: str) -> Client:
-            allowance = allowed.restrict([JUDGE]) if role == JUDGE else allowed
+            allowance = allowed.restrict([scene.JUDGE]) if role == scene.JUDGE else allowed
             with at_place(_option(role)):
                 return Client(opened(spec), cache, self.in_flight, allowance=allowance)
 

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 from safe_stepwise.commands.values import Commas, Count
-from safe_stepwise.methods import prompting, verifier
-from safe_stepwise.methods.limits import FEEDBACK_FORMS
-from safe_stepwise.methods.scene import JUDGE
+from safe_stepwise.methods import limits, prompting, scene, verifier
 
-PROBED_ROLES = (verifier.ROLE, JUDGE)
+PROBED_ROLES = (verifier.ROLE, scene.JUDGE)
 """Roles whose prompts may show examples."""
 
 
@@ -31,7 +29,7 @@ class Trial:
     max_steps: Annotated[Sequence[int], Commas(1)] = ()
     max_retries: Annotated[Sequence[int], Commas()] = ()
     on_exhausted: Annotated[Sequence[str], Commas(names=("accept", "drop"))] = ()
-    feedback: Annotated[Sequence[str], Commas(names=FEEDBACK_FORMS)] = ()
+    feedback: Annotated[Sequence[str], Commas(names=limits.FEEDBACK_FORMS)] = ()
     iterations: Annotated[Sequence[int], Commas(1)] = ()
     revisions: Annotated[Sequence[int], Commas()] = ()
     samples: Annotated[Sequence[int], Commas(1)] = ()

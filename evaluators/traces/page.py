@@ -18,8 +18,7 @@ from evaluators.comparison.systems import System, condition_text, edge_text, lis
 from evaluators.traces import deliberation
 from safe_stepwise.engines.base import NO_USAGE
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import FINAL_ANSWER
-from safe_stepwise.methods.prompting import ANSWERING
+from safe_stepwise.methods import loop, prompting
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store import boundary, page
@@ -327,7 +326,7 @@ def _field(value: Any) -> str:
 
 def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
     """Yield the number of replies for each answer if several replies voted."""
-    readings = [attempt.read for attempt in attempts if attempt.state == ANSWERING]
+    readings = [attempt.read for attempt in attempts if attempt.state == prompting.ANSWERING]
     if len(readings) < 2:
         return
     strict = [r["value"] for r in readings if isinstance(r, dict) and r.get("form") == "strict"]
@@ -363,7 +362,7 @@ def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
     if reading and reading["form"] and not feedback:
         form = _FORMS.get(reading["form"], reading["form"])
         return f"revised: {form}" if reading["revises"] else form
-    if attempt.state == FINAL_ANSWER:
+    if attempt.state == loop.FINAL_ANSWER:
         return "accepted: asked for as the answer" if attempt.accepted else "holds no answer"
     if attempt.accepted:
         if attempt.state and not attempt.usage and not attempt.text:

@@ -33,8 +33,7 @@ from releases.stage import (
 from releases.stages.training import AdapterStage, GeneratorStage
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import option_values, options_type
+from safe_stepwise.methods import METHODS, base
 from safe_stepwise.methods.limits import Limits, retries_of
 from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.records import canonical_json
@@ -199,9 +198,9 @@ def interpolate(values: dict[int, float], point: int) -> float:
 
 def _request_key(setting: EvaluationSetting, adapter: str) -> object:
     """Return what identifies a setting's requests: settings of other evaluations with the same key are cached."""
-    options = options_type(METHODS[setting.method])(**dict(setting.options))
+    options = base.options_type(METHODS[setting.method])(**dict(setting.options))
     specs = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in (setting.generator, setting.verifier or ""))
-    return setting.method, specs, canonical_json(option_values(options)), setting.conditions, setting.examples
+    return setting.method, specs, canonical_json(base.option_values(options)), setting.conditions, setting.examples
 
 
 def _unit_cost(setting: EvaluationSetting, expected: dict[str, Any]) -> UnitCost:

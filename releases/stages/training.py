@@ -11,11 +11,10 @@ from builders.verified.lookup import add_annotations
 from cards.models import License, license_of_base, model_card, proposer_card
 from evaluators.verifier.command import QUALITY as QUALITY_FILE
 from evaluators.verifier.command import Options, run_verifiers
-from releases import report
+from releases import report, settings
 from releases.manifest import OWN_ADAPTER, OWN_SET, AdapterEntry, Manifest
 from releases.paths_manifest import PathsManifest
 from releases.reading import RecipeEntry
-from releases.settings import check_player
 from releases.stage import CostEstimate, Forecast, M, Release, Result, Stage
 from safe_stepwise.engines.weights import Model, find_adapter, find_model
 from safe_stepwise.errors import UserError
@@ -147,7 +146,7 @@ class AdapterStage(TrainingStage[Manifest]):
     def validate(self) -> None:
         if self.entry.verifier is not None:
             place = names.ADAPTER if self.name == names.ADAPTER else f"blocks.{self.name}.adapters.{self.home.name}"
-            check_player(self.entry.verifier, f"{place}.verifier", (OWN_ADAPTER,))
+            settings.check_player(self.entry.verifier, f"{place}.verifier", (OWN_ADAPTER,))
 
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         """Yield the cost of training on the release's set, the block's, or both."""

@@ -6,10 +6,9 @@ from typing import Any
 
 from tqdm import tqdm
 
+from safe_stepwise.commands import reading, transcript
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.loop import ROLES, Loop, OnAttempt
-from safe_stepwise.commands.reading import read_question
-from safe_stepwise.commands.transcript import answer_record, ascii_json, render_answer, render_attempt
 from safe_stepwise.engines.client import render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import unreadable
@@ -27,7 +26,7 @@ class Options(Loop):
 
 def answer_question(options: Options) -> str:
     """Answer the options' question and print each attempt; return the answer, or its record as JSON."""
-    question = read_question(options.file, options.question)
+    question = reading.read_question(options.file, options.question)
     options.refuse_symbolic(
         question, "this question lacks; name a model, or give a row that has them (safe-stepwise stand-in --examples)"
     )
@@ -39,12 +38,12 @@ def answer_question(options: Options) -> str:
 
     def on_attempt(attempt: Attempt) -> None:
         attempts.append(attempt)
-        for line in () if options.as_json else render_attempt(attempt):
+        for line in () if options.as_json else transcript.render_attempt(attempt):
             tqdm.write(line)
 
     record = wait_for_answer(question, options, on_attempt, attempts)
     if options.output is not None:
-        append(options.output, f"{ascii_json(record)}\n")
+        append(options.output, f"{transcript.ascii_json(record)}\n")
     if record["trajectory"]["stop_reason"] == FAILED:
         raise UserError(
             f"the question could not be answered: {record['trajectory']['failure']}; once that is "
@@ -52,7 +51,7 @@ def answer_question(options: Options) -> str:
         )
     if reason := unreadable(attempts):
         raise UserError(f"nothing could be read in any of {len(attempts)} replies; {reason}")
-    return ascii_json(record) if options.as_json else render_answer(record)
+    return transcript.ascii_json(record) if options.as_json else transcript.render_answer(record)
 
 
 main = command(answer_question, roles=ROLES)
@@ -79,6 +78,6 @@ def wait_for_answer(question: Question, loop: Loop, on_attempt: OnAttempt, attem
 
             with progress.show_progress("answer", "try", None, lambda: len(attempts), standing):
                 trajectory = await loop.answer(question, clients, on_attempt)
-            return answer_record(question, trajectory, clients, loop.stepwise)
+            return transcript.answer_record(question, trajectory, clients, loop.stepwise)
 
     return event_loop.wait_for(answer())

@@ -14,10 +14,9 @@ from typing import Annotated, Any
 
 from safe_stepwise.checker import NO_STEP, judge_steps
 from safe_stepwise.checker import UNDECIDED as ABSTAINS
+from safe_stepwise.commands import reading, transcript
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.reading import check_columns, parse_question, read_rows
 from safe_stepwise.commands.step_reports import ANNOTATIONS, PASSAGES, RowReport, StepReport, render_reports
-from safe_stepwise.commands.transcript import ascii_json
 from safe_stepwise.commands.values import Name
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import RowError, UserError, at_place
@@ -41,18 +40,18 @@ class Options:
 def check_file(options: Options) -> None:
     """Print the label of each step of each row, and the number of each label; raises ``UserError`` for a bad row."""
     counts, reports = Counter[str](), list[RowReport]()
-    for place, row in read_rows(options.file):
-        check_columns(place, row, "question", "passages", "steps")
+    for place, row in reading.read_rows(options.file):
+        reading.check_columns(place, row, "question", "passages", "steps")
         steps = row["steps"]
         if not all(isinstance(step, str) for step in steps):
             raise UserError(f"{place}: lacks steps (a list of texts)")
         with at_place(place, RowError):
             sizes.check_steps(steps)
-        report = report_row(parse_question(place, row, options.benchmark), steps)
+        report = report_row(reading.parse_question(place, row, options.benchmark), steps)
         counts.update(step.label for step in report.steps)
         if options.html:
             reports.append(report)
-        lines = [ascii_json(report.as_object())] if options.as_json else report.lines()
+        lines = [transcript.ascii_json(report.as_object())] if options.as_json else report.lines()
         print(*lines, sep="\n")
     if options.html:
         page.write_page(options.html, render_reports(options.file.name, reports))

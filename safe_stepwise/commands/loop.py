@@ -11,10 +11,9 @@ from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import TIMEOUT_S
 from safe_stepwise.errors import UserError, at_place, check_choice
-from safe_stepwise.methods import METHODS
+from safe_stepwise.methods import METHODS, running
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER, Stepwise
-from safe_stepwise.methods.running import make_answerer
 from safe_stepwise.open import check_spec, open_clients
 from safe_stepwise.records import Attempt, Question, Trajectory
 
@@ -76,4 +75,4 @@ class Loop:
         """Answer a question by the loop; ``on_attempt`` is called with each attempt as it ends."""
         players = {role: clients[role] for role in self.stepwise.roles}
         limits = Limits(self.max_steps, self.max_retries, self.on_exhausted, on_attempt=on_attempt)
-        return await make_answerer(self.stepwise, players, limits)(question)
+        return await running.make_answerer(self.stepwise, players, limits)(question)

@@ -8,8 +8,7 @@ from safe_stepwise.commands.command import command
 from safe_stepwise.commands.reading import read_rows
 from safe_stepwise.commands.values import Count, Name, Seconds
 from safe_stepwise.errors import UserError, at_place
-from safe_stepwise.metric.compute import answers_given
-from safe_stepwise.metric.input import checked_texts
+from safe_stepwise.metric import compute, input
 from safe_stepwise.records import canonical_json
 from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.store.terminal import printable
@@ -47,13 +46,13 @@ def score_file(options: Options) -> str:
         if not isinstance(question, str | None):
             raise UserError(f"{label}: question is neither a text nor null")
         with at_place(label):
-            checked_texts([row["prediction"] or "", question or "", *accepted], "texts")
+            input.checked_texts([row["prediction"] or "", question or "", *accepted], "texts")
         predictions.append(row["prediction"])
         references.append(accepted)
         questions.append(question or "")
     settings = {field.name: getattr(options, field.name) for field in fields(options) if field.name != "file"}
     settings |= {"questions": questions if any(questions) else None}
-    return canonical_json(answers_given(predictions, references, **settings))
+    return canonical_json(compute.answers_given(predictions, references, **settings))
 
 
 main = command(score_file)

@@ -18,8 +18,7 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
-from safe_stepwise.methods import sg_fsm
-from safe_stepwise.methods.learnt_prompts import adopt_learnt_category, adopt_learnt_prompts
+from safe_stepwise.methods import learnt_prompts, sg_fsm, verifier
 from safe_stepwise.methods.limits import OnExhausted, Search
 from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
 from safe_stepwise.methods.machine import Machine, Move, State
@@ -29,7 +28,6 @@ from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.methods.searching import note_vain_search, retrieve_new
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, END, SEARCH, SUMMARIZE, TERMINATE, WITHDRAWN, Memory
-from safe_stepwise.methods.verifier import request_verdict
 from safe_stepwise.records import ANSWERED, Feedback, Step, VerdictOrder
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, TAXONOMY, Category
@@ -113,7 +111,7 @@ def _options(memory: Memory) -> GuardOptions:
 def _request(memory: Memory, previous: tuple[Step, ...], step: Step) -> Request:
     q, options = memory.question, _options(memory)
     setting = (options.search is not None, options.drop_category, options.prompt_set)
-    return request_verdict(q, previous, step, *setting)
+    return verifier.request_verdict(q, previous, step, *setting)
 
 
 def _ask_about_finding(memory: Memory) -> Request:
@@ -255,8 +253,8 @@ class SgFsmSafe(sg_fsm.SgFsm):
     def resolve_options(self, options: GuardOptions, clients: Mapping[str, Client]) -> GuardOptions:
         """Return the options with the prompt that the verifier was trained with (`learnt_prompts`)."""
         judge = clients[VERIFIER]
-        learnt = adopt_learnt_prompts(options, [judge.engine])
-        resolved: GuardOptions = adopt_learnt_category(learnt, judge)
+        learnt = learnt_prompts.adopt_learnt_prompts(options, [judge.engine])
+        resolved: GuardOptions = learnt_prompts.adopt_learnt_category(learnt, judge)
         return resolved
 
     def prompts_of(self, options: GuardOptions) -> tuple[str, ...]:

@@ -22,12 +22,10 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED
 from safe_stepwise.engines.client import Client, render_requests
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import METHODS
+from safe_stepwise.methods import METHODS, loop, scene
 from safe_stepwise.methods.base import Method, option_values, options_type
 from safe_stepwise.methods.limits import retries_of
-from safe_stepwise.methods.loop import GENERATOR, VERIFIER
 from safe_stepwise.methods.running import make_answerer, run_questions, statistics
-from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.metric import input as columns
 from safe_stepwise.metric.judge import Judge, JudgeCase, Verdict, count_verdicts
@@ -163,7 +161,7 @@ class _LoopSettings:
 
     def opened(self, specs: Mapping[str, str]) -> AbstractAsyncContextManager[Mapping[str, Client]]:
         """Open the engines of the specs; the context gives their clients by role."""
-        allowance = AS_PROMPTED.with_examples(prompts.examples((ROLE, JUDGE))) if self.examples else AS_PROMPTED
+        allowance = AS_PROMPTED.with_examples(prompts.examples((ROLE, scene.JUDGE))) if self.examples else AS_PROMPTED
         return open_clients(specs, self.cache, self.timeout, allowance)
 
     def judge(self, clients: Mapping[str, Client]) -> Judge:
@@ -320,7 +318,7 @@ def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:
 def _loop_report(questions: Sequence[Question], trajectories: Sequence[Trajectory], options: Any) -> dict[str, Any]:
     pairs = zip(questions, trajectories, strict=True)
     answers = [(trajectory.answer, question.accepted, question.benchmark) for question, trajectory in pairs]
-    stats = statistics(trajectories, retries_of(option_values(options)), (GENERATOR, VERIFIER))
+    stats = statistics(trajectories, retries_of(option_values(options)), (loop.GENERATOR, loop.VERIFIER))
     return {
         "exact_match": math.fsum(exact_match(*answer) for answer in answers) / len(answers),
         "f1": math.fsum(f1(*answer) for answer in answers) / len(answers),

@@ -22,8 +22,7 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.graphs.hop_lookup import look_up
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.path_order import find_unreached, starts_of
-from safe_stepwise.methods.path_deliberating import PROMPTS
-from safe_stepwise.methods.paths import roles
+from safe_stepwise.methods import path_deliberating, paths
 from safe_stepwise.methods.scene import JUDGE, AnswerScene, PathScene, PoolScene, Scene
 from safe_stepwise.players.symbolic import Rates, Role, in_json
 from safe_stepwise.records import Triple
@@ -89,7 +88,7 @@ def _role(play: _Play) -> Role:
 
 _PLAYS: tuple[_Play, ...] = (_constrain, _choose, _verify)
 OVER_PATHS: Mapping[str, Role] = {
-    prompts.load(name).role: _role(play) for name, play in zip(PROMPTS, _PLAYS, strict=True)
+    prompts.load(name).role: _role(play) for name, play in zip(path_deliberating.PROMPTS, _PLAYS, strict=True)
 }
 
 
@@ -163,6 +162,6 @@ def _judge_path(request: Request, rates: Rates, chance: Random) -> str:
 ROLES: Mapping[str, Role] = {
     **dict.fromkeys(_TAUGHT, _teach),
     JUDGE: _judge,
-    **dict.fromkeys(roles(), _judge_path),
+    **dict.fromkeys(paths.roles(), _judge_path),
     **OVER_PATHS,
 }

@@ -13,16 +13,15 @@ from aiohttp import web
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, model_routes, read_body
 from safe_stepwise.commands.serving.scenes import QuestionIndex, request_of
+from safe_stepwise.engines import client, openai
 from safe_stepwise.engines.base import NO_USAGE, Engine, EngineError
-from safe_stepwise.engines.client import complete_once
 from safe_stepwise.engines.mock import prompt_tokens, split_tokens
-from safe_stepwise.engines.openai import STAND_IN
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Question, Usage, identity
 from safe_stepwise.store.terminal import credentials
 
-MARKS = {"simulated": True, "system_fingerprint": STAND_IN}
+MARKS = {"simulated": True, "system_fingerprint": openai.STAND_IN}
 HEADERS = {"X-Simulated": "true"}
 OWNER = "safe-stepwise stand-in, simulated"
 _PLAIN = "symbolic"
@@ -43,7 +42,7 @@ class StandIn:
         self._questions = QuestionIndex(questions)
         self._is_script = spec.partition(":")[0] == "mock"
         digest = identity(dict(self._engine.identity))[:8]
-        self.model = STAND_IN if spec == _PLAIN else f"{STAND_IN}-{digest}"
+        self.model = openai.STAND_IN if spec == _PLAIN else f"{openai.STAND_IN}-{digest}"
 
     def application(self, most_bytes: int, host: str = "127.0.0.1") -> web.Application:
         routes = [*model_routes({self.model: MARKS}, OWNER), web.post("/v1/chat/completions", self._complete)]
@@ -67,7 +66,7 @@ class StandIn:
         if not self._is_script:
             prompt = replace(prompt, scene=self._questions.scene(prompt.role, prompt.messages[-1].content))
         try:
-            reply = await complete_once(self._engine, prompt, tuple(credentials().values()))
+            reply = await client.complete_once(self._engine, prompt, tuple(credentials().values()))
         except EngineError as error:
             wait = None if error.retry_after is None else max(1, round(error.retry_after))
             raise chat.HttpRefusal(503 if error.transient else 400, str(error), wait) from None

@@ -14,8 +14,8 @@ from typing import Any
 
 from aiohttp import web
 
+from safe_stepwise.commands import reading, transcript
 from safe_stepwise.commands.loop import OnAttempt
-from safe_stepwise.commands.reading import parse_passage, unannotated_question
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import ChatReply, HttpRefusal
 from safe_stepwise.commands.serving.http import (
@@ -27,7 +27,6 @@ from safe_stepwise.commands.serving.http import (
     model_routes,
     read_body,
 )
-from safe_stepwise.commands.transcript import render_attempt, tokens_by_role
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
@@ -119,7 +118,7 @@ class VerifiedLoop:
                     return stream
                 lines: list[str] = []
                 trajectory = await self._answer_counted(
-                    question, lambda attempt: lines.extend(render_attempt(attempt)), line
+                    question, lambda attempt: lines.extend(transcript.render_attempt(attempt)), line
                 )
                 message = {"content": render_content(trajectory), "reasoning_content": "\n".join(lines)}
                 reply.marks = marks | {"verification": verification(trajectory)}
@@ -140,7 +139,7 @@ class VerifiedLoop:
         answering.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             async for attempt in _receive(queue):
-                lines = render_attempt(attempt) if attempt is not None else ()
+                lines = transcript.render_attempt(attempt) if attempt is not None else ()
                 reasons = {"reasoning_content": "".join(f"{text}\n" for text in lines)}
                 await stream.write(ALIVE if attempt is None else reply.chunk(reasons))
             trajectory = await answering
@@ -246,8 +245,8 @@ def parse_request(body: Mapping[str, Any]) -> tuple[Question, int]:
     if len(passages) > MAX_PASSAGES:  # before each is looked at
         raise HttpRefusal(400, f"passages has {len(passages)} entries, at most {MAX_PASSAGES} are read")
     try:
-        pages = [parse_passage(page, f"passages[{n}]") for n, page in enumerate(passages)]
-        return unannotated_question(text, pages), len(messages) - 1
+        pages = [reading.parse_passage(page, f"passages[{n}]") for n, page in enumerate(passages)]
+        return reading.unannotated_question(text, pages), len(messages) - 1
     except UserError as error:
         raise HttpRefusal(400, str(error)) from None
 
@@ -272,11 +271,11 @@ def verification(trajectory: Trajectory) -> dict[str, Any]:
         "stop_reason": trajectory.stop_reason,
         "steps": len(trajectory.steps),
         "tries": len(trajectory.attempts),
-        "tokens": tokens_by_role(trajectory),
+        "tokens": transcript.tokens_by_role(trajectory),
     }
 
 
 def _total_usage(trajectory: Trajectory) -> Usage:
-    counts = tokens_by_role(trajectory).values()
+    counts = transcript.tokens_by_role(trajectory).values()
     names = ("prompt", "cached", "completion", "thought")
     return Usage(*(sum(count.get(name, 0) for count in counts) for name in names))

@@ -11,10 +11,8 @@ from tempfile import TemporaryDirectory
 from traceback import format_exc
 from typing import Any
 
-from safe_stepwise.commands.check import label_step
-from safe_stepwise.commands.ending import strip_keys
+from safe_stepwise.commands import check, ending, transcript
 from safe_stepwise.commands.loop import Loop
-from safe_stepwise.commands.transcript import answer_record
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import read_reply
@@ -193,7 +191,7 @@ def label_attempts(question: Question, attempts: Sequence[Attempt]) -> tuple[str
         return ()
     labels, previous = [], list[Step]()
     for attempt in attempts:
-        step, label, _ = label_step(checker.check, previous, partial(read_reply, attempt.text, attempt.number))
+        step, label, _ = check.label_step(checker.check, previous, partial(read_reply, attempt.text, attempt.number))
         labels.append(label)
         previous += [step] if step and attempt.accepted else []
     return tuple(labels)
@@ -205,7 +203,7 @@ async def _answer(question: Question, loop: Loop, queue: asyncio.Queue[Attempt |
             trajectory = await loop.answer(question, clients, queue.put_nowait)
             if trajectory.stop_reason == FAILED:
                 raise UserError(trajectory.failure)
-            return answer_record(question, trajectory, clients, loop.stepwise)
+            return transcript.answer_record(question, trajectory, clients, loop.stepwise)
     except TimeoutError:
         raise UserError(f"the question took longer than {SECONDS:g} s and was ended") from None
     except UserError as error:
@@ -234,4 +232,4 @@ def _loop(specs: Mapping[str, str], cache: Path) -> Loop:
 
 
 def _log(reason: str) -> None:
-    print(strip_keys(reason), file=sys.stderr, flush=True)
+    print(ending.strip_keys(reason), file=sys.stderr, flush=True)
