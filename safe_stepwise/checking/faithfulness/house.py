@@ -18,6 +18,7 @@ from safe_stepwise.checking.faithfulness.misstating import (
     find_fault,
     find_novelties,
     is_contradicted_by_text,
+    is_paraphrased,
     is_same_value,
 )
 from safe_stepwise.checking.faithfulness.stances import stance_on_free, stance_on_known
@@ -46,17 +47,9 @@ class Quotations:
         self._sentences = [s for s in sentences if len(s.words.split()) >= _MIN_QUOTED_WORDS]
         self._repeated = cache(self._find_repeated)
 
-    def _find_repeated(self, text: str) -> list[_Sentence]:
-        words = words_of(text)
+    def _find_repeated(self, claim: str) -> list[_Sentence]:
+        words = words_of(claim)
         return [sentence for sentence in self._sentences if has_words(words, sentence.words)]
-
-    def are_all(self, step: StepText) -> bool:
-        """Whether all names of a step are in a sentence that it repeats, or are that sentence's passage."""
-        repeated = self._repeated(step.reading.claim)
-        return bool(repeated) and all(
-            any(has_words(s.words, words_of(value)) or nouns.is_same(value, s.title) for s in repeated)
-            for value in step.reading.values
-        )
 
     def state(self, step: StepText, triple: Triple) -> bool:
         """Whether a sentence that a step repeats has both ends of a triple, of which one may be its passage's title.
@@ -176,8 +169,7 @@ def _judge_path(
     faults: list[Fault] = _order_faults(path, met, support)
     judged = _Comparison(path, stated_triples, faults)
     for place, (step, row) in enumerate(zip(steps, stances, strict=True)):
-        if not quotations.are_all(step):
-            faults[place] = faults[place] or _find_fault(step, path, row, stated_places, support)
+        faults[place] = faults[place] or _find_fault(step, path, row, stated_places, support)
     for n, triple in enumerate(path):
         if n not in stated_places:
             near = any(row[n] == "near" for row in stances)
@@ -231,7 +223,7 @@ def _supported_stance(step: StepText, triple: Triple, support: Support, quotatio
     stance = support.stance_on(step, triple)
     if stance != "states" and not step.reading.denies and quotations.state(step, triple):
         return "states"
-    return "states" if stance == "near" and support.is_paraphrased(step, triple) else stance
+    return "states" if stance == "near" and is_paraphrased(step, triple) else stance
 
 
 def _find_fault(step: StepText, path: Path, row: Sequence[Stance], stated_places: set[int], support: Support) -> Fault:

@@ -10,8 +10,8 @@ from safe_stepwise.checking.step_reading import content_words, coverage, has_val
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_nation, same_nation
-from safe_stepwise.language.senses import meaning_of, sense_cues
-from safe_stepwise.language.text import as_date, as_number, normal_name
+from safe_stepwise.language.senses import meaning_of
+from safe_stepwise.language.text import as_date, as_number
 from safe_stepwise.records import Passage, Triple
 
 
@@ -31,7 +31,6 @@ def is_same_value(value: str, other_value: str) -> bool:
 
 _KINDS_WITHOUT_CUE = frozenset(("nation", "text", "place"))
 """Kinds of relation that are paraphrased if a head and the right value stand together with no other sense."""
-_MIN_PARAPHRASE_SHARE = 0.75  # of a step's content words in the passage's sentence that it paraphrases
 
 
 class Support:
@@ -89,29 +88,6 @@ class Support:
             for page in self.grounds.passages
             for sentence in page.sentences
             if has_value(Passage("", (sentence,)), triple.tail)
-        )
-
-    def is_paraphrased(self, step: StepText, triple: Triple) -> bool:
-        """Whether a step paraphrases a passage's sentence that has both ends of a triple."""
-        names = " ".join(value for _, value in step.values)
-        rivals = [
-            value for _, value in step.values
-            if _kind(value) == _kind(triple.tail)
-            and not any(is_same_value(value, end) for end in (triple.head, triple.tail))
-        ]  # fmt: skip
-        meaning = meaning_of(triple.relation)
-        kind = meaning.kind if meaning else ""
-        if rivals and kind != "text":  # it is unclear which value the words are about
-            return False
-        if kind in _KINDS_WITHOUT_CUE:
-            return True
-        words = content_words(step.reading.claim) - content_words(names)
-        return any(
-            coverage(words, sentence) >= _MIN_PARAPHRASE_SHARE
-            for page in self.grounds.passages
-            for sentence in page.sentences
-            if has_value(Passage("", (sentence,)), triple.tail)
-            and has_value(Passage(page.title, (sentence,)), triple.head)
         )
 
     def in_graph(self, triple: Triple) -> bool:
@@ -197,41 +173,32 @@ def _other_relation_is_true(step: StepText, triple: Triple, support: Support) ->
     )
 
 
+def is_paraphrased(step: StepText, triple: Triple) -> bool:
+    """Whether a step that has both ends of a triple together, in words that could not be read, paraphrases it.
+
+    If it has another value of the same kind, it is unclear which one the words are about.
+    """
+    meaning = meaning_of(triple.relation)
+    if meaning is None or meaning.kind not in _KINDS_WITHOUT_CUE:
+        return False
+    return meaning.kind == "text" or not any(_values(step, triple.tail, triple.head))
+
+
 def _claims(step: StepText, triple: Triple, near: bool, support: Support) -> Iterator[Triple]:
     """Yield the triples that a step states which differ from a fact in one end."""
-    has_head = bool(step.spans_of(triple.head)) or triple.head in step.focus
-    has_tail = bool(step.spans_of(triple.tail))
-    meaning = meaning_of(triple.relation)
-    kinds = meaning.senses | meaning.turned if meaning else frozenset()
-    if not any(cue.sense in kinds for cue in step.cues):
-        return
-    if has_head and (near or not has_tail):
-        for value in _values(step, triple.tail, triple.head, meaning.kind if meaning else ""):
-            claim = replace(triple, tail=value)
-            if support.stance_on(step, claim) == "states":
-                yield claim
-    elif has_tail and not step.spans_of(triple.head):
-        if any(step.pronouns) and triple.head in step.focus:
-            return
-        for value in _values(step, triple.head, triple.tail):
-            claim = replace(triple, head=value)
-            if support.stance_on(step, claim) == "states":
-                yield claim
+    has_head, has_tail = bool(step.spans_of(triple.head)), bool(step.spans_of(triple.tail))
+    claims: list[Triple] = []
+    if (has_head or triple.head in step.focus) and (near or not has_tail):
+        claims = [replace(triple, tail=value) for value in _values(step, triple.tail, triple.head)]
+    elif has_tail and not has_head and not (any(step.pronouns) and triple.head in step.focus):
+        claims = [replace(triple, head=value) for value in _values(step, triple.head, triple.tail)]
+    return (claim for claim in claims if support.stance_on(step, claim) == "states")
 
 
-def _values(step: StepText, instead_of: str, beside: str, kind: str = "") -> Iterator[str]:
+def _values(step: StepText, instead_of: str, beside: str) -> Iterator[str]:
     """Yield a step's values that could replace one end of a triple beside the opposite end."""
     for value in dict.fromkeys(value for _, value in step.values):
-        if kind == "nation" and not is_nation(clean(value)):
-            continue
-        if is_nation(clean(value)) != is_nation(clean(instead_of)):
-            continue
-        if _kind(value) != _kind(instead_of) or is_same_value(value, beside) or is_same_value(value, instead_of):
-            continue
-        words = set(normal_name(value).split())
-        if words <= set(normal_name(beside).split()) or step.reading.opens_with(value):
-            continue
-        if words and not sense_cues(clean(value)):
+        if _kind(value) == _kind(instead_of) and not any(is_same_value(value, end) for end in (instead_of, beside)):
             yield value
 
 
@@ -240,7 +207,7 @@ def _kind(value: str) -> str:
         return "date"
     if as_number(value) is not None and not any(map(str.isalpha, value)):
         return "number"
-    return "name"
+    return "nation" if is_nation(clean(value)) else "name"
 
 
 def find_novelties(step: StepText, grounds: Grounds, support: Support) -> Sequence[str]:
@@ -249,6 +216,6 @@ def find_novelties(step: StepText, grounds: Grounds, support: Support) -> Sequen
         return ()
     return [
         value for value in step.reading.values
-        if _kind(value) != "number" and not step.reading.opens_with(value)
-        and not is_nation(clean(value)) and not support.has(value)
+        if _kind(value) not in ("number", "nation") and not step.reading.opens_with(value)
+        and not support.has(value)
     ]  # fmt: skip
