@@ -50,7 +50,14 @@ class Composition:
             raise UserError(f"{refined} refined rows and {self.ideal:.0%} ideal are too many")
         _check_questions("", self.rows, self.questions, self.rows_per_question)
         if self.per_benchmark is not None:
-            _check_sums(self, self.per_benchmark)
+            rows, questions = (sum(target[i] for target in self.per_benchmark.values()) for i in (0, 1))
+            if rows != self.rows or self.questions not in (None, questions):
+                raise UserError(
+                    f"per_benchmark sums to {rows} rows of {questions} questions, not to "
+                    f"{self.rows} of {self.questions}"
+                )
+            for name, target in self.per_benchmark.items():
+                _check_questions(f"{name}: ", *target, self.rows_per_question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,17 +385,6 @@ def _check_questions(prefix: str, rows: int, questions: int | None, per_question
             f"{prefix}{questions} questions with at most {per_question} rows each are too few for {rows} "
             "rows; ask for more questions, or raise --rows-per-question"
         )
-
-
-def _check_sums(composition: Composition, targets: Mapping[str, tuple[int, int]]) -> None:
-    rows, questions = (sum(target[i] for target in targets.values()) for i in (0, 1))
-    if rows != composition.rows or composition.questions not in (None, questions):
-        raise UserError(
-            f"per_benchmark sums to {rows} rows of {questions} questions, not to "
-            f"{composition.rows} of {composition.questions}"
-        )
-    for name, target in targets.items():
-        _check_questions(f"{name}: ", *target, composition.rows_per_question)
 
 
 def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict[str, str]:

@@ -158,7 +158,11 @@ def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, 
         raise replies.StepRefused(f"the step is of another kind: {step.kind}")
     if (step.text, wording.diagnosis, wording.guidance) == (row.step.text, old.diagnosis, old.guidance):
         raise replies.StepRefused(UNCHANGED)
-    _check_step(row.step.text, step.text)
+    _check_same("step", row.step.text, step.text)
+    for source, target in ((row.step.text, step.text), (step.text, row.step.text)):
+        for value in values_in(source):
+            if not occurs_in_any(value, [Passage("", (target,))]):
+                raise replies.StepRefused(f"the step has other names: {value[:80]}")
     _check_remark("diagnosis", old.diagnosis, wording.diagnosis, row)
     _check_remark("guidance", old.guidance, wording.guidance, row)
     replies.check_label(checker, row.previous, step, label)
@@ -173,14 +177,6 @@ def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, 
     except ValueError as error:
         raise replies.StepRefused(f"not a valid row: {replies.one_line(str(error))}") from None
     return new_row
-
-
-def _check_step(old: str, new: str) -> None:
-    _check_same("step", old, new)
-    for source, target in ((old, new), (new, old)):
-        for value in values_in(source):
-            if not occurs_in_any(value, [Passage("", (target,))]):
-                raise replies.StepRefused(f"the step has other names: {value[:80]}")
 
 
 def _check_remark(label: str, old: str, new: str, row: StepRow) -> None:

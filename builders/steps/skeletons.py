@@ -52,7 +52,13 @@ def skeleton(text: str) -> str:
     """
     masked = _SPOKEN.sub(f" {MASK} ", _QUOTED.sub(f" {MASK} ", text))
     starts = {match.end() for match in _SENTENCE.finditer(masked)}
-    return " ".join(_merge_masks(_mask(match, starts) for match in _WORD.finditer(masked)))
+    merged: list[str] = []
+    for word in (_mask(match, starts) for match in _WORD.finditer(masked)):
+        if word == MASK:
+            _join(merged)
+        else:
+            merged.append(word)
+    return " ".join(merged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +125,6 @@ def _mask(match: re.Match[str], starts: set[int]) -> str:
     # A verb or adverb may open a sentence; capitalised elsewhere, it is part of a name.
     opens = plain == "i" or (plain.isascii() and plain.endswith(("ing", "ly")))
     return plain if opens and match.start() in starts else MASK
-
-
-def _merge_masks(words: Iterable[str]) -> list[str]:
-    merged: list[str] = []
-    for word in words:
-        if word == MASK:
-            _join(merged)
-        else:
-            merged.append(word)
-    return merged
 
 
 def _join(merged: list[str]) -> None:

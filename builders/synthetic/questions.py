@@ -194,7 +194,10 @@ def _comparison(world: World, rng: Random, truth: NoiseType, style: str) -> Draf
     relation = pattern["relation"]
     pool = world.by_kind[pick(rng, pattern["kinds"])]
     a = pick(rng, pool)
-    b = _partner(rng, a, relation, pool)
+    options = [e for e in pool if e is not a and relation in e.facts and e.name != a.name]
+    if relation not in DATES and relation in a.facts and rng.random() < 0.45:
+        options = [e for e in options if e.facts[relation] == a.facts[relation]]
+    b = pick(rng, options) if options else None
     if b is None or relation not in a.facts:
         return None
     # The year in a film's title would answer a question about its date.
@@ -217,14 +220,6 @@ def _comparison(world: World, rng: Random, truth: NoiseType, style: str) -> Draf
     draft.question = template.format(a=label_of(a), b=label_of(b), k=a.kind)
     draft.answer = links[winner(value_a, value_b, later)].head.name
     return draft
-
-
-def _partner(rng: Random, a: Entity, relation: str, pool: list[Entity]) -> Entity | None:
-    """Pick another entity with the relation; for yes/no relations half of the time with the same value."""
-    options = [e for e in pool if e is not a and relation in e.facts and e.name != a.name]
-    if relation not in DATES and relation in a.facts and rng.random() < 0.45:
-        options = [e for e in options if e.facts[relation] == a.facts[relation]]
-    return pick(rng, options) if options else None
 
 
 def _bridge(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:

@@ -69,7 +69,8 @@ def copy_traces(output: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     chosen: list[dict[str, Any]] = []
     for line in _lines(output / REPORT, TRAJECTORIES):
-        if _was_rejected(line["trajectory"]):
+        verdicts = (attempt["feedback"] for attempt in line["trajectory"]["attempts"])
+        if any(verdict is not None and verdict["error_type"] != CORRECT for verdict in verdicts):
             chosen.append(line)
         if len(chosen) == MAX_TRACES:
             break
@@ -80,11 +81,6 @@ def copy_traces(output: Path) -> None:
         keys = {(line["benchmark"], line["trajectory"]["question_id"]) for line in chosen}
         questions = [row for row in _lines(output / REPORT, QUESTIONS) if (row["benchmark"], row["id"]) in keys]
         _write(folder / QUESTIONS, ({name: row[name] for name in names} for row in questions))
-
-
-def _was_rejected(trajectory: Any) -> bool:
-    verdicts = (attempt["feedback"] for attempt in trajectory["attempts"])
-    return any(verdict is not None and verdict["error_type"] != CORRECT for verdict in verdicts)
 
 
 def _lines(folder: Path, name: str) -> Iterator[Any]:
