@@ -209,24 +209,23 @@ class Checker:
             gap = missing(changed, self.passages)
             guidance = self._word("guidance", "withdraw", case.step.text, what=gap)
             return self._feedback(case, "Unsupported", "not_stated", guidance, what=gap, **fields)
-        support = self._weigh(case, places)
         elsewhere = next((item for item in items if cited and item.passage not in cited), None)
-        if elsewhere and not support.is_borne_out:
-            return self._not_in_passage(case, elsewhere)
         waiting = [use for item in items for use in item.uses if use not in {*case.established, *places}]
+        support = self._weigh(case, places) if elsewhere or not waiting else None
+        if support and elsewhere and not support.is_borne_out:
+            return self._not_in_passage(case, elsewhere)
         if case.unclear.intersection(waiting):
             return None
-        if not waiting:
-            if not support.is_borne_out:
-                return self._object(case, support, {**self._fact_fields(case, item), "value": None})
-            if self._says_too_much(case, items):
-                return None
         if waiting:
             first = self.plan.items[self.next_item(case.established) or waiting[0]]
             entity = self.claims.joint(item, self.plan.items[waiting[0]])
             is_mentioned = case.reading.mentions(entity)
             fields = {"entity": entity if is_mentioned else None, "passage": item.passage}
             return self._fact_feedback(first, case, "Premature Attribution", "premature", **fields)
+        if support and not support.is_borne_out:
+            return self._object(case, support, {**self._fact_fields(case, item), "value": None})
+        if self._says_too_much(case, items):
+            return None
         return self._sound(case, "sound_fact", *places, **self._fact_fields(case, item))
 
     def _says_too_much(self, case: _Case, items: Sequence[Item]) -> bool:

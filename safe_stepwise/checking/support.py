@@ -6,7 +6,7 @@ names another; else *not read*. A name or number that no passage has is *not fou
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate
@@ -30,7 +30,7 @@ from safe_stepwise.language.syntax import (
     names_in_text,
     parse,
 )
-from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, normal_name, strip_diacritics
+from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, has_words, normal_name, strip_diacritics
 from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import load, word_list
 from safe_stepwise.records import Passage, Triple
@@ -125,18 +125,31 @@ class Source:
         self.subject = re.sub(r"\s*\([^)]*\)$", "", passage.title)
         text = strip_diacritics(fold(f"{passage.title} . {passage.text}")).lower()
         self.whole_text = text
-        self.text = _EXCLUDED.sub(" ", text)
-        excluded = " ".join(match[1] for match in _EXCLUDED.finditer(text))
+        self.text, excluded = text, ""
+        if " not " in text:  # as the pattern takes long
+            self.text = _EXCLUDED.sub(" ", text)
+            excluded = " ".join(match[1] for match in _EXCLUDED.finditer(text))
         self.tokens = frozenset(re.findall(r"\w+", self.text))
         self.stems = {stem(word) for word in self.tokens}
         self.excluded = frozenset(re.findall(r"\w+", excluded)) - self.tokens - _STOP_WORDS
-        self.names = frozenset([*names_in_text(passage.text), self.subject, passage.title])
 
     @cached_property
-    def text_by_name(self) -> str:
-        """The text with the subject's name for a pronoun that opens a sentence: so do steps that quote it."""
+    def names(self) -> frozenset[str]:
+        """The names and titles that the passage has, without dates."""
+        names = (*names_in_text(self.passage.text), self.subject, self.passage.title)
+        return frozenset(name for name in names if not _is_time(name))
+
+    @cached_property
+    def words(self) -> Sequence[str]:
+        """The words of the text, as it is and with the subject's name for pronouns that open sentences: as quoted."""
         subject = strip_diacritics(fold(self.subject)).lower()
-        return _OPENING_PRONOUN.sub(lambda match: f"{match[1]}{subject} ", self.whole_text)
+        by_name = _OPENING_PRONOUN.sub(lambda match: f"{match[1]}{subject} ", self.whole_text)
+        return _words_of(f"{self.whole_text} . {by_name}")
+
+    @cached_property
+    def grams(self) -> frozenset[tuple[str, ...]]:
+        """Every `_COPIED_WORDS` words in a row."""
+        return frozenset(zip(*(self.words[n:] for n in range(_COPIED_WORDS)), strict=False))
 
     @cached_property
     def syntax(self) -> Syntax:
@@ -301,13 +314,14 @@ class _Weighing:
         self.sources = [(number, source_of(passage)) for number, passage in passages]
         self.traced = remove_silences(fold_traced(TracedText.from_source(text)))
         text = self.traced.text
-        source = " ".join(f"{source.whole_text} . {source.text_by_name}" for _, source in self.sources)
-        self.copied = _copied(text, source)
+        self.copied = _copied(text, [source.grams for _, source in self.sources])
         names = {name for fact in facts for name in (fact.head, fact.tail)}
-        names |= {name for _, source in self.sources for name in source.names if not _is_time(name)}
+        names |= {name for _, source in self.sources for name in source.names}
         questions = (Rewrite(*match.span(), "the question") for match in _QUESTION.finditer(text))
         leads = (Rewrite(*match.span(), "The text says that") for match in _LEAD.finditer(text))
-        self.syntax: Syntax = parse(text, frozenset(names), (*questions, *leads, *_copies(text, source)))
+        self.syntax: Syntax = parse(
+            text, frozenset(names), (*questions, *leads, *_copies(text, [source.words for _, source in self.sources]))
+        )
         self.ties = [
             (fact, tie) for fact in facts for tie in ties(self.syntax, _is_named(fact.head), _is_named(fact.tail))
         ]
@@ -667,18 +681,18 @@ _COPIED_WORDS = 6
 """Words in a row that a text copies from a passage: they are stated as they stand there."""
 
 
-def _copied(text: str, source: str) -> list[str]:
-    """Return the pieces of a text, in lower case, that are words in a row of a source."""
-    words, source_words = _words_of(text), _words_of(source)
-    grams = {tuple(source_words[n : n + _COPIED_WORDS]) for n in range(len(source_words) - _COPIED_WORDS + 1)}
+def _copied(text: str, gram_sets: Sequence[Set[tuple[str, ...]]]) -> list[str]:
+    """Return the pieces of a text, in lower case, that are words in a row of a source, given as its grams."""
+    words = _words_of(text)
     pieces: list[str] = []
     end = 0
     for start in range(len(words) - _COPIED_WORDS + 1):
-        if tuple(words[start : start + _COPIED_WORDS]) in grams:
+        gram = tuple(words[start : start + _COPIED_WORDS])
+        if any(gram in grams for grams in gram_sets):
             if start < end and pieces:
-                pieces[-1] += " " + words[start + _COPIED_WORDS - 1]
+                pieces[-1] += f" {gram[-1]}"
             else:
-                pieces.append(" ".join(words[start : start + _COPIED_WORDS]))
+                pieces.append(" ".join(gram))
             end = start + _COPIED_WORDS
     return pieces
 
@@ -687,16 +701,15 @@ _QUOTATION = re.compile(r"“([^”]+)”|(?<=[:,] )([A-Z][^“”]+?)(?=$)")
 _COPY = "Quotation"
 
 
-def _copies(text: str, source: str) -> Iterator[Rewrite]:
-    """Yield one word for each quotation in a text, and for a sentence at its end, that a source has word for word.
+def _copies(text: str, sources: Sequence[Sequence[str]]) -> Iterator[Rewrite]:
+    """Yield one word for each quotation in a text, and for a sentence at its end, that a source's words have in a row.
 
-    >>> list(_copies("Passage 1 says: “Oru is a town.”", "oru . oru is a town ."))
+    >>> list(_copies("Passage 1 says: “Oru is a town.”", [["oru", "oru", "is", "a", "town"]]))
     [Rewrite(start=16, end=32, words='Quotation.')]
     """
-    source_words = f" {' '.join(_words_of(source))} "
     for match in _QUOTATION.finditer(text):
         words = _words_of(match[1] or match[2])
-        if len(words) > 2 and f" {' '.join(words)} " in source_words:
+        if len(words) > 2 and any(has_words(" ".join(source), " ".join(words)) for source in sources):
             yield Rewrite(*match.span(), f"{_COPY}.")
 
 

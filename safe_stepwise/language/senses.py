@@ -5,7 +5,8 @@ relation's *meaning* lists the senses that express it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -43,15 +44,40 @@ _AHEAD = re.compile(r"\(\?!([^()]*)\)")
 _WORDS = r"(?!(?:\1)\\b)"
 
 
+_GROUP = re.compile(r"\(\?:((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
+_ALTERNATIVE = re.compile(r"\|(?![^(]*\))")
+_NOT_LETTER = re.compile(r"\W")
+_LETTERS = re.compile(r"(?:[a-z ](?![?*{]))*")
+
+
+def _openings(wording: str) -> Iterator[str]:
+    """Yield letters with which matches of a wording begin, one of them each; "" if any letter may.
+
+    >>> list(_openings("(?:co )?(?:wrote|direct(?:ed|s)) by"))
+    ['co ', 'wrote', 'direct']
+    """
+    if not (group := _GROUP.match(wording)):
+        yield _LETTERS.match(wording)[0]  # type: ignore[index]
+        return
+    for alternative in _ALTERNATIVE.split(group[1]):
+        yield from _openings(alternative)
+    if wording[group.end() :][:1] in ("?", "*"):
+        yield from _openings(wording[group.end() + 1 :])
+
+
 @lru_cache(maxsize=1)
-def _patterns() -> tuple[tuple[str, Form, re.Pattern[str]], ...]:
+def _patterns() -> tuple[list[tuple[str, Form, re.Pattern[str]]], Mapping[str, list[int]]]:
+    """Return the pattern of each wording, and the patterns' numbers by the letters with which matches begin."""
     # One pattern for each wording: in an alternation a short one would hide a longer one.
-    return tuple(
-        (sense, form, re.compile(rf"(?<!\w)(?:{_AHEAD.sub(_WORDS, wording)})(?!\w)"))
-        for sense, entry in load("senses")["senses"].items()
-        for form, wordings in entry.items()
-        for wording in wordings
-    )
+    patterns: list[tuple[str, Form, re.Pattern[str]]] = []
+    numbers: defaultdict[str, list[int]] = defaultdict(list)
+    for sense, entry in load("senses")["senses"].items():
+        for form, wordings in entry.items():
+            for wording in wordings:
+                for opening in _openings(wording):
+                    numbers[f" {opening}"].append(len(patterns))
+                patterns.append((sense, form, re.compile(rf"(?<!\w)(?:{_AHEAD.sub(_WORDS, wording)})(?!\w)")))
+    return patterns, numbers
 
 
 @lru_cache(maxsize=8192)
@@ -75,9 +101,12 @@ def sense_cues(text: str, names: tuple[tuple[int, int], ...] = ()) -> tuple[Sens
 
 @lru_cache(maxsize=8192)
 def _every_cue(text: str) -> tuple[SenseCue, ...]:
+    patterns, numbers = _patterns()
+    words = f" {_NOT_LETTER.sub(' ', text)}"
+    near = {number for opening in numbers if opening in words for number in numbers[opening]}
     return tuple(sorted({
         SenseCue(*match.span(), sense, form)
-        for sense, form, pattern in _patterns()
+        for sense, form, pattern in map(patterns.__getitem__, near)
         for match in pattern.finditer(text)
         if match.end() > match.start()
     }))  # fmt: skip

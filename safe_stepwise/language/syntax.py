@@ -110,8 +110,7 @@ def _by_role(roles: Mapping[str, tuple[Argument, ...]]) -> Iterator[tuple[str, A
     return ((role, argument) for role, arguments in roles.items() for argument in arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A token of a text: its spelling, lemma, part of speech, place, and the ``name`` that it stands for, if any."""
 
     text: str
@@ -208,7 +207,7 @@ def _name_spans(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
     """Return the spans of known_names names, citations, dates, quoted titles and capitalised words, in order."""
     known_names = [name for name in names if len(name) > 2 and name in text]
     known_names.sort(key=lambda name: (-len(name), name))
-    matches = (m for name in known_names for m in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text))
+    matches = (match for name in known_names for match in _pattern_of(name).finditer(text))
     candidates = [(_sort_start(text, m.start()), m.end()) for m in matches]
     candidates += [match.span() for pattern in (_SOURCE, _DATE) for match in pattern.finditer(text)]
     candidates += [match.span() for match in _QUOTED.finditer(text) if _is_title(match[1])]
@@ -218,6 +217,11 @@ def _name_spans(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
         if not any(a < end and start < b for a, b in spans):
             spans.append((start, end))
     return sorted(spans)
+
+
+@lru_cache(maxsize=8192)
+def _pattern_of(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
 
 
 def names_in_text(text: str) -> list[str]:
@@ -318,13 +322,16 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Rewrite])
         return piece.end if is_end else piece.start
 
     words = tuple(
-        replace(word, name=_name_of(word, names), span=(original(word.span[0], False), original(word.span[1], True)))
+        Word(*word[:4], (original(word.span[0], False), original(word.span[1], True)), _name_of(word, names))
         for word in syntax.words
     )
 
     def fill(roles: Mapping[str, tuple[Argument, ...]]) -> dict[str, tuple[Argument, ...]]:
         return {
-            role: tuple(replace(a, name=words[a.token].name) if words[a.token].name else a for a in arguments)
+            role: tuple(
+                Argument(words[a.token].name, a.noun, a.token, a.is_pronoun) if words[a.token].name else a
+                for a in arguments
+            )
             for role, arguments in roles.items()
         }
 
