@@ -18,8 +18,7 @@ from cards.pages import metadata as header
 from cards.scores import METRICS, PATH_METRICS, Quality, deliberations_of_adapter, loop_eval_results, loops_with_model
 from safe_stepwise.engines.weights import PACKAGE, Model, find_model
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import names
-from safe_stepwise.store.agreement import MEASURES, title_of
+from safe_stepwise.store import agreement, names
 
 _SPDX = frozenset(("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"))
 """Licences whose SPDX id, in lower case, is the Hub's id."""
@@ -167,7 +166,7 @@ def model_card(
         "simulated": any(simulated),
         "synthetic": bool(sources) and not learnt["plus"] and all(made_up),  # sources of ``plus`` are unknown
     }
-    values = {"measures": MEASURES, "title_of": title_of, "measured_by": METRICS.values()}
+    values = {"measures": agreement.MEASURES, "title_of": agreement.title_of, "measured_by": METRICS.values()}
     body = fill("tuned.md.jinja" if config is None else "adapter.md.jinja", card=card, **values)
     tags = [*["synthetic"] * any(made_up), *["simulated"] * any(simulated)]
     return add_header(_tuned_header(card, role, tags), body)

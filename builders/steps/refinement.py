@@ -46,9 +46,8 @@ from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import MALFORMED, UNREAD, read_answer, read_reply, run_question, tries_at_steps
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import FAILED, Feedback, Question, Step, StepKind, Trajectory
-from safe_stepwise.store import boundary, event_loop, files, names, progress, tables
+from safe_stepwise.store import boundary, codec, event_loop, files, names, progress, tables
 from safe_stepwise.store.code import code_digest, modules_of
-from safe_stepwise.store.codec import passages_digest
 from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, EVIDENCE, category
 
@@ -276,7 +275,7 @@ def mine_accepted(plan: Refinement, verified: VerifiedSet, accepted: Sequence[Ac
             mined.questions["run"] += 1
             question = checker.question
             steps = by_question[question_key(question.benchmark, question.id)]
-            digest = passages_digest(question.passages)
+            digest = codec.passages_digest(question.passages)
             fitting = [entry for entry in steps if entry.passages_sha256 == digest]
             if strangers := len(steps) - len(fitting):
                 mined.tries["of other passages (another --seed)"] += strangers

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import files
+from safe_stepwise.store import files, names
 from safe_stepwise.store.boundary import plain, read_file
-from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, UNMATCHED, WORK
 
 Record = Mapping[str, Any]
 """A build's statistics as its JSON has them."""
@@ -47,7 +46,7 @@ def read_statistics(
         return []
     if not dataset.is_dir():
         raise UserError(f"{dataset}: a file is in the way of the dataset folder; remove it")
-    files = sorted((dataset / STATISTICS).glob("*.json"))
+    files = sorted((dataset / names.STATISTICS).glob("*.json"))
     if not files and any(dataset.iterdir()):
         raise UserError(
             f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); choose another --output"
@@ -94,8 +93,8 @@ def building(
     field of ``kind``; and for a full disk, with what ``describe`` says was done.
     """
     output = plan.output
-    hidden = (WORK, *(_backup(output / name).name for name in datasets))
-    with files.lock_folder(output, owned=(*datasets, *hidden, REJECTS, REFUSED, UNMATCHED)):
+    hidden = (names.WORK, *(_backup(output / name).name for name in datasets))
+    with files.lock_folder(output, owned=(*datasets, *hidden, names.REJECTS, names.REFUSED, names.UNMATCHED)):
         for name in datasets:
             recover(output / name)
             for build in read_statistics(output / name):
@@ -157,7 +156,7 @@ class Dataset:
     """The file of its statistics, whose ``files`` are those by config and split."""
     features: Callable[[str], Any]
     """The `datasets.Features` of a config."""
-    left_out: str = REJECTS
+    left_out: str = names.REJECTS
 
     def build(
         self, plan: Plan, card: SingleCard, describe: Callable[[], str], make: Callable[[Path], tuple[S, bytes]]

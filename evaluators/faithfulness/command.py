@@ -16,7 +16,6 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store import files
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.files import json_bytes, write_atomically, write_files, write_lines
 from safe_stepwise.store.names import CHAINS, COMPARISON, FAITHFULNESS, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 
 KEY = "faithfulness"
@@ -62,17 +61,17 @@ def write_measures(
     if not any(records.is_grounded(question) for _, question in pairs):
         for name in OWNED:
             (folder / name).unlink(missing_ok=True)
-        write_files(report, tables.FILES, {})
+        files.write_files(report, tables.FILES, {})
         return None
     all_judged = measure(pairs, options)
     record = _content(pairs, all_judged, options, source)
     indices = records.index_systems(all_judged)
     rows = (records.row_of(judged, indices[judged.system, judged.vote]) for judged in all_judged)
-    write_lines(folder / CHAINS, map(canonical_json, rows))
-    write_lines(folder / ACCEPTED, map(canonical_json, records.list_accepted_unfaithful(all_judged)))
-    write_files(report, tables.FILES, tables.render_files(record))
+    files.write_lines(folder / CHAINS, map(canonical_json, rows))
+    files.write_lines(folder / ACCEPTED, map(canonical_json, records.list_accepted_unfaithful(all_judged)))
+    files.write_files(report, tables.FILES, tables.render_files(record))
     before_last(record)
-    write_atomically(folder / FAITHFULNESS, json_bytes(record))
+    files.write_atomically(folder / FAITHFULNESS, files.json_bytes(record))
     return record
 
 
@@ -115,7 +114,7 @@ def measure_folder(
         _require_evidence(folder, pairs, source)
 
         def record(measured: dict[str, Any]) -> None:
-            write_atomically(folder / RESULTS, json_bytes({**results, KEY: measured}))
+            files.write_atomically(folder / RESULTS, files.json_bytes({**results, KEY: measured}))
 
         measured = write_measures(pairs, folder, report, options, source, record)
     assert measured is not None

@@ -21,8 +21,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods import loop, prompting
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
-from safe_stepwise.store import boundary, page
-from safe_stepwise.store.files import explain_line, locate_lines, read_lines
+from safe_stepwise.store import boundary, files, page
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
@@ -42,8 +41,8 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
     if not (folder / FAITHFULNESS).exists():  # it is written last
         return {}
     systems, chains = dict(_measured_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
-    for place, line in read_lines(folder / CHAINS, bytes, "verdict", _MEASURE_ADVICE):
-        with explain_line(f"{place}: cannot be read", outcomes.ANEW):
+    for place, line in files.read_lines(folder / CHAINS, bytes, "verdict", _MEASURE_ADVICE):
+        with files.explain_line(f"{place}: cannot be read", outcomes.ANEW):
             row = boundary.parse_json(line)
             if (system := systems.get(row["system"])) is not None:
                 key = str(row["benchmark"]), str(row["question_id"]), system
@@ -151,7 +150,7 @@ def read_traces(folder: Path) -> dict[str, Any]:
     states: dict[str, str] = {}
     runs = []
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
-        with explain_line(f"{folder / TRAJECTORIES}, line {number}: cannot be read", outcomes.ANEW):
+        with files.explain_line(f"{folder / TRAJECTORIES}, line {number}: cannot be read", outcomes.ANEW):
             run = _run(outcome)
             key = outcome.benchmark, outcome.question_id, _conditions_text(outcome.conditions)
             system = System.make(**outcome.system)
@@ -172,7 +171,7 @@ def read_traces(folder: Path) -> dict[str, Any]:
         "name": folder.resolve().name,
         "version": safe_stepwise.__version__,
         "settings": settings,
-        "has_questions": locate_lines(folder, QUESTIONS).exists(),
+        "has_questions": files.locate_lines(folder, QUESTIONS).exists(),
         "roles": sort_by(set().union(*roles.values()), answering),
         "labels": sort_by(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "states": [[state, states[state]] for state in sorted(states) if state],
@@ -188,7 +187,7 @@ def _check(folder: Path) -> None:
     """Raise ``UserError`` if a folder has no complete evaluation."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; {outcomes.GIVE}")
-    if not locate_lines(folder, TRAJECTORIES).exists():
+    if not files.locate_lines(folder, TRAJECTORIES).exists():
         begun = (folder / f".{TRAJECTORIES}").exists()
         mend = "the evaluation has not ended; run the same command again" if begun else outcomes.GIVE
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
@@ -200,7 +199,7 @@ _Key = tuple[str, str, str]
 
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
     """Read the questions of a folder, by key; none if it has no file of them."""
-    if not locate_lines(folder, QUESTIONS).exists():
+    if not files.locate_lines(folder, QUESTIONS).exists():
         return {}
     questions = ((record, _conditions_text(record.conditions)) for record in outcomes.read_questions(folder))
     return {(record.benchmark, record.id, words): _question(record, words) for record, words in questions}

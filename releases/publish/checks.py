@@ -17,9 +17,8 @@ from releases.publish.hub import Hub, shorten
 from releases.publish.leaderboard import check_card
 from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary, names, terminal
+from safe_stepwise.store import boundary, names, parquet, terminal
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.parquet import parquet_files, read_rows
 
 _REGENERATE_ADVICE = "make the release again with safe-stepwise regenerate"
 
@@ -115,8 +114,8 @@ def check_leaks(root: Path) -> None:
     samples: dict[str, set[tuple[str, str]]] = {}
     for folder in sorted((root / _BENCHMARKS / "data").glob(f"*{names.EVAL}")):
         benchmark = folder.name.removesuffix(names.EVAL)
-        files = parquet_files(root / _BENCHMARKS, folder.name, names.TEST)
-        sample = [row for file in files for row in read_rows(file, dict, _QUESTION)]
+        files = parquet.parquet_files(root / _BENCHMARKS, folder.name, names.TEST)
+        sample = [row for file in files for row in parquet.read_rows(file, dict, _QUESTION)]
         samples[benchmark] = {(row["id"], row["question"]) for row in sample}
         keys = {key for row in sample for key in _question_keys(benchmark, row["id"], row["question"])}
         _refuse(train & keys, _STEPS, f"a question of {folder.name}")
@@ -142,8 +141,8 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
 
     config_title = f"{_BENCHMARKS}, {benchmark}"
     for config in (benchmark, benchmark + names.LABELED):
-        for file in parquet_files(root / _BENCHMARKS, config, names.TRAIN):
-            for row in read_rows(file, dict, _QUESTION, is_candidate):
+        for file in parquet.parquet_files(root / _BENCHMARKS, config, names.TRAIN):
+            for row in parquet.read_rows(file, dict, _QUESTION, is_candidate):
                 if row["id"] in ids or _content_digest(row) in digests:
                     _refuse({row["id"]}, config_title, f"a question of {benchmark}{names.EVAL}")
 
@@ -215,8 +214,8 @@ def _question_keys(benchmark: str, question_id: str, question: str) -> tuple[str
 def _split(dataset: Path, configs: Iterable[str], split: str, *columns: str) -> Iterator[dict[str, Any]]:
     """Yield the given columns of all rows in a split of a dataset's configs."""
     for config in configs:
-        for file in parquet_files(dataset, config, split):
-            yield from read_rows(file, dict, columns)
+        for file in parquet.parquet_files(dataset, config, split):
+            yield from parquet.read_rows(file, dict, columns)
 
 
 def _content_digest(row: dict[str, Any]) -> bytes:

@@ -11,8 +11,7 @@ from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import IN_FLIGHT, Client, default_cache
 from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.open import KINDS, Opener, open_engine
-from safe_stepwise.store.agreement import PUBLISHED
-from safe_stepwise.store.tables import text_table
+from safe_stepwise.store import agreement, tables
 
 ANNOTATIONS = "annotations"
 
@@ -36,12 +35,12 @@ def resolve_teacher(
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
     kind, colon, file_names = spec.partition(":")
-    if kind == PUBLISHED and lists is None:
+    if kind == agreement.PUBLISHED and lists is None:
         raise UserError(f"{option} {spec!r}: lists label questions and write no steps; use {ANNOTATIONS}, or a model")
-    if kind == PUBLISHED and lists is not None:
+    if kind == agreement.PUBLISHED and lists is not None:
         files = file_names.split(",")
         if not all(files):
-            raise UserError(f"{option} {spec!r}: name the lists, as {PUBLISHED}:FILE[,FILE]")
+            raise UserError(f"{option} {spec!r}: name the lists, as {agreement.PUBLISHED}:FILE[,FILE]")
         with at_place(option):
             return load_lists([lists / file for file in files])
     if difflib.get_close_matches(spec.lower(), [ANNOTATIONS], cutoff=0.8):
@@ -49,10 +48,10 @@ def resolve_teacher(
     try:
         open_engine(spec)
     except UserError as error:
-        if lists is not None and difflib.get_close_matches(kind.lower(), [PUBLISHED], cutoff=0.7):
-            suggestion = f"{PUBLISHED}{colon}{file_names}"
+        if lists is not None and difflib.get_close_matches(kind.lower(), [agreement.PUBLISHED], cutoff=0.7):
+            suggestion = f"{agreement.PUBLISHED}{colon}{file_names}"
             raise UserError(f"{option} {spec!r} is not known; did you mean {suggestion}?") from None
-        no_model = f", or {PUBLISHED}:FILE, which need" if lists is not None else ", which needs"
+        no_model = f", or {agreement.PUBLISHED}:FILE, which need" if lists is not None else ", which needs"
         advice = "" if kind in KINDS else f"; or use {ANNOTATIONS}{no_model} no model"
         raise UserError(f"{option}: {error}{advice}") from None
     return LLMTeachers(spec, cache or default_cache(), Opener(timeout), in_flight, allowance)
@@ -80,4 +79,4 @@ def spending(client: Client | None) -> str:
         (role, a.hits, a.calls, a.retries, a.failed, a.prompt, a.cached, a.completion, a.thought)[: len(header)]
         for role, a in [*client.accounts.items(), ("total", client.total())]
     ]
-    return f"\nThe teacher's work in this run:\n\n{text_table([header, *rows])}"
+    return f"\nThe teacher's work in this run:\n\n{tables.text_table([header, *rows])}"
