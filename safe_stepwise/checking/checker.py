@@ -360,15 +360,6 @@ class Checker:
                 ends = dict(zip(("head", "tail"), item.ends, strict=False))
                 fields = {**self._fact_fields(case, item), **ends}
                 return self._feedback(case, "Unsupported", "no_relation", **fields)
-        if not any(map(reading.mentions, self.claims.entities)):
-            return None
-        earlier = self.claims.as_context(case.previous)
-        for value in reading.values if reading.cited else ():
-            stands = has_value(earlier, value) or self._is_in_passages(value)
-            if not stands and not reading.opens_with(value):
-                cited = [n for n in reading.cited if 0 < n <= len(self.passages)]
-                passage = cited[0] if cited else None
-                return self._feedback(case, "Unsupported", "absent", claimed=value, passage=passage)
         return None
 
     def _information_miss(self, case: _Case) -> Feedback | None:

@@ -4,7 +4,6 @@ A *free* hop has a question in words for its relation. A fact with a ``sentence`
 to repeat that sentence. Such a sentence is a link by the names in it (its *linking names*).
 """
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from operator import attrgetter
@@ -16,7 +15,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about, mentions, names_in
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.relations import RELATIONS, cues_in
+from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import Passage, Question, Step, Triple
 
@@ -25,7 +24,6 @@ MIN_SOURCE_SHARE = 0.8
 MIN_QUOTE_SHARE = 0.7
 """Minimum share of a sentence's content words in a step that misquotes it: with another name in it."""
 
-_OF_A_NATION = re.compile(r"\b(?:countr|nation|citizen|origin)|\b(?:is|lies|was|comes) (?:in|from)\b")
 _MIN_QUESTION_SHARE = 0.8  # of a hop's content words in a quoted question that is the hop's
 _MIN_SENTENCE_SHARE = 0.7  # of a claim's content words in the sentence that the claim repeats
 _MIN_ANSWER_SHARE = 1 / 3
@@ -122,8 +120,6 @@ class Claims:
     def other_value(self, reading: Reading, item: Item) -> str | None:
         """Return the value that a step gives instead of an item's; None if it gives none."""
         triple = item.triples[0]
-        if item.passage not in reading.cited and self._is_read_elsewhere(reading):
-            return None
         if item.sentence is not None:
             return self._altered(reading, item)
         values = [v for v in reading.values if not _is_end(v, triple)]
@@ -143,18 +139,8 @@ class Claims:
         about = reading.mentions(triple.head) and relation <= reading.words
         return values[-1] if about else None
 
-    def _is_read_elsewhere(self, reading: Reading) -> bool:
-        pages = [self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages)]
-        return any(
-            coverage(reading.words, f"{page.title} {page.text}") >= MIN_SOURCE_SHARE
-            and all(has_value(page, name) for name in reading.values)
-            for page in pages
-        )
-
     def _misstated(self, reading: Reading, triple: Triple, values: Sequence[str]) -> str | None:
         """Return the value that a step states instead of a triple's, and that no passage states; else None."""
-        if not _has_cue(reading, triple.relation):
-            return None
         # What the step means comes first, so that a number in a film's name is not called its date.
         likely = sorted(values, key=lambda value: _is_unlike(value, triple))
         claims = (Triple(triple.head, triple.relation, value) for value in likely)
@@ -260,8 +246,6 @@ class Claims:
             return True
         if coverage(reading.words, f"{page.title} {page.text}") < MIN_SOURCE_SHARE:
             return False
-        if any(self._speaks_of(reading, item) for item in self.facts):
-            return False
         needed = [item for item in self.facts if item.passage == number]
         if not needed:
             return True
@@ -286,15 +270,6 @@ class Claims:
             and _states_triple(reading, triple)
             for triple in self.graph.triples
         )
-
-    def _speaks_of(self, reading: Reading, item: Item) -> bool:
-        """Whether a claim is about the subject matter of a fact, with another value or in its question's words."""
-        if item.sentence is not None:
-            return False
-        if is_free(item.triples[0]):
-            question = content_words(filled_question(item.triples))
-            return len(question & reading.words) >= max(2, 0.8 * len(question))
-        return self.other_value(reading, item) is not None
 
     def asks_for(self, reading: Reading, item: Item) -> bool:
         """Whether a step that denies something does so about an item's fact."""
@@ -323,16 +298,6 @@ def _states_triple(reading: Reading, triple: Triple) -> bool:
         finding = ground(triple.head, triple.relation, triple.tail, [(1, reading.page)])
         return finding.status == "stated"
     return reading.mentions(triple.head) and reading.mentions(triple.tail)
-
-
-def _has_cue(reading: Reading, relation: str) -> bool:
-    """Whether a step has some cue of a relation, for whatever head and tail."""
-    definition = RELATIONS[relation]
-    if definition.kind == "nation":
-        return bool(_OF_A_NATION.search(reading.text.clean))
-    if not definition.group:
-        return True
-    return any(cue.label in definition.cues for cue in cues_in(reading.text.clean, definition.group))
 
 
 def _is_end(value: str, triple: Triple) -> bool:

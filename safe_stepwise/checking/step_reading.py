@@ -95,16 +95,6 @@ class Reading:
             return True
         return has_words(self.text.clean.replace(" . ", " "), clean(name))
 
-    def opens_with(self, value: str) -> bool:
-        """Whether a value is one word that opens a sentence, so that its capital does not make it a name.
-
-        >>> read_step("Rivers flow past Oru.").opens_with("Rivers")
-        True
-        """
-        if " " in value or any(char.isdigit() for char in value):
-            return False
-        return bool(re.search(rf"(?:^|[.!?:;]\W{{1,20}}){re.escape(value)}\b", self.claim))
-
 
 @lru_cache(maxsize=16384)
 def read_step(text: str) -> Reading:

@@ -112,7 +112,6 @@ def steps(text: str) -> None:
     assert isinstance(reading.words, frozenset)
     reading.mentions("Ana Vorr")
     reading.mentions("3 May 1901")
-    reading.opens_with("Oru")
     concludes(reading)
     claim_polarity(text)
     Lifespan("Ana", "1900", "1950", 50).is_stated(reading)

@@ -10,7 +10,8 @@ from safe_stepwise.checking.step_reading import content_words, coverage, has_val
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_nation, same_nation
-from safe_stepwise.language.senses import meaning_of
+from safe_stepwise.language.senses import meaning_of, senses_of
+from safe_stepwise.language.syntax import names_in_text
 from safe_stepwise.language.text import as_date, as_number
 from safe_stepwise.records import Passage, Triple
 
@@ -188,6 +189,8 @@ def _claims(step: StepText, triple: Triple, near: bool, support: Support) -> Ite
     """Yield the triples that a step states which differ from a fact in one end."""
     has_head, has_tail = bool(step.spans_of(triple.head)), bool(step.spans_of(triple.tail))
     claims: list[Triple] = []
+    if not any(cue.sense in senses_of(triple.relation) for cue in step.cues):
+        return iter(())
     if (has_head or triple.head in step.focus) and (near or not has_tail):
         claims = [replace(triple, tail=value) for value in _values(step, triple.tail, triple.head)]
     elif has_tail and not has_head and not (any(step.pronouns) and triple.head in step.focus):
@@ -214,8 +217,5 @@ def find_novelties(step: StepText, grounds: Grounds, support: Support) -> Sequen
     """Return the names and dates of a step that neither the question nor its triples and passages have."""
     if not support.has_more_than_gold or step.reading.denies or step.reading.announces:
         return ()
-    return [
-        value for value in step.reading.values
-        if _kind(value) not in ("number", "nation") and not step.reading.opens_with(value)
-        and not support.has(value)
-    ]  # fmt: skip
+    names = names_in_text(step.reading.claim)
+    return [name for name in names if not is_nation(clean(name)) and not support.has(name)]

@@ -18,14 +18,13 @@ from safe_stepwise.language.reading import Span, clean
 from safe_stepwise.language.relations import is_nation, nation_pattern
 from safe_stepwise.language.senses import Meaning, SenseCue, sense_cues
 from safe_stepwise.language.syntax import Syntax, parse
-from safe_stepwise.language.text import MONTHS, as_date, dates_in, normal_name
+from safe_stepwise.language.text import as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list, wording
 
 Stance = Literal["states", "reversed", "relation", "near", "no"]
 """How a step relates to a triple: it states it, exchanges its ends, joins them by another relation (``relation``) or
 by no known one (``near``), or does neither (``no``: it does not name both ends, or says that a fact is missing)."""
 
-_EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
 _LONGEST_PRONOUN = 5  # characters; a longer match is a noun ("the film")
 STOP_WORDS = word_list("stop_words")
 PERSONS = "|".join(sorted(word_list("sort_person")))
@@ -38,7 +37,6 @@ _OPENING_PHRASES = re.compile(r"(?<!\w)(?:to (?:begin|start) with|the steps)(?!\
 _EXPLETIVE = wording("step_text", "expletive")
 _COMMON_NOUNS = word_list("common_nouns")
 _OPENERS = word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
-_STEM = 5  # letters that a lower-case name shares with its other forms
 _MAX_READ = 4000  # characters of a step or question that are read; steps written by people have under 500
 _MAX_PAIRS = 64
 _TAILS_PER_SIDE = 8  # mentions of a tail before and after a head's that are paired with it
@@ -123,10 +121,7 @@ class StepText:
             for span in word_spans(self.clean, clean(value), 0, len(self.clean))
         ]
         value_spans = [
-            (span, value)
-            for span, value in value_spans
-            if not any(overlaps(span, entity) for entity, _ in entities)
-            and not (sense_cues(clean(value)) and self.reading.opens_with(value))
+            (span, value) for span, value in value_spans if not any(overlaps(span, entity) for entity, _ in entities)
         ]
         return tuple(sorted([*entities, *value_spans]))
 
@@ -158,16 +153,6 @@ class StepText:
         )
 
 
-# "Ana Vorr (3 May 1901 – 4 March 1970)"
-_LIFE = re.compile(r"\((?!born|b\.)([^()–—-]{0,40}\d{3,4})\s*[–—-]\s*([^()–—-]{0,40}\d{3,4})\)")
-
-_MONTH = rf"(?:{'|'.join(MONTHS)})"
-_DAY = r"(\d{1,2})(?:st|nd|rd|th)"
-# "in May 2018, on the 11th", "in 2018, on 11 May"
-_DAY_AFTER = re.compile(rf"(?i)\b({_MONTH},? \d{{4}}),? on the {_DAY}\b")
-_DATE_AFTER = wording("step_text", "date_after", month=_MONTH)
-
-
 def parse_text(
     text: str,
     focus: Sequence[str] = (),
@@ -185,9 +170,8 @@ def parse_text(
 
 
 def as_read(text: str) -> str:
-    """Return the first 4,000 characters of a text, with years of life in words and days before their month."""
-    plain = _LIFE.sub(r"(born \1, died \2)", text[:_MAX_READ].replace("_", " "))
-    return _DATE_AFTER.sub(r"on \2 \1", _DAY_AFTER.sub(r"\2 \1", plain))
+    """Return the first 4,000 characters of a text, with spaces for underscores."""
+    return text[:_MAX_READ].replace("_", " ")
 
 
 def _is_same_with_place(longer: str, name: str) -> bool:
@@ -202,28 +186,15 @@ def find_name(step: StepText, name: str) -> tuple[Span, ...]:
     text = step.clean
     if date := as_date(name):
         return tuple((match.start, match.end) for match in dates_in(text) if match.year and match.agrees(date))
-    spans = [span for span in mentions(step.reading.text, name) if _is_whole(step, name, *span)]
+    spans = mentions(step.reading.text, name)
     bare = clean(name)
     if not spans:
         spans = list(word_spans(text, bare, 0, len(text)))
     if not spans and is_nation(bare):
         spans = [match.span() for match in nation_pattern(bare).finditer(text)]
-    if not spans and name.islower() and " " not in name and len(name) > _STEM:
-        stem = re.compile(rf"(?<!\w){re.escape(bare[:_STEM])}\w*")
-        spans = [match.span() for match in stem.finditer(text)]
     if not spans and name in step.familiar:
         spans = list(_short_form_spans(step, name))
     return tuple(sorted(set(spans)))
-
-
-def _is_whole(step: StepText, name: str, start: int, end: int) -> bool:
-    """Whether a span is the name, with at most two words added that a middle name could be."""
-    name_words = set(clean(name).split()) | set(normal_name(name).split())
-    words = step.clean[start:end].split()
-    extra = [word for word in words if word not in name_words and word not in "(),"]
-    if _EPITHETS & {*extra, *(name_words - {*words} if len(words) > 1 else ())}:
-        return False  # "Ors II Velt" is not Ors III
-    return len(extra) <= 2 and all(word in step.capitals for word in extra)
 
 
 def _short_form_spans(step: StepText, name: str) -> Iterator[Span]:
