@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
-from builders.paths.world import SYMMETRIC, Path, PathQuestion, Side, World, sort_of
+from builders.paths.world import SYMMETRIC, Path, PathQuestion, Side, World, fact_of, sort_of
 from safe_stepwise.graphs.path_order import end_key, find_unreached
 from safe_stepwise.language.relations import same_nation
 from safe_stepwise.language.text import has_words, words_of
@@ -178,7 +178,7 @@ def find_objection(kind: Corruption, scope: Scope, path: Path, position: int) ->
     if kind.startswith("misguided"):
         return _object_misguided(kind, question, path)
     triple, old = path[position - 1], question.path[position - 1]
-    if scope.world.has_fact(triple):
+    if fact_of(triple) in scope.world.facts:
         return "the graph has its false triple"
     if kind == "relation_swapped":
         return None if scope.world.excludes(old, triple) else "both relations may hold"

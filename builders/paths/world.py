@@ -131,9 +131,6 @@ class World:
         for end in dict.fromkeys((triple.head, triple.tail)):
             self.joined[end].append(triple)
 
-    def has_fact(self, triple: Triple) -> bool:
-        return fact_of(triple) in self.facts
-
     def has_other(self, triple: Triple) -> bool:
         """Whether the graph has another value of the triple's head and relation."""
         head, relation, tail = fact_of(triple)

@@ -144,9 +144,5 @@ class EvaluationSample:
     def rows(self) -> list[dict[str, Any]]:
         """Return the sample in the order of its ranks; each row has the columns of a question, and a prompt."""
         entries = sorted(self._entries, key=lambda entry: -entry[0])
-        return [{**question_row(question), INPUT: render_prompt(question)} for _, _, question in entries]
-
-
-def render_prompt(question: Question) -> str:
-    """Render passages and question as one prompt that asks for the answer alone."""
-    return prompts.load("direct/input").render_user(passages=question.passages, question=question.question)
+        render = prompts.load("direct/input").render_user
+        return [{**question_row(q), INPUT: render(passages=q.passages, question=q.question)} for _, _, q in entries]

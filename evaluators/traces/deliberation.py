@@ -11,19 +11,14 @@ from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from safe_stepwise.methods.deliberation import INSTANTIATE, NAME, POOL
 from safe_stepwise.methods.path_deliberating import CONSTRAINTS, SELECT, VERIFY
 
-_METHODS = (NAME, FIRST_PATH)
+METHODS = (NAME, FIRST_PATH)
 Field = tuple[str, str]
 """A name, and a text of one or more lines."""
 
 
-def unit_of(method: str) -> str:
-    """Return what the page calls a group of a method's attempts: ``Path``, or "" if they are steps."""
-    return "Path" if method in _METHODS else ""
-
-
 def fields_of(method: str, state: str, read: Any) -> list[Field] | None:
     """Return the fields of an attempt of the loop; None for other methods' attempts or malformed ones."""
-    if method not in _METHODS or state not in _STATES or not isinstance(read, Mapping):
+    if method not in METHODS or state not in _STATES or not isinstance(read, Mapping):
         return None
     try:
         return [(name, text) for name, text in _fields(state, read) if text]

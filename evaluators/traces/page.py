@@ -303,7 +303,7 @@ def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
         "edge": edge_text(outcome.method, attempt.state, attempt.next_state),
         "read": "" if attempt.read is None else _field(attempt.read),
         "reading": _reading(attempt, method),
-        "unit": deliberation.unit_of(method),
+        "unit": "Path" if method in deliberation.METHODS else "",
         "tokens": [(role, astuple(usage)[:3]) for role, usage in attempt.usage.items()],
     }
 

@@ -55,16 +55,12 @@ def path_request(
     messages = prompt.messages(question=question, answer=answer, path=path)
     scene = PathScene(question, tuple(path), tuple(gold)) if gold else None
     request = prompt.request(messages, scene)
-    return examples_for(style).apply(request) if style.startswith("few_shot") else request
+    examples = prompts.examples([prompt.role]) if style.startswith("few_shot") else None
+    return request if examples is None else Allowance().with_examples(examples).apply(request)
 
 
 def prompt_of(style: Style) -> str:
     return _PROMPTS[style.endswith("reasoning")]
-
-
-def examples_for(style: Style) -> Allowance:
-    """Return the worked examples of a few-shot style."""
-    return Allowance().with_examples(prompts.examples([prompts.load(prompt_of(style)).role]))
 
 
 def roles() -> tuple[str, ...]:

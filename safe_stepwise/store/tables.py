@@ -189,13 +189,9 @@ def text_table(rows: Sequence[Sequence[object]]) -> str:
     """
     texts = [[f"{c:,}" if isinstance(c, int) else printable(str(c)) for c in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    is_number = [isinstance(c, int | float) for c in rows[-1]]
-    lines = ["  ".join(map(_align, row, widths, is_number)).rstrip() for row in texts]
+    align = [str.rjust if isinstance(c, int | float) else str.ljust for c in rows[-1]]
+    lines = ["  ".join(f(c, w) for f, c, w in zip(align, row, widths, strict=True)).rstrip() for row in texts]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
-
-
-def _align(cell: str, width: int, to_right: bool) -> str:
-    return cell.rjust(width) if to_right else cell.ljust(width)
 
 
 def split_columns(table: Table, fixed: int, widths: Iterable[int]) -> list[Table]:

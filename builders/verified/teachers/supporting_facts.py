@@ -259,7 +259,9 @@ def _uncounted(question: Question) -> Iterator[Doubt]:
     counts = [[n for match in occurrences if (n := as_number(match[1])) is not None] for occurrences in matches]
     if bool(counts[0]) != bool(counts[1]):
         numbered, lacking = (page, other_page) if counts[0] else (other_page, page)
-        if not _has_amount(lacking, stem):
+        # An amount near the thing counted, even if it is not a number to compare.
+        amount = rf"(?:{_AMOUNTS})(?: \w+){{0,4}}? {stem}|\b{stem}\w*(?: \w+){{0,2}}? (?:{_AMOUNTS})"
+        if not re.search(amount, read(lacking).clean):
             reason = f"“{numbered.title}” gives a number of {noun}, “{lacking.title}” gives none."
             yield Doubt("missing_evidence", reason, 0.8)
     elif all(counts) and (min(counts[0]) > max(counts[1]) or max(counts[0]) < min(counts[1])):
@@ -268,12 +270,6 @@ def _uncounted(question: Question) -> Iterator[Doubt]:
         if _is_side(question.answer, loser) and not _is_side(question.answer, winner):
             reason = f"The numbers of {noun} in the passages give “{winner.title}”"
             yield Doubt("wrong_answer", f"{reason}, not “{question.answer}”.", 0.6)
-
-
-def _has_amount(passage: Passage, stem: str) -> bool:
-    """Whether an amount is near the thing counted, even if it is not a number to compare."""
-    near = rf"(?:{_AMOUNTS})(?: \w+){{0,4}}? {stem}|\b{stem}\w*(?: \w+){{0,2}}? (?:{_AMOUNTS})"
-    return bool(re.search(near, read(passage).clean))
 
 
 def _is_side(answer: str, passage: Passage) -> bool:
