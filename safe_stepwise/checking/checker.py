@@ -18,7 +18,7 @@ from safe_stepwise.checking.inference import Conclusion, Count, calculation_of, 
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import filled_question, is_free, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
-from safe_stepwise.checking.support import Support, is_same_name, source_of, unread_words, weigh
+from safe_stepwise.checking.support import Support, is_asserted, is_same_name, source_of, weigh
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, guide_to, missing, quote_item, render, state_item
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.grounding import ground
@@ -327,10 +327,10 @@ class Checker:
         reads_passage = reading.cited and not reading.announces
         if reading.denies or reads_passage or any(self.claims.is_in_passages(value) for value in new):
             return None
-        if any(map(_names_somebody, parse(case.step.text).predications)):
-            return None
         entities = any(map(reading.mentions, self.claims.entities))
         if case.step.kind == "Logical" and (entities or inference.names_answer(reading)) and not reading.announces:
+            return None
+        if any(map(_names_somebody, parse(case.step.text).predications)):
             return None
         gap = self._first_gap(case) or None
         return self._feedback(case, "Inefficiency", "no_operation", missing=gap)
@@ -421,15 +421,11 @@ class Checker:
 
     def _asserts(self, case: _Case, conclusion: str) -> bool:
         """Whether a conclusion is stated, without denial (unless sides may differ) or words of its own."""
-        claims = parse(conclusion, frozenset(self.question.accepted)).predications
-        differs = is_yes_or_no(self.question.answer)
-        if not all(claim.is_stated and (differs or not claim.is_denied) for claim in claims):
-            return False
         names = [self.question.question, *self.question.accepted, *(end for i in self.claims.facts for end in i.ends)]
         texts = [*names, *(step.text for step in case.previous)]
         numbers = {item.passage for item in self.claims.facts} | set(case.reading.cited)
         pages = [(n, self.passages[n - 1]) for n in numbers if n and 0 < n <= len(self.passages)]
-        return not unread_words(conclusion, pages, texts)
+        return is_asserted(conclusion, pages, texts, may_deny=is_yes_or_no(self.question.answer))
 
     def _is_rival(self, case: _Case, claimed: str) -> bool:
         """Whether a name that a step decides for can be meant as the answer: it is no name on the way to it."""

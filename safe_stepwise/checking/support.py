@@ -292,18 +292,26 @@ def weigh(
     return weighing.support()
 
 
-def unread_words(text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str]) -> list[str]:
-    """Return the names of a conclusion that the context lacks, and the words that the passages lack as well.
+def is_asserted(
+    text: str, passages: Sequence[tuple[int, Passage]], context: Sequence[str], *, may_deny: bool = False
+) -> bool:
+    """Whether a conclusion is stated, without denial unless it may deny, in the words of context and passages alone.
 
-    >>> unread_words("So the answer is Oru, a rich town.", [], ["Which town is it? Oru."])
-    ['rich']
+    Its names have to stand in the context.
+
+    >>> is_asserted("So the answer is Oru.", [], ["Which town is it? Oru."])
+    True
+    >>> is_asserted("So the answer is Oru, a rich town.", [], ["Which town is it? Oru."])
+    False
     """
     weighing = _Weighing(text, passages, context, ())
+    claims = weighing.syntax.predications
+    if not all(claim.is_stated and (may_deny or not claim.is_denied) for claim in claims):
+        return False
     weighing.borne |= _CONCLUDING
     words = {word for text in context for word in _words_of(fold(text))}
-    named = (name for name in weighing.syntax.names if not Argument(name, "", 0).is_source)
-    names = [name for name in named if not words.issuperset(_words_of(name))]
-    return [*names, *(word.text for word in weighing._unread_words())]
+    names = (name for name in weighing.syntax.names if not Argument(name, "", 0).is_source)
+    return all(words.issuperset(_words_of(name)) for name in names) and not weighing._unread_words()
 
 
 class _Weighing:
