@@ -18,7 +18,7 @@ from safe_stepwise.checking.inference import Conclusion, Count, calculation_of, 
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import filled_question, is_free, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
-from safe_stepwise.checking.support import Support, is_asserted, is_same_name, source_of, weigh
+from safe_stepwise.checking.support import Support, is_asserted, is_same_name, weigh
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, guide_to, missing, quote_item, render, state_item
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.grounding import ground
@@ -268,14 +268,10 @@ class Checker:
             quote = f"“{finding.quote}”" if finding.quote else fields.get("quote")
             fields = {**fields, "passage": finding.passage or fields.get("passage"), "quote": quote}
             return self._feedback(case, "Contradictory", "otherwise", **fields) if quote else None
-        if (finding := support.absence) and not self._is_in_passages(finding.part):
+        if (finding := support.absence) and not self.claims.is_in_passages(finding.part):
             passage = case.reading.cited[0] if case.reading.cited else None
             return self._feedback(case, "Unsupported", "absent", claimed=finding.part, passage=passage)
         return None
-
-    def _is_in_passages(self, value: str) -> bool:
-        """Whether a passage has a value, or all words of a name."""
-        return self.claims.is_in_passages(value) or any(source_of(page).has_name(value) for page in self.passages)
 
     def _check_statement(self, case: _Case) -> Feedback | None:
         """Judge a step about no fact of the plan: right if it reads supporting facts of something named before."""

@@ -120,13 +120,11 @@ class Claims:
     def other_value(self, reading: Reading, item: Item) -> str | None:
         """Return the value that a step gives instead of an item's; None if it gives none."""
         triple = item.triples[0]
-        if item.sentence is not None:
-            return self._altered(reading, item)
+        if (altered := self._altered(reading, item)) or item.sentence is not None:
+            return altered
         values = [v for v in reading.values if not _is_end(v, triple)]
         if not values or reading.mentions(triple.tail):
             return None
-        if altered := self._altered_quote(reading, item):
-            return altered
         if triple.relation in RELATIONS:
             return self._misstated(reading, triple, values)
         if reading.cited and item.passage not in reading.cited:
@@ -147,11 +145,14 @@ class Claims:
         return next((claim.tail for claim in claims if self._is_only_in_step(reading, claim)), None)
 
     def _altered(self, reading: Reading, item: Item) -> str | None:
-        """Return the name that a step quotes instead of a sentence's linking name; None if it gets that right."""
-        page, keys = item.page(self.passages), self._linking_names(item)
-        if keys and all(reading.mentions(key) for key in keys):
+        """Return the value that a step puts instead of a fact's when it quotes the fact's sentence; else None."""
+        place, page = self.place_of(item), item.page(self.passages)
+        if place is None or (reading.cited and item.passage not in reading.cited):
             return None
-        if self.quoted_share(reading, item) < MIN_QUOTE_SHARE:
+        keys = [self.value_of(item)] if item.sentence is None else self._linking_names(item)
+        words = content_words(page.sentences[place]).difference(*map(content_words, keys))
+        is_right = bool(keys) and all(map(reading.mentions, keys))
+        if is_right or len(words) < _MIN_QUOTE_WORDS or coverage(words, reading.claim) < MIN_QUOTE_SHARE:
             return None
         return next((v for v in reading.values if not has_value(page, v)), None)
 
@@ -204,17 +205,6 @@ class Claims:
                 if share >= _MIN_ANSWER_SHARE:
                     matches.append((share, -place, place))
         return matches
-
-    def _altered_quote(self, reading: Reading, item: Item) -> str | None:
-        """Return the value that a step puts instead of a fact's when it quotes the fact's sentence; else None."""
-        place, value = self.place_of(item), item.triples[0].tail
-        if place is None or reading.denies or (reading.cited and item.passage not in reading.cited):
-            return None
-        page = item.page(self.passages)
-        remaining = content_words(page.sentences[place]) - content_words(value)
-        if len(remaining) < _MIN_QUOTE_WORDS or coverage(remaining, reading.claim) < MIN_QUOTE_SHARE:
-            return None
-        return next((v for v in reading.values if not has_value(page, v)), None)
 
     def _is_only_in_step(self, reading: Reading, claim: Triple) -> bool:
         """Whether a step states a triple that no passage states."""

@@ -41,7 +41,6 @@ _EVENTS = ("birth", "death", "burial")
 _APART = re.compile(r"[\d;)]| -- | and ")
 _WHERE_SHE = re.compile(r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $")
 _WEAK = ("preposition", "lies")  # labels of cues that do not apply to a place before them
-_ANOTHER_WORK = wording("cues", "another_work")
 _CLAUSE = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": the words before a place.
 _LED = re.compile(r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$")

@@ -295,21 +295,18 @@ def _keys(names: tuple[str, ...]) -> frozenset[str]:
 def _leads(path: Path, answers: Sequence[str]) -> bool:
     """Whether a path is a walk that ends at an answer; without any answer on it, whether it is a walk."""
     goals = ends_like(path, answers)
-    return any(not goals or place in goals for place in _walked(path))
+    return any(not goals or place in goals for place in walk_ends(path))
 
 
-def is_walk(path: Path) -> bool:
-    """Whether each fact of a path starts where the one before it ended, in whichever direction.
+def walk_ends(path: Path) -> set[str]:
+    """Return the entities where a walk along a path may end; an empty set if it is not a walk.
+
+    In a walk each fact starts where the one before it ended, in whichever direction.
 
     >>> one, two = Triple("Dune", "director", "Ors"), Triple("Ors", "spouse", "Ana")
-    >>> is_walk((one, two)), is_walk((one, Triple("Ford", "director", "Edo")))
-    (True, False)
+    >>> walk_ends((one, two)), walk_ends((one, Triple("Ford", "director", "Edo")))
+    ({'Ana'}, set())
     """
-    return bool(_walked(path))
-
-
-def _walked(path: Path) -> set[str]:
-    """Return the entities where a walk along a path may end; an empty set if it is not a walk."""
     places = {path[0].head, path[0].tail}
     for triple in path[1:]:
         places = {end for place in places for end in onward(triple, place)}

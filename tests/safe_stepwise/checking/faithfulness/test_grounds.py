@@ -21,8 +21,8 @@ from safe_stepwise.checking.faithfulness.grounds import (
     grounds_of_paths,
     is_alike,
     is_same,
-    is_walk,
     orders,
+    walk_ends,
 )
 from safe_stepwise.checking.faithfulness.grounds import Path as Told
 from safe_stepwise.checking.faithfulness.judging import judge_chain
@@ -75,7 +75,7 @@ def test_hotpotqa_annotates_no_path() -> None:
 def test_comparisons_are_branched_though_their_facts_meet() -> None:
     one = Triple("Ana", "country of citizenship", "Kelvian")
     other = Triple("Ors", "country of citizenship", "Kelvian")
-    assert is_walk((one, other))
+    assert walk_ends((one, other))
     question = asked("Are Ana and Ors from the same country?", "yes", one, other)
     assert grounds_of(question).is_branched
     same = grounds_of_paths(question.question, ["yes"], [[one, other]])
@@ -115,7 +115,7 @@ def test_a_possessive_names_its_owner() -> None:
 def test_an_entity_under_a_fuller_name_goes_on() -> None:
     path = (Triple("Edo Marn, 2nd Earl of Oru", "father", "Ors Marn, 1st Earl of Oru"),
             Triple("Ors Marn", "father", "Lir Marn"))  # fmt: skip
-    assert is_walk(path)
+    assert walk_ends(path)
     assert not is_same("Ors Marn, 1st Earl of Oru", "Ors Marn, 3rd Earl of Oru")
 
 
