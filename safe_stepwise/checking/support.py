@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from safe_stepwise.checking.direction import IsEnd, ties
+from safe_stepwise.checking.statements import quote_sentence
 from safe_stepwise.checking.step_reading import remove_silences
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
@@ -62,7 +63,6 @@ _EXCLUDED = re.compile(
 _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "ADV", "PROPN", "INTJ"))
 _YEAR_IN_BRACKETS = re.compile(r" \([12]\d{3}(?:[–-]\d{2,4})?\)")
 """What stands between the titles of a list, and hides from the parser that it is one."""
-_OPENING_PRONOUN = re.compile(r"([.!?] +)(?:he|she|it|they) ")
 _QUESTION = re.compile(r"“[^”]*\?”")
 _LEAD = re.compile(
     r"(?:^|(?<=[.;] )|(?<=\band )|(?<=\bbut ))according to (?:the )?passages? \d{1,9}"
@@ -141,10 +141,10 @@ class Source:
 
     @cached_property
     def words(self) -> Sequence[str]:
-        """The words of the text, as it is and with the subject's name for pronouns that open sentences: as quoted."""
-        subject = strip_diacritics(fold(self.subject)).lower()
-        by_name = _OPENING_PRONOUN.sub(lambda match: f"{match[1]}{subject} ", self.whole_text)
-        return _words_of(f"{self.whole_text} . {by_name}")
+        """The words of the text, as it is and with the subject's name for what stands for it as a sentence opens."""
+        page = self.passage
+        quoted = " ".join(quote_sentence(page, number, page.title) for number in range(len(page.sentences)))
+        return _words_of(f"{self.whole_text} . {strip_diacritics(fold(quoted)).lower()}")
 
     @cached_property
     def grams(self) -> frozenset[tuple[str, ...]]:
@@ -309,9 +309,10 @@ def is_asserted(
     if not all(claim.is_stated and (may_deny or not claim.is_denied) for claim in claims):
         return False
     weighing.borne |= _CONCLUDING
-    words = {word for text in context for word in _words_of(fold(text))}
-    names = (name for name in weighing.syntax.names if not Argument(name, "", 0).is_source)
-    return all(words.issuperset(_words_of(name)) for name in names) and not weighing._unread_words()
+    words = {word.removesuffix("'s") for text in context for word in _words_of(fold(text))} | _CONCLUDING
+    names = (name for name in weighing.syntax.names if name != _COPY and not Argument(name, "", 0).is_source)
+    has_names = all(words.issuperset(word.removesuffix("'s") for word in _words_of(name)) for name in names)
+    return has_names and not weighing._unread_words()
 
 
 class _Weighing:
@@ -405,7 +406,7 @@ class _Weighing:
 
     def _weigh(self, claim: Predication) -> Finding | None:
         arguments = [a for _, a in claim.arguments]
-        names = [a.value for a in arguments if a.value and not a.is_source]
+        names = [a.value for a in arguments if a.value not in ("", _COPY) and not a.is_source]
         if any(a.is_source for a in arguments):
             reports = any(a.is_source for a in claim.roles.get("subj", ()))
             if not reports and not names and not claim.is_noun:  # "it is written in Passage 2"

@@ -33,8 +33,8 @@ _PARTICLE = "(?:of|the|of the|de|de la|du|la|le|von|van|van der|der|den|al|el|bi
 _RUN = re.compile(rf"(?<!\w){_WORD}(?:(?: | {_PARTICLE} |-){_WORD}){{0,12}}")
 _MONTH = rf"(?:{'|'.join(month.capitalize() for month in MONTHS)})"
 _DATE = re.compile(
-    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH},? \d{{4}}"
-    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|{_MONTH},? (?:of )?\d{{4}})\b"
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?: ?,)? \d{{4}}"
+    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?: ?,)? \d{{4}}|{_MONTH},? (?:of )?\d{{4}})\b"
 )
 _QUOTED = re.compile(r"[“\"]([^”\"]{2,80})[”\"]")
 _MAX_TITLE = 9  # words of a quoted title; a longer quotation is a sentence
