@@ -326,7 +326,7 @@ class Checker:
         entities = any(map(reading.mentions, self.claims.entities))
         if case.step.kind == "Logical" and (entities or inference.names_answer(reading)) and not reading.announces:
             return None
-        if any(map(_names_somebody, parse(case.step.text).predications)):
+        if any(map(_names_somebody, parse(fold(case.step.text)).predications)):
             return None
         gap = self._first_gap(case) or None
         return self._feedback(case, "Inefficiency", "no_operation", missing=gap)

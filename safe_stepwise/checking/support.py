@@ -132,11 +132,12 @@ class Source:
         self.tokens = frozenset(re.findall(r"\w+", self.text))
         self.stems = {stem(word) for word in self.tokens}
         self.excluded = frozenset(re.findall(r"\w+", excluded)) - self.tokens - _STOP_WORDS
+        self.traced = fold_traced(TracedText.from_source(passage.text))
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The names and titles that the passage has, without dates."""
-        names = (*names_in_text(self.passage.text), self.subject, self.passage.title)
+        names = (*names_in_text(self.traced.text), self.subject, self.passage.title)
         return frozenset(name for name in names if not _is_time(name))
 
     @cached_property
@@ -154,8 +155,8 @@ class Source:
     @cached_property
     def syntax(self) -> Syntax:
         """The parsed passage; to be asked for late, as parsing takes time."""
-        years = (Rewrite(*match.span(), "") for match in _YEAR_IN_BRACKETS.finditer(self.passage.text))
-        return parse(self.passage.text, frozenset([self.subject]), tuple(years))
+        years = (Rewrite(*match.span(), "") for match in _YEAR_IN_BRACKETS.finditer(self.traced.text))
+        return parse(self.traced.text, frozenset([self.subject]), tuple(years))
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -674,7 +675,7 @@ class _Weighing:
 
 def _located(number: int, source: Source, fact: Predication) -> dict[str, Any]:
     """Return where a passage says something: the passage, its sentence, the sentence's words and offsets."""
-    start, _ = source.syntax.span_of(fact)
+    start, _ = source.traced.source_span(*source.syntax.span_of(fact))
     sentences = source.passage.sentences
     ends = accumulate(len(sentence.strip()) + 1 for sentence in sentences)
     return _place_of(number, source.passage, next((n for n, end in enumerate(ends) if start < end), 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.datasets import CARDS
+from safe_stepwise.checking.statements import state
 from safe_stepwise.errors import UserError
 from scripts import calibrate_faithfulness, judge_chains
 from studies.calibration.report import CEILING, FILES
@@ -118,8 +120,8 @@ def chains_of(verified: Path, folder: Path) -> tuple[list[str], list[dict[str, A
     chains, labels = [], []
     rows = [q for _, found in labelled(verified) for q, label in found if not label.unverifiable]
     for question in [q for q in rows if len(q.evidence) == 2][:4]:
-        told = [f"The {t.relation} of {t.head} is {t.tail}." for t in question.evidence]
-        swapped = [told[0], f"The {question.evidence[1].relation} of Nobody is Nothing."]
+        told = [f"{state([t], 0)}." for t in question.evidence]
+        swapped = [told[0], f"{state([replace(question.evidence[1], head='Nobody', tail='Nothing')], 0)}."]
         for label, steps in (("faithful", told), ("unfaithful", swapped)):
             id_ = f"{label} {question.id}"
             row = {"id": id_, "benchmark": "synthetic", "question_id": question.id}
