@@ -61,15 +61,19 @@ _EXCLUDED = re.compile(
 )
 """What a text names to say that it is not so: "French, not Turkish"."""
 _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "ADV", "PROPN", "INTJ"))
-_YEAR_IN_BRACKETS = re.compile(r" \([12]\d{3}(?:[–-]\d{2,4})?\)")
-"""What stands between the titles of a list, and hides from the parser that it is one."""
+_YEARS_IN_BRACKETS = re.compile(r" \((?:[12]\d{3}(?:[–-]\d{2,4})?|[^()]{0,80}\b\d{4}(?: ?[–-] ?[^()]{0,40})?)\)")
+"""What stands between the titles of a list, or between a name and what it does, and confuses the parser."""
 _QUESTION = re.compile(r"“[^”]*\?”")
-_LEAD = re.compile(
-    r"(?:^|(?<=[.;] )|(?<=\band )|(?<=\bbut ))according to (?:the )?passages? \d{1,9}"
-    r"(?:(?:,| and|, and) (?:passages? )?\d{1,9})*,(?= )",
-    re.IGNORECASE,
+_CITED = r"(?:the )?passages? \d{1,9}(?:(?:,| and|, and) (?:passages? )?\d{1,9})*"
+_LEADS = tuple(
+    (re.compile(pattern, re.IGNORECASE), words)
+    for pattern, words in (
+        (rf"(?:^|(?<=[.;] )|(?<=\band )|(?<=\bbut ))(?:according to {_CITED},|{_CITED}:)(?= )", "The text says that"),
+        (r"(?<=\d )(?:say|state|note|report|mention|tells us)s?(?= (?-i:[A-Z]))", "says that"),
+        (rf", (?:as )?(?:per|according to|so|so says) {_CITED},", ""),
+    )
 )
-"""Where a clause was read: parsed as "The text says that", so that no name after it is taken for its apposition."""
+"""Where a clause was read, and how it is parsed: so that no name beside it is taken for its apposition."""
 _NUMBER = re.compile(r"\d[\d,.]*")
 _NEAR = 0  # sentences around a predication in which a further argument may stand
 
@@ -155,7 +159,7 @@ class Source:
     @cached_property
     def syntax(self) -> Syntax:
         """The parsed passage; to be asked for late, as parsing takes time."""
-        years = (Rewrite(*match.span(), "") for match in _YEAR_IN_BRACKETS.finditer(self.traced.text))
+        years = (Rewrite(*match.span(), "") for match in _YEARS_IN_BRACKETS.finditer(self.traced.text))
         return parse(self.traced.text, frozenset([self.subject]), tuple(years))
 
     @cached_property
@@ -328,10 +332,9 @@ class _Weighing:
         names = {name for fact in facts for name in (fact.head, fact.tail)}
         names |= {name for _, source in self.sources for name in source.names}
         questions = (Rewrite(*match.span(), "the question") for match in _QUESTION.finditer(text))
-        leads = (Rewrite(*match.span(), "The text says that") for match in _LEAD.finditer(text))
-        self.syntax: Syntax = parse(
-            text, frozenset(names), (*questions, *leads, *_copies(text, [source.words for _, source in self.sources]))
-        )
+        leads = (Rewrite(*m.span(), words) for pattern, words in _LEADS for m in pattern.finditer(text))
+        copies = _copies(text, [source.words for _, source in self.sources])
+        self.syntax: Syntax = parse(text, frozenset(names), (*questions, *leads, *copies))
         self.ties = [
             (fact, tie) for fact in facts for tie in ties(self.syntax, _is_named(fact.head), _is_named(fact.tail))
         ]
