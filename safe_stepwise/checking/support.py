@@ -358,10 +358,16 @@ class _Weighing:
         self.findings += [Finding("not read", reason, part=word.text, span=word.span) for word in words]
         if len(self.traced.text) > LONGEST_TEXT:
             self.findings.append(Finding("not read", f"it has more than {LONGEST_TEXT:,} characters"))
-        quotes = any(word.text == _COPY for word in self.syntax.words)
-        if not (self.findings or self.stated or quotes) and all(map(_has_direction, self.facts)):
+        quotations = [self._inside_marks(*word.span) for word in self.syntax.words if word.text == _COPY]
+        self.stated += [Finding("stated", "", span=span, **self._nearest(span, ())) for span in quotations]
+        if not (self.findings or self.stated) and all(map(_has_direction, self.facts)):
             self.findings.append(Finding("not read", "no claim is read in it", span=(0, len(self.traced.text))))
         return Support(tuple(map(self._placed, self.findings)), tuple(map(self._placed, self.stated)))
+
+    def _inside_marks(self, start: int, end: int) -> tuple[int, int]:
+        """Return the span of a quotation without its marks and its full stop."""
+        quotation = self.traced.text[start:end]
+        return start + len(quotation) - len(quotation.lstrip("“")), start + len(quotation.rstrip("”."))
 
     def _placed(self, finding: Finding) -> Finding:
         """Return a finding with the span of the text as it was before it was folded."""

@@ -2,8 +2,9 @@
 
 ``POST /v1/chat/completions`` takes one question (the last message of the user) and, beside the protocol's fields,
 ``passages``: texts, or objects with title and text. The content of the reply is the answer; one that is not verified
-says so there, with the reasons, and in ``verification``. Attempts at steps come as ``reasoning_content``, in a stream
-as they end. A question whose request to a model failed gets an error.
+says so there, with the reasons, and in ``verification``. There, ``"check": true`` in the request adds what the
+passages say of each step, without a model. Attempts at steps come as ``reasoning_content``, in a stream as they end. A
+question whose request to a model failed gets an error.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from safe_stepwise.commands import reading, transcript
+from safe_stepwise.commands.check import report_row
 from safe_stepwise.commands.loop import OnAttempt
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import ChatReply, HttpRefusal
@@ -31,6 +33,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import FAILED, Attempt, Question, Trajectory, Usage
+from safe_stepwise.steps import format_step
 from safe_stepwise.store.progress import note
 from safe_stepwise.store.sizes import MAX_PASSAGES
 from safe_stepwise.store.terminal import printable, sanitize
@@ -121,7 +124,7 @@ class VerifiedLoop:
                     question, lambda attempt: lines.extend(transcript.render_attempt(attempt)), line
                 )
                 message = {"content": render_content(trajectory), "reasoning_content": "\n".join(lines)}
-                reply.marks = marks | {"verification": verification(trajectory)}
+                reply.marks = marks | {"verification": await _verification(body, question, trajectory)}
                 return answer_json(reply.completion(message, _total_usage(trajectory)))
 
     async def _stream(
@@ -143,6 +146,7 @@ class VerifiedLoop:
                 reasons = {"reasoning_content": "".join(f"{text}\n" for text in lines)}
                 await stream.write(ALIVE if attempt is None else reply.chunk(reasons))
             trajectory = await answering
+            outcome = await _verification(body, question, trajectory)
         except HttpRefusal as error:
             line.append(f"refused with {error.status}")
             await stream.write(chat.event(error.body))
@@ -154,7 +158,7 @@ class VerifiedLoop:
         finally:
             answering.cancel()
         await stream.write(reply.chunk({"content": render_content(trajectory)}))
-        await stream.write(reply.chunk({}, "stop", verification=verification(trajectory)))
+        await stream.write(reply.chunk({}, "stop", verification=outcome))
         options = body.get("stream_options")
         if isinstance(options, Mapping) and options.get("include_usage") is True:
             await stream.write(reply.usage_chunk(_total_usage(trajectory)))
@@ -229,6 +233,8 @@ def parse_request(body: Mapping[str, Any]) -> tuple[Question, int]:
     messages = chat.request_messages(body, MODEL)
     if body.get("tools") or body.get("functions"):
         raise HttpRefusal(400, "tools can't be called here: leave them out")
+    if not isinstance(body.get("check", False), bool):
+        raise HttpRefusal(400, '"check" is true or false')
     last = messages[-1]
     if not isinstance(last, Mapping) or last.get("role") != "user":
         raise HttpRefusal(400, "the last message has to be the user's question")
@@ -273,6 +279,15 @@ def verification(trajectory: Trajectory) -> dict[str, Any]:
         "tries": len(trajectory.attempts),
         "tokens": transcript.tokens_by_role(trajectory),
     }
+
+
+async def _verification(body: Mapping[str, Any], question: Question, trajectory: Trajectory) -> dict[str, Any]:
+    """Make the object ``verification``, with the report of `check` on the steps if the request wants it."""
+    outcome = verification(trajectory)
+    if body.get("check"):
+        report = await asyncio.to_thread(report_row, question, list(map(format_step, trajectory.steps)))
+        outcome["check"] = report.as_object()
+    return outcome
 
 
 def _total_usage(trajectory: Trajectory) -> Usage:

@@ -78,6 +78,22 @@ def test_a_verified_answer_and_its_steps(tmp_path: Path) -> None:
     assert reply.usage.prompt_tokens == sum(by["prompt"] for by in told["verification"]["tokens"].values())
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_the_passages_say_of_each_step_comes_if_it_is_wanted(tmp_path: Path, stream: bool) -> None:
+    page = "Oru is one more thing."
+    body = asked("Oru", stream=stream, extra_body={"passages": [page], "check": True})
+    with MockServer(Stepper(flawed=0.0)) as model, verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url:
+        reply = client_of(url).chat.completions.create(**body)
+        *_, last = reply if stream else [reply]
+        with pytest.raises(openai.BadRequestError, match='"check" is true or false'):
+            client_of(url).chat.completions.create(**asked("Oru", extra_body={"passages": [page], "check": 1}))
+    report = (last.model_extra or {})["verification"]["check"]
+    step, answer = report["steps"]
+    assert (report["judged_by"], step["label"], answer["label"]) == ("passages", "sound", "sound")
+    assert step["step"] == "Step 1: According to Passage 1, Oru is one more thing. (Attribution)"
+    assert [claim["quote"] for claim in step["claims"]] == [page]
+
+
 def test_a_stream_brings_each_try_and_then_the_answer(tmp_path: Path) -> None:
     with MockServer(Stepper(flawed=0.0)) as model, verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url:
         how = {"stream": True, "stream_options": {"include_usage": True}}
