@@ -12,6 +12,7 @@ from evaluators.audit.score import read, score
 from safe_stepwise.commands.command import group
 from safe_stepwise.commands.values import Count
 from safe_stepwise.store.names import LABELS, Audited
+from safe_stepwise.store.page import check_output
 from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import TAXONOMY
 from scripts.cli import command, run
@@ -48,6 +49,8 @@ def sample(options: SampleOptions) -> str:
 
 def score_files(options: ScoreOptions) -> str:
     """Score what the page exported."""
+    if options.output:
+        check_output(options.output, *options.files)
     scores = score(read(options.files))
     text = report.render_scores(scores)
     if options.output:

@@ -101,8 +101,7 @@ def write(folder: Path, output: Path) -> int:
     The same folder gives the same bytes. Raises ``UserError`` for a folder without an evaluation, a line that can't be
     read, and an ``output`` that can't be written or is a file of the evaluation.
     """
-    if output.resolve() in {(folder / f).resolve() for f in (TRAJECTORIES, QUESTIONS, RESULTS)}:
-        raise UserError(f"{output}: is a file of the evaluation itself; choose another --output")
+    page.check_output(output, *(folder / name for name in (TRAJECTORIES, QUESTIONS, RESULTS)))
     data = read_traces(folder)
     page.write_page(output, render_traces(data))
     return len(data["runs"])

@@ -44,6 +44,14 @@ def render_page(templates: Path, name: str, scripts: Sequence[str], data: object
     )
 
 
+def check_output(output: Path, *inputs: Path) -> None:
+    """Raise ``UserError`` for an output that is a folder, or one of the files that a command reads and would lose."""
+    if output.is_dir():
+        raise UserError(f"{output}: cannot be written (it is a folder); give the name of a file in it")
+    if any(output.resolve() == f.resolve() or (f.exists() and output.exists() and output.samefile(f)) for f in inputs):
+        raise UserError(f"{output}: is what the command reads, which would be lost; choose another name")
+
+
 def write_page(output: Path, html: str) -> None:
     """Write a page; raises ``UserError`` for a file that can't be written."""
     # A model's text may hold half of a surrogate pair, for which this writes JSON's escape.
@@ -51,12 +59,12 @@ def write_page(output: Path, html: str) -> None:
 
 
 def write_file(output: Path, content: bytes) -> None:
-    """Write the file of an ``--output``; raises ``UserError`` for a file that can't be written."""
+    """Write a file that an option names; raises ``UserError`` for a file that can't be written."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(output, content)
     except OSError as error:
-        raise UserError(f"{output}: cannot be written ({error.strerror}); choose another --output") from None
+        raise UserError(f"{output}: cannot be written ({error.strerror}); choose another place") from None
 
 
 def embedded(data: object) -> str:

@@ -55,15 +55,15 @@ def test_what_is_no_evaluation_is_named(folder: Path) -> None:
 @pytest.mark.parametrize("name", [TRAJECTORIES, QUESTIONS, RESULTS])
 def test_the_evaluation_itself_is_not_overwritten(folder: Path, name: str) -> None:
     before = (folder / TRAJECTORIES).read_bytes()
-    with pytest.raises(UserError, match="choose another --output"):
+    with pytest.raises(UserError, match="is what the command reads, which would be lost"):
         main([str(folder), "--output", str(folder / "." / name)])
     assert (folder / TRAJECTORIES).read_bytes() == before
 
 
 def test_a_page_that_cannot_be_written_is_named(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot be written .*choose another --output"):
+    with pytest.raises(UserError, match=r"cannot be written .*give the name of a file in it"):
         main([str(folder), "--output", str(folder)])
-    with pytest.raises(UserError, match=r"cannot be written .*choose another --output"):
+    with pytest.raises(UserError, match=r"cannot be written .*choose another place"):
         main([str(folder), "--output", str(folder / TRAJECTORIES / "page.html")])
 
 

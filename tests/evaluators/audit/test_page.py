@@ -230,5 +230,5 @@ def test_a_sample_is_known_by_what_is_shown() -> None:
 
 
 def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot be written .*choose another --output"):
+    with pytest.raises(UserError, match=r"cannot be written .*choose another place"):
         write_sample(THREE, MEANINGS, tmp_path)

@@ -11,6 +11,7 @@ import pytest
 from evaluators.audit.report import read_scores, render_scores, write_scores
 from evaluators.audit.score import Scores, Share, read, score
 from safe_stepwise.errors import UserError
+from scripts import audit_labels
 from tests.evaluators.audit.made import SOUND, exported, said
 
 
@@ -113,5 +114,12 @@ def test_scores_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     file.write_text(json.dumps({**content, "rows": "many"}))
     with pytest.raises(UserError, match=r"rows is not a whole number"):
         read_scores(file, "labels")
-    with pytest.raises(UserError, match=r"cannot be written .*choose another --output"):
+    with pytest.raises(UserError, match=r"cannot be written .*choose another place"):
         write_scores(found, tmp_path)
+
+
+def test_the_scores_never_replace_the_judgements(tmp_path: Path) -> None:
+    (file := tmp_path / "judgements.json").write_text("{}")
+    with pytest.raises(UserError, match="is what the command reads"):
+        audit_labels.main(["score", str(file), "--output", str(file)])
+    assert file.read_text() == "{}"

@@ -234,3 +234,23 @@ def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
         carry_out(["check", str(file), "--html", str(tmp_path / "taken" / "page.html")])
+
+
+@pytest.mark.parametrize("link", [None, "symlink_to", "hardlink_to"])
+def test_a_page_never_replaces_the_rows_that_it_shows(tmp_path: Path, link: str | None) -> None:
+    file = output = tmp_path / "rows.jsonl"
+    file.write_text(content := json.dumps(ROW))
+    if link:
+        getattr(output := tmp_path / "page.html", link)(file)
+    with pytest.raises(UserError, match=r"is what the command reads, which would be lost; choose another name"):
+        carry_out(["check", str(file), "--html", str(output)])
+    assert file.read_text() == content
+
+
+def test_a_folder_is_no_page_and_that_is_said_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file := tmp_path / "rows.json").write_text(json.dumps([ROW]))
+    with pytest.raises(UserError, match=r"it is a folder\); give the name of a file in it"):
+        carry_out(["check", str(file), "--html", str(tmp_path)])
+    assert not capsys.readouterr().out
