@@ -2,6 +2,8 @@
 
 import sentencex
 
+from safe_stepwise.language.text import LONE_SURROGATE
+
 _CLOSERS = " \t\"'`”’»)]*"
 
 
@@ -14,8 +16,9 @@ def split_sentences(text: str) -> tuple[str, ...]:
     >>> split_sentences("Go! is a film by A. Brell (b. 1901). It came out in 1920.")
     ('Go! is a film by A. Brell (b. 1901).', 'It came out in 1920.')
     """
-    sentences = [""]
-    for piece in sentencex.segment("en", text):
+    sentences, end = [""], 0
+    for segment in sentencex.segment("en", LONE_SURROGATE.sub("\ufffd", text)):  # which no encoding has
+        piece, end = text[end : end + len(segment)], end + len(segment)
         begins_lower = piece.lstrip(_CLOSERS)[:1].islower()
         ended = sentences[-1].rstrip(_CLOSERS)[-1:] in tuple(".?!…")
         if not piece.strip() or (ended and not begins_lower):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safe_stepwise.language.relations import is_country, is_nation
 from safe_stepwise.language.senses import Expression, SenseCue, express, sense_cues
-from safe_stepwise.language.text import CAPITAL, MONTHS
+from safe_stepwise.language.text import CAPITAL, LONE_SURROGATE, MONTHS
 from safe_stepwise.language.vocabulary import load
 
 if TYPE_CHECKING:
@@ -48,8 +48,9 @@ _SORT_BEFORE = re.compile(
 )
 _SORT = re.compile(rf"^{_SORT_BEFORE.pattern.removesuffix('$')}")
 _ENDLESS = re.compile(r"\S{200,}")
-_LONE_SURROGATE = re.compile("[\\ud800-\\udfff]")
-"""What no encoding has: spaCy would refuse the text."""
+_UNREADABLE = re.compile(rf"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]|{LONE_SURROGATE.pattern}")
+"""Control characters, which spaCy takes for a part of the word beside them, and what it refuses."""
+_LETTERS = re.compile(r"[^\W_]+")
 LONGEST_TEXT = 10_000
 """Characters of a text that are parsed: more than any step or passage of a benchmark has."""
 _OPENS = '.?!:;“"(—'
@@ -276,7 +277,7 @@ def _parser() -> Any:
 
 @lru_cache(maxsize=32768)
 def _parse(skeleton: str) -> Syntax:
-    doc = _parser()(_LONE_SURROGATE.sub("?", skeleton))
+    doc = _parser()(_UNREADABLE.sub(" ", skeleton))
     predications = tuple(_Walk(doc).predications())
     numbers = {token.i: n for n, sentence in enumerate(doc.sents) for token in sentence}
     words = tuple(Word(t.text, t.lemma_.lower(), t.pos_, numbers[t.i], (t.idx, t.idx + len(t))) for t in doc)
@@ -347,8 +348,10 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Rewrite])
 
 
 def _name_of(word: Word, names: Mapping[str, str]) -> str:
-    if word.text in names:
-        return names[word.text]
+    # A mark may adhere to a stand-in.
+    name = word.text if word.text.isalpha() else _LETTERS.sub(lambda part: names.get(part[0], part[0]), word.text)
+    if (name := names.get(name, name)) != word.text:
+        return name
     return (
         word.text
         if word.tag == "PROPN"

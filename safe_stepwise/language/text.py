@@ -20,6 +20,8 @@ from safe_stepwise.language.vocabulary import load, word_list
 CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
 """A capital letter, as a character class."""
 MONTHS = "january february march april may june july august september october november december".split()
+LONE_SURROGATE = re.compile("[\\ud800-\\udfff]")
+"""Half of a pair, which no encoding has: parsers refuse a text with it."""
 
 _INVISIBLE = (  # soft hyphens, zero-width spaces and joiners, marks of direction, byte order marks
     "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"

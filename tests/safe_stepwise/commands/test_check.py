@@ -30,6 +30,7 @@ ROW: dict[str, Any] = {
         "Step 4: ####ANSWER: Oru (Final Answer)",
     ],
 }
+CLAIM = "Ors Velt was born in Oru"
 WRONG = ["Oru was born in Ors Velt.", "Ors Velt won the Golden Vel in 1960.", "Is it so? (Attribution)\nStep 2: No."]
 
 
@@ -122,6 +123,24 @@ def test_an_error_supports_no_later_step() -> None:
     assert conclusion.label == "undecided"
 
 
+@pytest.mark.parametrize("text", [f"{CLAIM}\ud800.", "Ors\ud800 Velt was born in Oru.", "\udfff"])
+def test_half_of_a_surrogate_pair_is_read_like_any_mark(text: str) -> None:
+    broken, whole = judge_steps(QUESTION, [text], [text, f"{CLAIM}."])
+    assert broken.label == "no step"
+    for claim in whole.claims:
+        assert claim.place is None or text[slice(*claim.place)] == claim.quote
+    assert whole.label == ("Unsupported" if len(text) == 1 else "sound")
+
+
+@pytest.mark.parametrize("mark", [*"\0\a\x1b\x7f\x9f", *"%/-#|~=", "\u0301", "\u2011", "→", "™"])
+@pytest.mark.parametrize("form", ["{name}{mark} was born in Oru.", "So {name} was born in {mark}Oru{mark}."])
+def test_a_mark_beside_a_name_hides_no_name(mark: str, form: str) -> None:
+    page = f"{CLAIM}."
+    right, wrong = judge_steps(QUESTION, [page], [form.format(name=name, mark=mark) for name in ("Ors Velt", "Ana Lo")])
+    assert right.label in ("sound", "undecided")
+    assert (wrong.label, "Ana Lo" in wrong.reason) == ("Unsupported", True)
+
+
 LITTER = (
     "“",
     "”",
@@ -139,7 +158,6 @@ LITTER = (
     "\u3000",
 )
 LITTERED = st.lists(st.sampled_from(LITTER), max_size=4).map("".join)
-CLAIM = "Ors Velt was born in Oru"
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
