@@ -13,6 +13,8 @@ from safe_stepwise.language.syntax import Argument, Predication, Syntax
 
 IsEnd = Callable[[Argument, str], bool]
 """Recognises an end of a fact by an argument and a name that it stands for; the name is "" if it has none."""
+BOUNDS = frozenset(("before", "after", "near", "around", "outside", "beyond", "until", "till"))
+"""Roles of a place or time that is named to say where or when something else is."""
 _HEADS = frozenset(("subj", "is"))
 """Roles that come first in a predication without a known sense."""
 
@@ -64,6 +66,8 @@ def ties(syntax: Syntax, is_head: IsEnd, is_tail: IsEnd) -> Iterator[Tie]:
         senses = {e.sense for e in predication.expressions}
         roles: tuple[set[str], set[str]] = (set(), set())
         for role, argument in predication.arguments:
+            if role in BOUNDS and "named_after" not in senses:
+                continue
             names = [argument.value] if argument.value else [*syntax.holders.get(argument.token, ())] or [""]
             for noun in owners.get(argument.token, ()):
                 if any(e.sense in senses for e in noun.expressions):

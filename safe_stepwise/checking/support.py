@@ -13,7 +13,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from safe_stepwise.checking.direction import IsEnd, ties
+from safe_stepwise.checking.direction import BOUNDS, IsEnd, ties
 from safe_stepwise.checking.statements import quote_sentence
 from safe_stepwise.checking.step_reading import remove_silences
 from safe_stepwise.language.grounding import ground
@@ -49,6 +49,7 @@ for _group in _VOCABULARY["synonyms"]:
         _SYNONYMS.setdefault(_word, set()).update(_group.split())
 _ENDS = frozenset(("head", "tail", "subj", "obj", "is", "of"))
 _TIMES = frozenset(("in", "on", "when", "during", "at", "of"))
+_TIME_BOUNDS = frozenset(("until", "till", "since", "from", "to", "by"))
 _STEM = 5
 _EXCLUDING = frozenset(
     ("outside", "without", "except", "unlike", "than", "besides", "beyond", "against", "instead", "but")
@@ -75,6 +76,8 @@ _LEADS = tuple(
 )
 """Where a clause was read, and how it is parsed: so that no name beside it is taken for its apposition."""
 _NUMBER = re.compile(r"\d[\d,.]*")
+_SINGULAR = ("he", "she", "it")
+_RANKS = frozenset(("first", "second"))
 _NEAR = 0  # sentences around a predication in which a further argument may stand
 
 
@@ -212,6 +215,9 @@ class Source:
     def names_of(self, argument: Argument) -> tuple[tuple[str, ...], bool]:
         """Return the names that an argument of the passage may stand for, and whether these are all."""
         if names := (argument.value,) if argument.value else self.syntax.holders.get(argument.token):
+            words = set(normal_name(self.subject).split())
+            # A surname alone is the subject's, also where the passage names a relative.
+            names = tuple(self.subject if " " not in name and normal_name(name) in words else name for name in names)
             return (*names, *self.aliases) if any(name in self.aliases for name in names) else names, True
         if argument.is_pronoun or argument.noun in self.kinds:
             return (self.subject,), False
@@ -459,7 +465,10 @@ class _Weighing:
                 return None
             holder = f" of {names[0]!r}" if names else ""
             return Finding("not read", f"no passage says {claim.predicate!r}{holder}{denied}")
-        comparison, number, source, fact = max(candidates, key=lambda candidate: candidate[0].score)
+        comparison, number, source, fact = max(candidates, key=lambda c: (c[0].score, c[3].is_stated))
+        if comparison.agrees and not fact.is_stated:
+            finding = Finding("not read", f"Passage {number} does not state it ({claim.predicate})")
+            return finding._replace(**_located(number, source, fact))
         if comparison.agrees:
             if claim.is_denied != fact.is_denied:
                 full = (
@@ -478,7 +487,8 @@ class _Weighing:
         if sum(bool(a.value) for a in comparison.exchanged) > 1:
             finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
-        if len(names) > 1 or claim.is_denied or any(_is_time(a.value) for a in comparison.different):
+        is_kind = claim.is_noun and "is" in claim.roles and bool(names)
+        if len(names) > 1 or claim.is_denied or is_kind or any(_is_time(a.value) for a in comparison.different):
             return Finding("not read", f"Passage {number} says {claim.predicate!r} of others")
         return None
 
@@ -556,18 +566,20 @@ class _Weighing:
         for role, argument in claim.arguments:
             if argument.is_source or (not argument.value and (argument.is_pronoun or role == "attr")):
                 continue
-            end = "time" if _is_time(argument.value) and role in _TIMES else end_of(role)
+            end = _end(role, argument, end_of)
             agreed = exchanged = different = unknown = False
             for fact_role, fact_argument in fact.possible_arguments:
                 agrees = self._agrees(argument, fact_argument, source)
-                fact_end = "time" if _is_time(fact_argument.value) and fact_role in _TIMES else fact_end_of(fact_role)
+                fact_end = _end(fact_role, fact_argument, fact_end_of)
                 if end == fact_end or ("both" in (end, fact_end) and "time" not in (end, fact_end)):
                     agreed |= agrees is True
                     different |= agrees is False
                     unknown |= agrees is None
+                elif agrees and fact_end in BOUNDS | _TIME_BOUNDS:
+                    different = True
                 elif agrees and ({end, fact_end} == {"head", "tail"} or {end, fact_end} == {"subj", "obj"}):
                     exchanged = True
-            is_core = end in _ENDS
+            is_core = end in _ENDS | BOUNDS | _TIME_BOUNDS
             if not agreed and not argument.value and not exchanged and not (is_core and self._is_described(argument)):
                 continue
             kinds = {"matched": agreed, "exchanged": exchanged, "different": different, "unknown": unknown}
@@ -592,11 +604,20 @@ class _Weighing:
         if not names and not candidate_names:
             same = stem(argument.noun) == stem(candidate.noun) or candidate.noun in _SYNONYMS.get(argument.noun, ())
             return True if same else None
+        if argument.is_pronoun and argument.noun in _SINGULAR:
+            if candidate.noun in _SINGULAR and candidate.noun != argument.noun:
+                return False
+            names = names or tuple(self._names_before(argument.token))
         if not names or not candidate_names:
-            return True if argument.is_pronoun else None
+            return True if argument.is_pronoun and not names else None
         if any(is_same_name(a, b) for a in names for b in candidate_names):
             return True
         return False if are_all else None
+
+    def _names_before(self, token: int) -> Sequence[str]:
+        """Return the names before a word, of which a pronoun there means one."""
+        names = (word.name for word in self.syntax.words[:token] if word.name)
+        return [name for name in names if not (Argument(name, "", 0).is_source or _is_time(name))]
 
     def _is_near(self, name: str, fact: Predication, source: Source) -> bool:
         """Whether a passage has a name in a predication's sentence or one beside it, or is about it."""
@@ -668,14 +689,37 @@ class _Weighing:
         return [w for w in self.syntax.words if self._has_to_be_read(w) and not self._is_read(w)]
 
     def _has_to_be_read(self, word: Word) -> bool:
-        if word.name or not word.text.isalpha() or word.tag not in _CONTENT:
+        if word.name or not word.text.isalpha() or word.tag not in _CONTENT | {"NUM"}:
             return word.text.lower() in _EXCLUDING - _STOP_WORDS - _COMPARING - self.spellings
         idle = _STOP_WORDS | _LIGHT if word.tag in ("VERB", "AUX") else _STOP_WORDS
+        idle = idle - _RANKS if word.tag == "ADJ" else idle
         return not {word.lemma, word.text.lower()} & idle
 
+    @cached_property
+    def _stating_sentences(self) -> Sequence[str]:
+        """The sentences that state claims, and those that open their passages."""
+        pages = {number: source.passage for number, source in self.sources}
+        places = {
+            (f.passage, n)
+            for f in self.stated
+            if f.passage is not None and f.sentence is not None
+            for n in (0, f.sentence)
+        }
+        return [pages[number].sentences[sentence] for number, sentence in places]
+
+    def _is_qualified(self, word: Word) -> bool:
+        """Whether a sentence that states a claim has an adjective or a number: elsewhere, it may qualify another."""
+        spelling = word.text.lower()
+        if is_nation(spelling):
+            return any(nation_pattern(spelling).search(clean(sentence)) for sentence in self._stating_sentences)
+        stems = {stem(w) for spelling in (word.lemma, spelling) for w in (spelling, *_SYNONYMS.get(spelling, ()))}
+        return any(not stems.isdisjoint(map(stem, _words_of(sentence))) for sentence in self._stating_sentences)
+
     def _is_read(self, word: Word) -> bool:
-        if word.tag not in _CONTENT:
+        if word.tag not in _CONTENT | {"NUM"}:
             return False
+        if word.tag in ("ADJ", "NUM") and self._stating_sentences and word.text.lower() not in self.context:
+            return self._is_qualified(word)
         if {word.lemma, word.text.lower()} & self.borne or word.text.lower() in self.context:
             return True
         spellings = [strip_diacritics(spelling).lower() for spelling in (word.lemma, word.text)]
@@ -743,6 +787,13 @@ def _plain_end(predication: Predication, role: str) -> str:
     if predication.predicate.endswith(("er", "or")):
         return {"is": "subj", "of": "obj"}.get(role, role)
     return "of" if role == "by" else role
+
+
+def _end(role: str, argument: Argument, end_of: EndOf) -> str:
+    """Return the end that an argument is: a time, a bound ("until 1901", "near Oru"), or what its role names."""
+    if role in (BOUNDS | _TIME_BOUNDS if _is_time(argument.value) else BOUNDS):
+        return role
+    return "time" if _is_time(argument.value) and role in _TIMES else end_of(role)
 
 
 def _is_named(end: str) -> IsEnd:
