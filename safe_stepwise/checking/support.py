@@ -76,6 +76,7 @@ _LEADS = tuple(
 )
 """Where a clause was read, and how it is parsed: so that no name beside it is taken for its apposition."""
 _NUMBER = re.compile(r"\d[\d,.]*")
+_LIFE = re.compile(r"\s*[^()]{1,120}\([^()]*\d{4}[^()]*\)")
 _SINGULAR = ("he", "she", "it")
 _RANKS = frozenset(("first", "second"))
 _NEAR = 0  # sentences around a predication in which a further argument may stand
@@ -164,6 +165,12 @@ class Source:
         """The parsed passage; to be asked for late, as parsing takes time."""
         years = (Rewrite(*match.span(), "") for match in _YEARS_IN_BRACKETS.finditer(self.traced.text))
         return parse(self.traced.text, frozenset([self.subject]), tuple(years))
+
+    @cached_property
+    def lives(self) -> Passage:
+        """The names with dates in brackets after them, which say when and where somebody lived."""
+        matches = (_LIFE.match(sentence) for sentence in self.passage.sentences)
+        return Passage(self.passage.title, tuple(f"{match[0]}." for match in matches if match))
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -337,6 +344,7 @@ class _Weighing:
         self.copied = _copied(text, [source.grams for _, source in self.sources])
         names = {name for fact in facts for name in (fact.head, fact.tail)}
         names |= {name for _, source in self.sources for name in source.names}
+        names |= set(_in_other_case(text, names))
         questions = (Rewrite(*match.span(), "the question") for match in _QUESTION.finditer(text))
         leads = (Rewrite(*m.span(), words) for pattern, words in _LEADS for m in pattern.finditer(text))
         copies = _copies(text, [source.words for _, source in self.sources])
@@ -488,7 +496,13 @@ class _Weighing:
             finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
         is_kind = claim.is_noun and "is" in claim.roles and bool(names)
-        if len(names) > 1 or claim.is_denied or is_kind or any(_is_time(a.value) for a in comparison.different):
+        pronouns = (a.token for _, a in claim.arguments if a.is_pronoun and a.noun in _SINGULAR)
+        if (
+            len(names) + sum(map(bool, map(self._names_before, pronouns))) > 1
+            or claim.is_denied
+            or is_kind
+            or any(_is_time(a.value) for a in comparison.different)
+        ):
             return Finding("not read", f"Passage {number} says {claim.predicate!r} of others")
         return None
 
@@ -612,7 +626,7 @@ class _Weighing:
             return True if argument.is_pronoun and not names else None
         if any(is_same_name(a, b) for a in names for b in candidate_names):
             return True
-        return False if are_all else None
+        return False if are_all or argument.is_pronoun else None
 
     def _names_before(self, token: int) -> Sequence[str]:
         """Return the names before a word, of which a pronoun there means one."""
@@ -646,11 +660,11 @@ class _Weighing:
             return False
         return all(
             any(
-                ground(holder, f"{'date' if _is_time(value) else 'place'} of {event}", value, [(n, s.passage)]).status
+                ground(holder, f"{'date' if _is_time(value) else 'place'} of {event}", value, [(n, s.lives)]).status
                 == "stated"
                 for holder in holders
                 for n, s in self.sources
-                if is_about(read(s.passage), holder)
+                if s.lives.sentences and is_about(read(s.passage), holder)
             )
             for value in values
         )
@@ -794,6 +808,14 @@ def _end(role: str, argument: Argument, end_of: EndOf) -> str:
     if role in (BOUNDS | _TIME_BOUNDS if _is_time(argument.value) else BOUNDS):
         return role
     return "time" if _is_time(argument.value) and role in _TIMES else end_of(role)
+
+
+def _in_other_case(text: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the names that a text has in lower case, as it has them."""
+    folded = text.lower()
+    for name in names:
+        if name.lower() in folded and name not in text:
+            yield from (match[0] for match in re.finditer(rf"\b{re.escape(name)}\b", text, re.IGNORECASE))
 
 
 def _is_named(end: str) -> IsEnd:

@@ -714,6 +714,7 @@ def _polarity(verb: Token) -> tuple[bool, bool]:
         if child.dep_ in ("nsubj", "nsubjpass", "dobj", "attr"):
             is_denied ^= any(d.dep_ == "det" and d.lower_ in ("no", "neither") for d in child.children)
         if child.dep_ in ("nsubj", "nsubjpass"):
+            is_stated = is_stated and not any(d.lower_ in ("few", "little") for d in child.children)
             is_denied ^= word in ("nobody", "none", "neither", "nothing")
         if (child.dep_ == "aux" and child.lemma_.lower() in _WORDS["modals"]) or word in _WORDS["hedges"]:
             is_stated = False
