@@ -14,7 +14,7 @@ from typing import Any
 
 from safe_stepwise.checking import inference
 from safe_stepwise.checking.claims import MIN_QUOTE_SHARE, Claims
-from safe_stepwise.checking.inference import Conclusion, Count, calculation_of, has_false_premise
+from safe_stepwise.checking.inference import Conclusion, Count, calculation_of, holds, measure_of
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import filled_question, is_free, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
@@ -381,6 +381,8 @@ class Checker:
 
     def _check_logical(self, case: _Case) -> Feedback | None:
         conclusion = self._parse_conclusion(case.reading)
+        if verdict := self._check_comparison(case, conclusion):
+            return verdict
         if inference.concludes(case.reading) and conclusion.right is not None:
             return self._check_conclusion(case, conclusion)
         if (calculated := self._calculated(case.reading)) is not None:
@@ -392,6 +394,20 @@ class Checker:
         if conclusion.right is not None:
             return self._check_conclusion(case, conclusion)
         return self._inefficiency(case)
+
+    def _check_comparison(self, case: _Case, conclusion: Conclusion) -> Feedback | None:
+        """Judge the comparisons of a step by the values of the facts, once all are read."""
+        if case.reading.announces or self._unread(case):
+            return None
+        facts = [triple for item in self.claims.facts for triple in item.triples]
+        measures = filter(None, (measure_of(fact.head, fact.tail, fact.relation) for fact in facts))
+        is_right, last = holds(case.reading.claim, list(measures)), len(self.plan.items) - 1
+        if is_right and self._asserts(case, case.step.text):
+            places = (last,) if conclusion.right else ()
+            return self._sound(case, "sound_derivation", *places, **self._grounds(case, last))
+        if is_right is False:
+            return self._feedback(case, "Logical Fallacy", "false_comparison", **self._grounds(case, last))
+        return None
 
     def _check_conclusion(self, case: _Case, conclusion: Conclusion) -> Feedback | None:
         if self._has_unclear_gap(case):
@@ -405,7 +421,7 @@ class Checker:
             if not self._asserts(case, case.step.text):
                 return None
             return self._sound(case, "sound_derivation", last, **self._grounds(case, last))
-        ends_the_chain = max(case.established.values()) in case.reading.refers or has_false_premise(case.reading.claim)
+        ends_the_chain = max(case.established.values()) in case.reading.refers or holds(case.reading.claim) is False
         is_final = ends_the_chain or inference.says_the_answer(case.reading)
         if not is_final and not self._is_rival(case, conclusion.claimed):
             return None

@@ -1,9 +1,11 @@
 """Parses what a logical step concludes, and decides whether the facts that it rests on support that."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from safe_stepwise.checking.plans import Item, Plan
 from safe_stepwise.checking.statements import count_phrase
@@ -11,7 +13,7 @@ from safe_stepwise.checking.step_reading import Reading, read_step
 from safe_stepwise.graphs.comparisons import Side, count_values, is_yes_or_no
 from safe_stepwise.language.mentions import first_mention, mentions
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name, without_qualifier
+from safe_stepwise.language.text import Date, as_date, as_number, dates_in, fold, normal_name, without_qualifier
 from safe_stepwise.language.vocabulary import wording
 from safe_stepwise.records import Passage, Question, Triple
 
@@ -22,10 +24,19 @@ _YES_NO = re.compile(r"^\W*(yes|no)\b(?=\W)|\b(yes|no)\b[.\s]*$", re.IGNORECASE)
 _SAYS_YES_NO = re.compile(r"\b(?:yes|no)\b(?=\W*$|,)", re.IGNORECASE)
 _DIFFERENT = wording("inference", "different", re.IGNORECASE)
 _ALIKE = re.compile(r"\b(?:same|both|share[sd]?|agree[sd]?|identical|match(?:es)?|alike)\b", re.IGNORECASE)
-_COMPARATOR = wording("inference", "comparator", re.IGNORECASE)
-_SMALLER_FIRST = frozenset(
-    ("earlier than", "before", "precedes", "shorter than", "fewer than", "less than", "smaller than", "older than")
-)
+_COMPARATIVE = wording("inference", "comparative", re.IGNORECASE)
+_PREDICATE = wording("inference", "predicate", re.IGNORECASE)
+"""What stands before a comparative that says something of the clause's only name: "is the" older."""
+_THAN = re.compile(r"(?: [\w-]+){0,3} than\b", re.IGNORECASE)
+_EVENTS = {"birth": re.compile(r"\b(?:born|birth)\b"), "death": re.compile(r"\b(?:died|dead|death)\b")}
+_FIRST_MARK = 0xE000  # of the private characters that stand for names
+_MARK = re.compile("[\ue000-\uf8ff]")
+_CLAUSE = re.compile(r";|\. |,? (?:so|thus|hence|therefore|but|while|whereas)\b,?|, (?=[\ue000-\uf8ff]|the |it |and )")
+_IDLE = re.compile(r"\W*(?:and |when |by )?(?:comparing|between|given|of|from)\b", re.IGNORECASE)
+_DENIAL = re.compile(r"\b(?:not|never|no|neither|nor)\b|n['’]t\b", re.IGNORECASE)
+_AMOUNT = re.compile(r"\b\d[\d,.]*(?: (?:million|billion|thousand))?")
+_DIFFERENCE = re.compile(r"(?:\b([\w,]+) (?:full )?(?:(years?)|(?:month|week|day|decade)s?)|\b(\d[\d,]*)) $")
+_DATED_NAME = re.compile(r"([\ue000-\uf8ff]) ?\(([^()]*)\)")
 _NUMBERS = wording("inference", "numbers", re.IGNORECASE)
 _YEARS = re.compile(
     r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.{0,300}\b(\d{1,3})\b", re.IGNORECASE
@@ -184,7 +195,7 @@ def parse_conclusion(reading: Reading, question: Question, plan: Plan, names: Se
     if is_yes_or_no(question.answer):
         return _yes_or_no(reading, clause, question.answer.lower(), asks_sameness=plan.operation == "same")
     conclusion = _named_answer(clause, question, names)
-    if conclusion.right and has_false_premise(reading.claim):
+    if conclusion.right and holds(reading.claim) is False:
         return Conclusion(False, question.answer)
     return conclusion
 
@@ -203,7 +214,7 @@ def _yes_or_no(reading: Reading, clause: str, answer: str, *, asks_sameness: boo
     verdict = (explicit[1] or explicit[2]).lower() if explicit else claim_polarity(clause)
     if verdict is None:
         return Conclusion(None)
-    consistent = premise in (None, answer) and not has_false_premise(reading.claim)
+    consistent = premise in (None, answer) and holds(reading.claim) is not False
     return Conclusion(verdict == answer and consistent, verdict)
 
 
@@ -235,22 +246,126 @@ def _named_answer(clause: str, question: Question, names: Sequence[str]) -> Conc
     return Conclusion(False, next(iter(rivals))) if rivals else Conclusion(None)
 
 
-def has_false_premise(claim: str) -> bool:
-    """Whether a claim compares two dates or numbers wrongly ("1901 is later than 1950")."""
-    for match in _COMPARATOR.finditer(claim):
-        value = _value(claim[max(0, match.start() - 60) : match.start()], -1)
-        other_value = _value(claim[match.end() : match.end() + 60], 0)
-        if value is None or other_value is None or len(value) != len(other_value) or value == other_value:
-            continue
-        if (value < other_value) != (match[1].lower() in _SMALLER_FIRST):
-            return True
-    return False
+class Measure(NamedTuple):
+    """A date (year, month, day) or a number that a fact gives of a name; ``event``: birth, death, or "" for others."""
+
+    name: str
+    value: tuple[float, ...]
+    event: str
+
+    def is_like(self, other: Measure) -> bool:
+        """Whether two measures are of one kind, so that they can be compared."""
+        return self.event == other.event and len(self.value) == len(other.value)
 
 
-def _value(near: str, place: int) -> tuple[float, ...] | None:
-    """Return the first (0) or last (-1) date in the text near a comparator; else its number, or None."""
-    if dates := [date for date in dates_in(near) if date.year]:
-        return dates[place][:3]
-    numbers = re.findall(r"\b\d[\d,.]*(?: (?:million|billion|thousand))?", near)
-    number = as_number(numbers[place]) if numbers else None
-    return None if number is None else (number,)
+def measure_of(name: str, value: str, relation: str) -> Measure | None:
+    """Return what a fact measures; None if its value is no date or number. ``relation`` may be a whole sentence.
+
+    >>> measure_of("Ana", "3 May 1901", "date of birth")
+    Measure(name='Ana', value=(1901, 5, 3), event='birth')
+    """
+    date, number = as_date(value), as_number(value)
+    if date is None and number is None:
+        return None
+    return Measure(name, date[:3] if date else (number or 0.0,), _event(relation))
+
+
+def _event(text: str) -> str:
+    return next((event for event, pattern in _EVENTS.items() if pattern.search(text)), "")
+
+
+def comparatives_in(text: str) -> tuple[str, ...]:
+    """Return the words of a text that compare dates or numbers.
+
+    >>> comparatives_in("So Dune Rain came out first.")
+    ('first',)
+    """
+    return tuple(match[0].lower() for match in _COMPARATIVE.finditer(text))
+
+
+def holds(claim: str, measures: Sequence[Measure] = ()) -> bool | None:
+    """Whether the comparisons of a claim hold; None if it has none, or not all that it says can be decided.
+
+    A name stands for its measure ("Ana is older than Edo", "Ana is the older one").
+
+    >>> ana, edo = (measure_of(name, date, "born") for name, date in (("Ana", "1901"), ("Edo", "1950")))
+    >>> holds("Since 1901 is earlier than 1950, Edo is older.", [ana, edo])
+    False
+    """
+    by_mark: dict[str, list[Measure]] = {}
+    for name in sorted({measure.name for measure in measures}, key=len, reverse=True):
+        mark = chr(_FIRST_MARK + len(by_mark))
+        by_mark[mark] = [measure for measure in measures if measure.name == name]
+        claim = re.sub(rf"(?<!\w){re.escape(without_qualifier(fold(name)))}(?!\w)", mark, claim, flags=re.IGNORECASE)
+    clauses = [clause for clause in _CLAUSE.split(claim) if clause and not _is_idle(clause)]
+    verdicts = [verdict for clause in clauses for verdict in _clause_holds(clause, by_mark)]
+    if False in verdicts:
+        return False
+    return True if verdicts and all(verdicts) else None
+
+
+def _is_idle(clause: str) -> bool:
+    """Whether a clause compares and concludes nothing ("Comparing 1962 and 1971")."""
+    says_more = any(pattern.search(clause) for pattern in (_COMPARATIVE, _CALLED_ANSWER, _YES_NO))
+    return not says_more and bool(_IDLE.match(clause) or not _MARK.search(clause))
+
+
+def _clause_holds(clause: str, by_mark: Mapping[str, Sequence[Measure]]) -> Iterator[bool | None]:
+    """Yield whether each comparison of a clause holds; None for one that can't be decided, or if there is none."""
+    cues = list(_COMPARATIVE.finditer(clause))
+    if not cues or _DENIAL.search(clause):
+        yield None
+        return
+    for mark, brackets in _DATED_NAME.findall(clause):
+        dates, own = dates_in(brackets), [measure for measure in by_mark[mark] if len(measure.value) == 3]
+        if len(dates) == 1 and own and not any(Date(*map(int, measure.value)).agrees(dates[0]) for measure in own):
+            yield False
+    for cue in cues:
+        marks = list(_marks(clause, cue, by_mark))
+        before = [measure for place, measure in marks if place < cue.start()]
+        after = [measure for place, measure in marks if place > cue.start()]
+        named = [measure for _, measure in marks if measure.name]
+        pairs: list[tuple[Measure, Measure]] = []
+        if cue["before"] or cue["after"] or _THAN.match(clause, cue.end()):
+            pairs = [(before[-1], after[0])] if before and after else []
+        elif len(named) == 1 and _PREDICATE.search(clause[: cue.start()]):
+            rivals = (measure for same_name in by_mark.values() for measure in same_name)
+            pairs = [(named[0], r) for r in rivals if r.name != named[0].name and r.is_like(named[0])]
+        yield from [_agrees(clause, cue, *pair) for pair in pairs] or [None]
+
+
+def _marks(clause: str, cue: re.Match[str], by_mark: Mapping[str, Sequence[Measure]]) -> Iterator[tuple[int, Measure]]:
+    """Yield the places of dates, or of numbers if the cue compares these, and of the names that have one."""
+    is_timed = bool(cue["early"] or cue["late"] or cue["before"] or cue["after"])
+    event = _event(clause) or ("birth" if cue[0].startswith(("old", "young")) else "")
+    dates = [d for d in dates_in(clause) if d.year and not clause.startswith(" year", d.end)]
+    marks = [(d.start, Measure("", d[:3], event)) for d in dates]
+    if not is_timed:
+        dated = {place for d in dates for place in range(d.start, d.end)}
+        numbers = ((match.start(), as_number(match[0])) for match in _AMOUNT.finditer(clause))
+        marks = [(n, Measure("", (number,), event)) for n, number in numbers if number is not None and n not in dated]
+    for place, mark in enumerate(clause):
+        fitting = [measure for measure in by_mark.get(mark, ()) if (len(measure.value) == 3) == is_timed]
+        if len(fitting) > 1 or event == "death":
+            fitting = [measure for measure in fitting if measure.event == event]
+        marks += [(place, measure) for measure in fitting if len(fitting) == 1]
+    yield from sorted(marks)
+
+
+def _agrees(clause: str, cue: re.Match[str], left: Measure, right: Measure) -> bool | None:
+    """Whether a cue's order and difference are those of two measures; None if they can't be compared."""
+    is_dated = len(left.value) == 3
+    size = min(3 - value.count(0) for value in (left.value, right.value)) if is_dated else 1
+    one, other = left.value[:size], right.value[:size]
+    if one == other or not (left.is_like(right) or "" in (left.name, right.name)):
+        return None
+    is_less = bool(cue["early"] or cue["before"] or cue["small"])
+    if (one < other) != is_less:
+        return False
+    difference = _DIFFERENCE.search(clause[: cue.start()])
+    if difference is None or (is_dated and difference[3]):
+        return True
+    number, (first, last) = as_number(difference[0]), sorted((one, other))
+    if number is None or (is_dated and not difference[2]):
+        return None
+    return number in (last[0] - first[0], last[0] - first[0] - (last[1:] < first[1:]))

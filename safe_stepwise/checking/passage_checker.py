@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from safe_stepwise.checking.inference import has_false_premise
+from safe_stepwise.checking.inference import holds
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.support import Finding, Support, weigh
 from safe_stepwise.language.sentences import split_sentences
@@ -147,7 +147,7 @@ def judge_by_passages(
         return PassageVerdict("Unsupported", f"there is no Passage {reading.cited[0]}")
     if step.kind == "Logical":
         pages = [*([(0, earlier)] if previous else []), *((n, passages[n - 1]) for n in cited)]
-        if has_false_premise(reading.claim):
+        if holds(reading.claim) is False:
             return PassageVerdict("Logical Fallacy", "it compares two values wrongly")
     support = weigh(step.text, pages, [question, *earlier.sentences], concludes=step.kind == "Logical")
     return _verdict(step, support, previous)

@@ -32,7 +32,10 @@ _POINTER = re.compile(r"[^“”.:]{8,140}[.:] (?=[^a-z ])")
 _MAX_REMARK_WORDS = 14  # of a remark that a passage is silent; a longer one says more
 _MIN_CLAIM_WORDS = 3  # that must remain when the words around a citation are removed
 _STEP_MARK = re.compile(r"(?<!\s)\s*+\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
-_STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
+_STEP_LIST = re.compile(
+    r"\bsteps? \d+(?:(?:,? and (?:step )?|, step )\d{1,9}\b|, \d{1,2}\b(?!(?-i: [A-Z])|,\d))*", re.IGNORECASE
+)
+"""Steps in a row; a date or a year after them is no step."""
 _NOT = wording("step_reading", "not", re.IGNORECASE)
 _TOLD = wording("step_reading", "told", re.IGNORECASE)
 _OF_THE_TEXT = re.compile(r"\b(?:passages?|text|context|excerpts?|documents?)\b", re.IGNORECASE)

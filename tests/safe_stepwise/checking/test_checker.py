@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.inference import holds, measure_of
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.wordings import WordingStyle
 from safe_stepwise.records import Passage, Question, Step, SupportingFact, Triple
@@ -120,6 +121,58 @@ def test_chain(previous: list[str], text: str, expected: str | None) -> None:
 )
 def test_comparison(previous: list[str], text: str, expected: str | None) -> None:
     assert verdict(comparison(), previous, text) == expected
+
+
+WRONG, RIGHT = "Logical Fallacy", "Correct"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("From Step 1 and Step 2, Silent Ford is older than Dune Rain.", WRONG),
+        ("From Step 1 and Step 2, Silent Ford came out before Dune Rain.", WRONG),
+        ("From Step 1 and Step 2, Dune Rain is the later one.", WRONG),
+        ("Silent Ford was released before Dune Rain, so Dune Rain is the older film.", WRONG),
+        ("From Step 1 and Step 2, 1962 is earlier than 1951.", WRONG),
+        ("Since 1951 is earlier than 1962, Silent Ford came out first.", WRONG),
+        ("Since 1951 is earlier than 1962, Dune Rain came out later.", WRONG),
+        ("Dune Rain came out 10 years before Silent Ford.", WRONG),
+        ("Dune Rain (1962) came out before Silent Ford (1951).", WRONG),
+        ("From Step 1 and Step 2, 1951 is earlier than 1962.", RIGHT),
+        ("Since 1951 is earlier than 1962, Dune Rain came out first.", RIGHT),
+        ("Comparing 1951 and 1962, Dune Rain is the earlier film.", RIGHT),
+        ("Dune Rain (1951) came out before Silent Ford (1962).", RIGHT),
+        ("Dune Rain came out 11 years before Silent Ford.", RIGHT),
+        ("From Step 1 and Step 2, Silent Ford is younger than Dune Rain.", RIGHT),
+        ("From Step 1 and Step 2, Silent Ford is not older than Dune Rain.", None),
+        ("Since 1951 is earlier than 1962, the answer is Silent Ford.", WRONG),
+        ("Dune Rain, which Edo Marsh praised, is older than Silent Ford.", None),
+    ],
+)
+def test_a_comparison_is_judged_by_the_values_of_the_facts(text: str, expected: str | None) -> None:
+    assert verdict(comparison(), [FIRST, SECOND], f"{text} (Logical)") == expected
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ("Ana Vorr is older than Edo Marsh.", True),
+        ("Ana Vorr is 49 years older than Edo Marsh.", True),  # 48 full years
+        ("Ana Vorr is 48 years older than Edo Marsh.", True),
+        ("Ana Vorr is 47 years older than Edo Marsh.", False),
+        ("Ana Vorr is two months older than Edo Marsh.", None),
+        ("Ana Vorr died before Edo Marsh.", None),
+        ("Ana Vorr later moved to Oru.", None),
+        ("Ana Vorr has an older brother, Edo Marsh.", None),
+        ("Edo Marsh was born first.", False),
+        ("1,250 is more than 900.", True),
+        ("Ana Vorr was born in 1901, when 102 years had passed.", None),
+    ],
+)
+def test_a_comparison_is_decided_only_by_measures_of_one_kind(claim: str, expected: bool | None) -> None:
+    lives = [("Ana Vorr", "3 May 1901", "date of birth"), ("Edo Marsh", "2 March 1950", "date of birth")]
+    deaths = [("Ana Vorr", "1990", "date of death")]
+    assert holds(claim, [measure for life in lives + deaths if (measure := measure_of(*life))]) is expected
 
 
 def test_the_first_error_in_order_is_the_label() -> None:
