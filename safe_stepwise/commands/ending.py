@@ -19,7 +19,8 @@ EXIT_STATUS = (
 def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
     """Run a command and exit: 0 done, 2 a user's mistake (one line), 1 a fault of ours.
 
-    Ctrl-C exits with 130, as in any shell command; so does SIGTERM.
+    Ctrl-C exits with 130, as in any shell command; so does SIGTERM. Where the output's reader ends first (`head`), the
+    status is that of a command which SIGPIPE ends, 141: the work may not be done, and no fault of ours.
     """
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     terminal.guard_output()
@@ -29,7 +30,7 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
     except OSError:
         if (fault := _output_fault()) is None:
             raise
-        status = 1
+        status = 128 + signal.SIGPIPE
         if not isinstance(fault, BrokenPipeError):  # else the reader of the output has read enough (`head`)
             status = 2
             _print_error(f"error: the output cannot be written: {fault.strerror}")

@@ -20,7 +20,7 @@ below [Commands of a checkout](#commands-of-a-checkout) need the source; there, 
 does the same. `--help` shows the everyday options, `--help-all` shows all of them, and so does this page.
 To complete names and options in bash, run `eval "$(_SAFE_STEPWISE_COMPLETE=bash_source {NAME})"` (zsh and fish
 work the same way). Exit status: 0 done; 2 an error you can fix (explained in one line); 130 interrupted;
-1 a bug in {NAME}.
+141 whoever reads the output (`head`) ended first; 1 a bug in {NAME}.
 """
 
 

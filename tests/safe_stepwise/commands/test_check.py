@@ -136,7 +136,8 @@ def test_half_of_a_surrogate_pair_is_read_like_any_mark(text: str) -> None:
 @pytest.mark.parametrize("form", ["{name}{mark} was born in Oru.", "So {name} was born in {mark}Oru{mark}."])
 def test_a_mark_beside_a_name_hides_no_name(mark: str, form: str) -> None:
     page = f"{CLAIM}."
-    right, wrong = judge_steps(QUESTION, [page], [form.format(name=name, mark=mark) for name in ("Ors Velt", "Ana Lo")])
+    texts = [form.format(name=name, mark=mark) for name in ("Ors Velt", "Ana Lo")]
+    right, wrong = judge_steps(QUESTION, [page], texts)
     assert right.label in ("sound", "undecided")
     assert (wrong.label, "Ana Lo" in wrong.reason) == ("Unsupported", True)
 
