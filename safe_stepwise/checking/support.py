@@ -454,7 +454,8 @@ class _Weighing:
             return None
         if not claim.is_stated:
             return Finding("not read", f"it does not state it ({claim.predicate})")
-        if not claim.is_denied and self._states_life(claim):
+        lives = self._life_values(claim)
+        if lives and all(lives.values()) and not claim.is_denied:
             return self._hold(claim, names)
         for fact, tie in self.ties:
             if tie.predication is claim:
@@ -486,7 +487,8 @@ class _Weighing:
                 finding = Finding(status, f"Passage {number} says that it is so ({claim.predicate})")
                 return finding._replace(**_located(number, source, fact))
             loose = (*comparison.unknown, *comparison.open)
-            far = [a.value for a in loose if a.value and not self._is_near(a.value, fact, source)]
+            lives = self._life_values(claim)
+            far = [v for a in loose if (v := a.value) and not (lives.get(v) or self._is_near(v, fact, source))]
             if far:
                 return Finding("not read", f"Passage {number} does not tie {far[0]!r} to {claim.predicate!r}")
             return self._hold(
@@ -642,32 +644,26 @@ class _Weighing:
         )
         return any(is_same_name(name, near_name) for near_name in (source.subject, *near))
 
-    def _states_life(self, claim: Predication) -> bool:
-        """Whether passages give somebody's birth or death the place and date of a claim, perhaps in brackets."""
+    def _life_values(self, claim: Predication) -> Mapping[str, bool]:
+        """Map the places and dates of a birth or death to whether passages state them in brackets after the name."""
         senses = {expression.sense for expression in claim.expressions}
         event = next((event for event in ("birth", "death") if any(are_alike(event, sense) for sense in senses)), None)
-        if event is None:
-            return False
         people = [a for role in ("of", "obj", "subj") for a in claim.roles.get(role, ()) if not a.is_source][:1]
-        values = [
-            a.name or a.noun
-            for role in ("in", "on", "at", "when", "is", "attr")
-            for a in claim.roles.get(role, ())
-            if a.name or a.noun[:1].isdigit()
-        ]
         holders = [n for a in people for n in ((a.name,) if a.name else self.syntax.holders.get(a.token, ()))]
-        if not holders or not values:
-            return False
-        return all(
-            any(
+        if event is None or not holders:
+            return {}
+        return {
+            value: any(
                 ground(holder, f"{'date' if _is_time(value) else 'place'} of {event}", value, [(n, s.lives)]).status
                 == "stated"
                 for holder in holders
                 for n, s in self.sources
                 if s.lives.sentences and is_about(read(s.passage), holder)
             )
-            for value in values
-        )
+            for role in ("in", "on", "at", "when", "is", "attr")
+            for a in claim.roles.get(role, ())
+            if (value := a.name or (a.noun if a.noun[:1].isdigit() else ""))
+        }
 
     def _excluded_words(self) -> Iterator[Finding]:
         """Yield the words that a passage names only to say that it is not so ("not a comedy")."""
