@@ -116,7 +116,10 @@ _FAULTS = {
     rf"(?i){_CLAUSE}{_LEAD}{_HEAD}(?:[:：–—]|-\s|\.\s[^\W\d])": _SEVERAL,
     rf"(?ai)(?<!step \d ){_KIND_IN_MARKS}": _SEVERAL,
     rf"(?i)~~|[❌✗]|(?:[.!;…(–—\r\n]| -)[^\w\r\n]{{0,4}}{_RETRACTION}": _TAKEN_BACK,
-    r"<(?!nowiki|br|ce|ref|ruby|r[bpt]>|su[bp]|think|[biu]>)[a-z][a-z _-]{0,40}>|(?<!\w)<[A-Z]>|"
+    # Not an element of HTML, nor what is closed.
+    r"<(?!nowiki|br|ce|ref|ruby|r[bpt]>|su[bp]|think|(?:[abipu]|h[r1-6]|t[dhrt]|d[dlt]|[ou]l|li|em|img|pre|div|span|"
+    r"code|font|html|head|body|table|script|style|strong|small|center|blockquote)>)(?P<tag>[a-z][a-z _-]{0,40})>"
+    r"(?![^<>]{0,200}</(?P=tag)>)|(?<!\w)<[A-Z]>|"
     r"\b[Pp]assage (?:[NKX]\b|_|\.\.\.|…)|(?<![\w_])(?<!U\.S\. )_{3,}|(?i:[<\[{](?:(?:your|the|an?|final|insert|one) )"
     r"{0,3}(?:answer|text|step|fact|claim|name|entity|blank)(?: here)?[>\]}])": _BLANK,
     r"\A(?:I[’']m|I am) (?:sorry|unable|not able)|\A(?:Sorry, |Unfortunately, )?(?:I|we) (?:can ?not|can[’']t|do not|"

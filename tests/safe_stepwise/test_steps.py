@@ -249,7 +249,8 @@ OF_CLAIMS = {
         *("A is b.\n**Final answer:** Oru", "A is b. Answer: Oru", r"So a is \boxed{b}."),
     ),
     "not filled in": (
-        *("<text>", "...", "[text]", "{claim}", "“…”", "By Passage <N>, a is b.", "By Passage N, a is b.", "[blank]"),
+        *("<text>", "A is <b-name>.", "<name> and </br>", "a <place> is <i>b</i>"),
+        *("...", "[text]", "{claim}", "“…”", "By Passage <N>, a is b.", "By Passage N, a is b.", "[blank]"),
         *("By Passage 1, a was directed by ...", "By Passage 1, a is …", "___ is b."),
         *("By Passage 1, the director was", "According to Passage 2,", "A is [insert name]."),
     ),
@@ -352,6 +353,8 @@ def test_what_would_have_to_be_guessed_is_not_read(reply: str) -> None:
         "3 < 5 and 7 > 2, and no, 2 is not more.",
         "The tagline is 'Wait. No, run.', says Passage 2.",
         "The type List<T> and the <think> tag are older.",
+        "It was written in <script>alert(1)</script> Oru, <title>b</title>, <td>.",
+        "<p>A is <span>b</span></p><hr><img>, says <q>c</q>.",
         "From Step 1 (Attribution), a is older.",
         "The film is not rated. That is incorrect in Spain. It was cited as 570 U.S. ___ (2013).",
         "He knows who they are. She asked where it is.",
