@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from safe_stepwise.checking.inference import holds
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.support import Finding, Support, weigh
+from safe_stepwise.errors import UserError
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.language.syntax import names_in_text
 from safe_stepwise.language.text import as_number, has_words, words_of
@@ -42,7 +43,7 @@ def judge_steps(question: str, passages: Sequence[Passage | str], texts: Sequenc
 
     A step may be written by the grammar ("Step 1: ... (Attribution)") or freely; one without a kind counts as an
     attribution. The claims' offsets are those of the given strings: ``span`` in the step, ``place`` in the passage
-    (`text_of`), which is split into sentences here if it has only one.
+    (`text_of`), which is split into sentences here if it has only one. Raises ``UserError`` for other arguments.
 
     >>> page = "Dune Rain is a 1954 film. It was directed by Ors Velt."
     >>> verdicts = judge_steps("Who made it?", [page], ["Ors Velt directed Dune Rain.", "Dune Rain is a 1960 film."])
@@ -52,6 +53,11 @@ def judge_steps(question: str, passages: Sequence[Passage | str], texts: Sequenc
     >>> claim.status, claim.passage, claim.sentence, page[slice(*claim.place)]
     ('stated', 1, 1, 'It was directed by Ors Velt.')
     """
+    for name, values, kind in (("passages", passages, Passage | str), ("texts", texts, str)):
+        if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, kind) for v in values):
+            raise UserError(f"judge_steps: {name} is no list of texts")
+    if not isinstance(question, str):
+        raise UserError("judge_steps: the question is no text")
     originals = [Passage("", (page,)) if isinstance(page, str) else page for page in passages]
     pages = [_split_page(page) for page in originals]
     starts = [[*_starts(text_of(page), split)] for page, split in zip(originals, pages, strict=True)]

@@ -132,7 +132,7 @@ def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
 def trajectory_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:
     """Return `JudgedTrajectory.reward` for each completion; None for a row without a plan.
 
-    Raises ``UserError`` if a column of `COLUMNS` is missing.
+    Raises ``UserError`` if a column of `COLUMNS` is missing, and for a completion that has no text.
     """
     checkers, log = _checkers(columns, len(completions)), columns.get("log_metric")
     judged = [
@@ -193,7 +193,8 @@ def _checker(row: str) -> Checker | None:
 def _checkers(columns: Mapping[str, Any], number: int) -> list[Checker | None]:
     if lacking := [name for name in COLUMNS if name not in columns]:
         raise UserError(
-            f"the rows have no column {lacking[0]}: train on rows of a config B_labeled, and keep all of their columns"
+            f"the rows have no column {', '.join(lacking)}: train on rows of a config that ends in _labeled "
+            "(musique_labeled), and keep all of their columns"
         )
     return [checker_of({name: columns[name][n] for name in COLUMNS}) for n in range(number)]
 
@@ -201,16 +202,23 @@ def _checkers(columns: Mapping[str, Any], number: int) -> list[Checker | None]:
 def _steps(previous: Sequence[str]) -> list[Step]:
     try:
         return [parse_step(step) for step in previous]
-    except StepError as error:
-        raise UserError(f"previous_steps holds what is no step: {error}") from None
+    except (StepError, TypeError, AttributeError) as error:
+        raise UserError(f"previous_steps holds what is no step, or no list of texts: {error}") from None
 
 
 def _text(completion: Completion) -> str:
-    """Return a completion's text without its thought; content may be a text or a list of parts."""
+    """Return a completion's text without its thought; content may be a text or a list of parts.
+
+    Raises ``UserError`` for a completion of another form.
+    """
     if isinstance(completion, str):
         return split_thought(completion).text
-    contents = [turn.get("content") or "" for turn in completion]
-    texts = [content if isinstance(content, str) else "".join(map(_text_of, content)) for content in contents]
+    try:
+        contents = [turn.get("content") or "" for turn in completion]
+        texts = [content if isinstance(content, str) else "".join(map(_text_of, content)) for content in contents]
+    except (TypeError, AttributeError):
+        kind = type(completion).__name__
+        raise UserError(f"a completion ({kind}) is neither a text nor turns with a content: give either") from None
     return "\n".join(split_thought(text).text for text in texts)
 
 

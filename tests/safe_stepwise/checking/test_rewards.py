@@ -169,9 +169,20 @@ def test_a_row_without_a_plan_is_not_scored_and_a_missing_column_is_told() -> No
     none = {**columns, "reasoning_path": [[]]}
     assert trajectory_reward(["?"], [ideal], **none) == [None]
     assert step_reward(["?"], ["?"], previous_steps=[[]], **none) == [None]
-    del none["knowledge_graph"]
-    with pytest.raises(UserError, match="no column knowledge_graph: train on rows of a config"):
+    del none["knowledge_graph"], none["evidence"]
+    with pytest.raises(UserError, match="no column evidence, knowledge_graph: train on rows of a config that ends in"):
         trajectory_reward(["?"], [ideal], **none)
+
+
+@pytest.mark.parametrize("value", [None, 5, b"x", ["x"], [None], [{"content": 5}], [{"content": [None]}]])
+def test_what_is_no_completion_or_step_is_told(value: Any) -> None:
+    columns, _, _ = first()
+    with pytest.raises(UserError, match=r"a completion \(\w+\) is neither a text nor turns"):
+        trajectory_reward(["?"], [value], **columns)
+    with pytest.raises(UserError, match="a completion"):
+        step_reward(["?"], [value], previous_steps=[[]], **columns)
+    with pytest.raises(UserError, match="previous_steps holds what is no step"):
+        step_reward(["?"], ["?"], previous_steps=[value], **columns)
 
 
 def test_the_share_that_nothing_is_proved_of_is_logged() -> None:

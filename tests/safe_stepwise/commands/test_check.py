@@ -142,6 +142,19 @@ def test_a_mark_beside_a_name_hides_no_name(mark: str, form: str) -> None:
     assert (wrong.label, "Ana Lo" in wrong.reason) == ("Unsupported", True)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *((QUESTION, pages, ["x"]) for pages in ("text", None, [None], [5], {"a": "b"})),
+        *((QUESTION, ["text"], texts) for texts in ("text", None, [None], [b"x"])),
+        (None, ["text"], ["x"]),
+    ],
+)
+def test_arguments_of_another_type_are_one_line(arguments: Any) -> None:
+    with pytest.raises(UserError, match=r"judge_steps: .* is no (list of texts|text)$"):
+        judge_steps(*arguments)
+
+
 LITTER = (
     "“",
     "”",
