@@ -14,7 +14,7 @@ from safe_stepwise.graphs.comparisons import Side, count_values, is_yes_or_no
 from safe_stepwise.language.mentions import first_mention, mentions
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import Date, as_date, as_number, dates_in, fold, normal_name, without_qualifier
-from safe_stepwise.language.vocabulary import wording
+from safe_stepwise.language.vocabulary import load, wording
 from safe_stepwise.records import Passage, Question, Triple
 
 _MARKER = wording("inference", "marker", re.IGNORECASE)
@@ -28,7 +28,7 @@ _COMPARATIVE = wording("inference", "comparative", re.IGNORECASE)
 _PREDICATE = wording("inference", "predicate", re.IGNORECASE)
 """What stands before a comparative that says something of the clause's only name: "is the" older."""
 _THAN = re.compile(r"(?: [\w-]+){0,3} than\b", re.IGNORECASE)
-_EVENTS = {"birth": re.compile(r"\b(?:born|birth)\b"), "death": re.compile(r"\b(?:died|dead|death)\b")}
+_EVENTS = {name: re.compile(text, re.IGNORECASE) for name, text in load("patterns")["events"].items()}
 _FIRST_MARK = 0xE000  # of the private characters that stand for names
 _MARK = re.compile("[\ue000-\uf8ff]")
 _CLAUSE = re.compile(r";|\. |,? (?:so|thus|hence|therefore|but|while|whereas)\b,?|, (?=[\ue000-\uf8ff]|the |it |and )")
@@ -157,7 +157,7 @@ def concludes(reading: Reading) -> bool:
     >>> [concludes(read_step(text)) for text in ("So the answer is yes.", "Oru is a town.")]
     [True, False]
     """
-    return bool(_conclusion(reading.claim))
+    return bool(conclusion_of(reading.claim))
 
 
 def says_the_answer(reading: Reading) -> bool:
@@ -175,7 +175,7 @@ def names_answer(reading: Reading) -> bool:
     >>> names_answer(read_step("It is Oru that is asked for.")), names_answer(read_step("So no."))
     (False, True)
     """
-    clause = _conclusion(reading.claim)
+    clause = conclusion_of(reading.claim)
     return bool(clause and (_YES_NO.search(clause) or read_step(clause).values))
 
 
@@ -184,7 +184,7 @@ def parse_conclusion(reading: Reading, question: Question, plan: Plan, names: Se
 
     If a step refers to earlier ones and marks no conclusion, all of its claim counts as the conclusion.
     """
-    clause = _conclusion(reading.claim)
+    clause = conclusion_of(reading.claim)
     says_yes_or_no = _SAYS_YES_NO.search(reading.claim) is not None
     idle = reading.announces and not says_yes_or_no
     is_unmarked = reading.refers and not idle and not _YEARS.search(reading.claim)
@@ -200,8 +200,12 @@ def parse_conclusion(reading: Reading, question: Question, plan: Plan, names: Se
     return conclusion
 
 
-def _conclusion(claim: str) -> str:
-    """Return the clause of a claim that draws the conclusion; "" if none is marked."""
+def conclusion_of(claim: str) -> str:
+    """Return the clause of a claim that draws the conclusion; "" if none is marked.
+
+    >>> conclusion_of("Ana was born in Oru, so it is Oru."), conclusion_of("Ana was born in Oru.")
+    (' it is Oru.', '')
+    """
     if match := _THE_ANSWER.search(claim):
         return match[1]
     markers = list(_MARKER.finditer(claim))
@@ -247,7 +251,7 @@ def _named_answer(clause: str, question: Question, names: Sequence[str]) -> Conc
 
 
 class Measure(NamedTuple):
-    """A date (year, month, day) or a number that a fact gives of a name; ``event``: birth, death, or "" for others."""
+    """A date (year, month, day) or a number that a fact gives of a name; ``event``: which, as birth; "": unknown."""
 
     name: str
     value: tuple[float, ...]
@@ -337,17 +341,20 @@ def _clause_holds(clause: str, by_mark: Mapping[str, Sequence[Measure]]) -> Iter
 def _marks(clause: str, cue: re.Match[str], by_mark: Mapping[str, Sequence[Measure]]) -> Iterator[tuple[int, Measure]]:
     """Yield the places of dates, or of numbers if the cue compares these, and of the names that have one."""
     is_timed = bool(cue["early"] or cue["late"] or cue["before"] or cue["after"])
-    event = _event(clause) or ("birth" if cue[0].startswith(("old", "young")) else "")
+    event = _event(clause)
     dates = [d for d in dates_in(clause) if d.year and not clause.startswith(" year", d.end)]
     marks = [(d.start, Measure("", d[:3], event)) for d in dates]
     if not is_timed:
-        dated = {place for d in dates for place in range(d.start, d.end)}
+        dated = [d for d in dates if d.month or clause.endswith((" in ", " since "), 0, d.start)]
+        places = {place for d in dated for place in range(d.start, d.end)}
         numbers = ((match.start(), as_number(match[0])) for match in _AMOUNT.finditer(clause))
-        marks = [(n, Measure("", (number,), event)) for n, number in numbers if number is not None and n not in dated]
+        marks = [(n, Measure("", (number,), event)) for n, number in numbers if number is not None and n not in places]
+    events = {event, ""} if event else {*_EVENTS, ""}
+    if not event and cue[0].lower().startswith(("old", "young")):
+        events.remove("death")
     for place, mark in enumerate(clause):
-        fitting = [measure for measure in by_mark.get(mark, ()) if (len(measure.value) == 3) == is_timed]
-        if len(fitting) > 1 or event == "death":
-            fitting = [measure for measure in fitting if measure.event == event]
+        measures = [measure for measure in by_mark.get(mark, ()) if (len(measure.value) == 3) == is_timed]
+        fitting = [measure for measure in measures if measure.event in events]
         marks += [(place, measure) for measure in fitting if len(fitting) == 1]
     yield from sorted(marks)
 

@@ -4,24 +4,38 @@ Each claim of a step is stated by a passage that the step cites or by an accepte
 nowhere, or not read (`support.weigh`). Whether a step is needed can't be told: only annotations give the plan.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from safe_stepwise.checking.inference import holds
-from safe_stepwise.checking.step_reading import read_step
-from safe_stepwise.checking.support import Finding, Support, weigh
+from safe_stepwise.checking.inference import (
+    Measure,
+    comparatives_in,
+    concludes,
+    conclusion_of,
+    holds,
+    measure_of,
+    says_the_answer,
+)
+from safe_stepwise.checking.step_reading import Reading, read_step
+from safe_stepwise.checking.support import Finding, Support, is_asserted, weigh
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.language.syntax import names_in_text
-from safe_stepwise.language.text import as_number, has_words, words_of
+from safe_stepwise.language.text import as_date, as_number, has_words, words_of
 from safe_stepwise.language.tracing import TracedText
+from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import EMPHASIS, StepError, final_answer, format_step
 from safe_stepwise.steps import read_step as read_reply
 from safe_stepwise.store.thoughts import split_thought
 
 SOUND, UNDECIDED, NO_STEP = "sound", "undecided", "no step"
+_LIST_MARKS = re.compile(r"\A\s*+(?:\(?\d{1,3}[.)]|\[\d{1,3}\])\s+(?=\S)|\s*+\[\d{1,3}\]\W*\Z")
+_FINAL_ANSWER = re.compile(r"(?:step \d{1,3} ?: ?)?[*_]*final answer ?[*_]*:(?!.*\(final answer\)$)", re.IGNORECASE)
+_STOP_WORDS = word_list("stop_words")
+_NUMBER = re.compile(r"\d[\d,.]*(?: (?:thousand|million|billion))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +115,13 @@ def _starts(text: str, page: Passage) -> Iterator[int]:
 
 
 def _read_text(text: str, number: int) -> Step:
-    """Read a step; one without number or kind gets them. Raises `StepError` for what is no single step."""
-    reply = split_thought(text).text.strip()
+    """Read a step; one without number or kind gets them. Raises `StepError` for what is no single step.
+
+    A list's mark before it and a note's number after it ("2) Oru is old [1].") are no words of the step.
+    """
+    reply = _LIST_MARKS.sub("", split_thought(text).text).strip()
+    if _FINAL_ANSWER.match(reply):
+        reply += " (Final Answer)"
     for form in ("{}", "{} (Attribution)", "Step {n}: {}"):
         with suppress(StepError):
             step = read_reply(form.format(reply, n=number), number)
@@ -143,23 +162,72 @@ def judge_by_passages(
     >>> judge_by_passages("Who directed Dune Rain?", [page], [], step).label
     'Contradictory'
     """
+    measures = [measure for accepted in previous if (measure := _measure_of(accepted))]
     if step.kind == "Final Answer":
-        return _judge_answer(previous, step)
+        return _judge_answer(question, measures, previous, step)
     reading = read_step(step.text)
     earlier = Passage("", tuple(accepted.text for accepted in previous))
     cited = [n for n in reading.cited if 0 < n <= len(passages)]
     pages = [(n, passages[n - 1]) for n in cited or range(1, len(passages) + 1)]
     if reading.cited and not cited and step.kind == "Attribution":
         return PassageVerdict("Unsupported", f"there is no Passage {reading.cited[0]}")
-    if step.kind == "Logical":
+    is_logical = step.kind == "Logical"
+    if is_logical:
         pages = [*([(0, earlier)] if previous else []), *((n, passages[n - 1]) for n in cited)]
-        if holds(reading.claim) is False:
-            return PassageVerdict("Logical Fallacy", "it compares two values wrongly")
-    support = weigh(step.text, pages, [question, *earlier.sentences], concludes=step.kind == "Logical")
-    return _verdict(step, support, previous)
+    if is_logical and holds(reading.claim) is False:
+        return PassageVerdict("Logical Fallacy", "it compares two values wrongly")
+    context = [question, *earlier.sentences]
+    support = weigh(step.text, pages, context, concludes=is_logical)
+    words = set(words_of(step.text).split())
+    sources = [page for _, page in pages]
+    if not (cited or is_logical):
+        sources = [page for page in sources if words & set(words_of(page.title).split()) - _STOP_WORDS] or sources
+    verdict = _verdict(step, support, [earlier, *sources])
+    if verdict.label not in (SOUND, UNDECIDED):
+        return verdict
+    is_right = holds(reading.claim, measures)
+    if is_right and is_asserted(step.text, pages, context):
+        return replace(verdict, label=SOUND, reason="")
+    said = words_of(" ".join(page.text for page in (earlier, *sources)))
+    unproved = is_right is False or (is_right is None and _compares(question, measures, said, reading))
+    if verdict.label == SOUND and unproved:
+        return replace(verdict, label=UNDECIDED, reason="no values of the steps before bear out what it compares")
+    return verdict
 
 
-def _verdict(step: Step, support: Support, previous: Sequence[Step]) -> PassageVerdict:
+def _measure_of(step: Step) -> Measure | None:
+    """Return the only date or number of a read fact that opens with a name; None if it tells no known event."""
+    reading = read_step(step.text)
+    values = [value for value in reading.values if value[:1].isdigit() or as_date(value)]
+    names = [value for value in reading.values if value not in values]
+    openings = [
+        name for name in names if re.match(rf"(?:the )?{re.escape(name)}(?!['’\w])", reading.claim, re.IGNORECASE)
+    ]
+    if step.kind != "Attribution" or len(values) != 1 or not openings:
+        return None
+    measure = measure_of(openings[0], values[0], reading.claim)
+    return measure if measure and measure.event else None
+
+
+def _compares(question: str, measures: Sequence[Measure], said: str, reading: Reading) -> bool:
+    """Whether a step compares in words that its sources do not have, or answers a question that compares.
+
+    An answer that values of accepted steps decide needs no more. ``said`` are the sources' words.
+    """
+    if not all(has_words(said, words_of(cue)) for cue in comparatives_in(reading.claim)):
+        return True
+    is_answer = says_the_answer(reading) and bool(comparatives_in(question))
+    return is_answer and not _answers(question, measures, conclusion_of(reading.claim))
+
+
+def _answers(question: str, measures: Sequence[Measure], answer: str) -> bool | None:
+    """Whether a name in a text is the one that a question which compares asks for ("Who is older, Ana or Edo?")."""
+    named = [measure.name for measure in measures if has_words(words_of(answer), words_of(measure.name))]
+    return holds(f"{named[0]} : {question.partition(',')[0]}", measures) if len({*named}) == 1 else None
+
+
+def _verdict(step: Step, support: Support, sources: Sequence[Passage]) -> PassageVerdict:
+    """Label a step by the findings; ``sources`` are the accepted steps and the passages that it is about."""
     support = Support(*(tuple(map(_attributed, findings)) for findings in (support.findings, support.stated)))
     claims = (*support.stated, *support.findings)
     wrong, unsupported = ("Contradictory", "Unsupported")
@@ -167,10 +235,10 @@ def _verdict(step: Step, support: Support, previous: Sequence[Step]) -> PassageV
         wrong = unsupported = "Logical Fallacy"
     if finding := support.contradiction:
         return PassageVerdict(wrong, finding.reason, claims)
-    absent = [f for f in support.findings if f.status == "not found" and not _is_derived(f.part, previous)]
+    absent = [f for f in support.findings if f.status == "not found" and not _may_be_meant(f.part, sources)]
     if absent and step.kind == "Attribution":
         return PassageVerdict(unsupported, absent[0].reason, claims)
-    if unproved := absent or [f for f in support.findings if f.status != "not found"]:
+    if unproved := absent or support.findings:
         return PassageVerdict(UNDECIDED, unproved[0].reason, claims)
     return PassageVerdict(SOUND, "", claims)
 
@@ -180,21 +248,42 @@ def _attributed(claim: Finding) -> Finding:
     return claim._replace(reason=claim.reason.replace("Passage 0 ", "an earlier step "))
 
 
-def _is_derived(value: str, previous: Sequence[Step]) -> bool:
-    """Whether a number is the difference or the sum of two numbers of accepted steps."""
-    number = as_number(value)
+def _may_be_meant(part: str, sources: Sequence[Passage]) -> bool:
+    """Whether sources have a name without its title or initials, or numbers whose difference or sum a number is."""
+    text = " ".join(source.text for source in sources)
+    number = as_number(part)
     if number is None:
-        return False
-    numbers = {n for step in previous for v in read_step(step.text).values if (n := as_number(v)) is not None}
-    years = {float(v[-4:]) for step in previous for v in read_step(step.text).values if v[-4:].isdecimal()}
-    operands = numbers | years
-    return any(number in (abs(a - b), a + b) for a in operands for b in operands)
+        words, known_words = words_of(part).split(), set(words_of(text).split())
+        full = [word for word in words if len(word) > 1 and word not in word_list("honorifics")]
+        return len(full) < len(words) and known_words.issuperset(full)
+    numbers = {n for match in _NUMBER.finditer(text) if (n := as_number(match[0])) is not None}
+    is_year = part.isdecimal() and len(part) > 3
+    return number in numbers or (
+        not is_year and any(not numbers.isdisjoint((number - n, number + n)) for n in numbers)
+    )
 
 
-def _judge_answer(previous: Sequence[Step], step: Step) -> PassageVerdict:
+def _judge_answer(question: str, measures: Sequence[Measure], previous: Sequence[Step], step: Step) -> PassageVerdict:
+    """Judge an answer: values of accepted steps decide it, or the last step or conclusion alone names it."""
     answer = words_of(final_answer(step))
     if not answer or not previous:
         return PassageVerdict(UNDECIDED, "no accepted step comes before the answer")
-    if any(has_words(words_of(accepted.text), answer) for accepted in previous):
+    is_right = _answers(question, measures, answer) if comparatives_in(question) else None
+    concluding = [s for s in previous if s.kind == "Logical" or concludes(read_step(s.text))][-1:]
+    if not comparatives_in(question):  # else a fact that was read may be of either side
+        concluding.append(previous[-1])
+    if is_right is None:
+        is_right = any(_concludes(question, accepted, answer) for accepted in concluding)
+    if is_right:
         return PassageVerdict(SOUND)
-    return PassageVerdict(UNDECIDED, "no accepted step has the answer")
+    return PassageVerdict(UNDECIDED, "no accepted step concludes the answer")
+
+
+def _concludes(question: str, accepted: Step, answer: str) -> bool:
+    """Whether a step concludes an answer; of the names of a question, only one that it lets choose from is one."""
+    reading, asked = read_step(accepted.text), words_of(question)
+    clause = words_of(conclusion_of(reading.claim) or reading.claim)
+    if not has_words(asked, answer):
+        return has_words(clause, answer)
+    names = {name for name in map(words_of, reading.values) if has_words(asked, name) and has_words(clause, name)}
+    return has_words(asked, "or") and names == {answer}
