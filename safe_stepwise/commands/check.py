@@ -40,7 +40,7 @@ class Options:
 def check_file(options: Options) -> None:
     """Print the label of each step of each row, and the number of each label; raises ``UserError`` for a bad row."""
     if options.html:
-        page.check_output(options.html, options.file)
+        page.check_output(options.html, reading.input_path(options.file))
     counts, reports = Counter[str](), list[RowReport]()
     for place, row in reading.read_rows(options.file):
         reading.check_columns(place, row, "question", "passages", "steps")

@@ -21,6 +21,8 @@ MAX_SENTENCES = 10_000
 """Sentences of a passage."""
 MAX_QUOTED_QUESTIONS = 3
 """Questions of a file that an error message quotes."""
+_OVER_LINES = re.compile(r"\s*(?:\[\s*?(?:\{|\n)|\{[ \t\r]*\n)")
+"""How a list of objects, or an indented object, opens; no line of JSONL does."""
 _LISTS = ("aliases", "supporting_facts", "evidence", "decomposition")
 
 
@@ -32,12 +34,12 @@ def examples() -> list[dict[str, Any]]:
 def read_values(file: Path) -> Iterator[tuple[str, Any]]:
     """Yield the values of a JSONL file, or the members of a JSON list, each after its name (``FILE, line 3``).
 
-    Raises ``UserError`` for a file, or a line, that can't be read.
+    Raises ``UserError`` for a file, or a line, that can't be read, and for an object that has a key twice.
     """
     text = _read_text(file)
-    if file.suffix == ".json":
+    if file.suffix == ".json" or _OVER_LINES.match(text):
         try:
-            content = boundary.parse_json(text)
+            content = boundary.parse_json(text, unique=True)
         except ValueError as error:
             raise UserError(f"{file}: is no JSON ({error})") from None
         members = content if isinstance(content, list) else [content]
@@ -46,7 +48,7 @@ def read_values(file: Path) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                value = boundary.parse_json(line)
+                value = boundary.parse_json(line, unique=True)
             except ValueError as error:
                 raise UserError(f"{file}, line {number}: is no JSON ({error})") from None
             yield f"{file}, line {number}", value
@@ -156,6 +158,11 @@ def parse_passage(value: Any, place: str) -> Passage:
 
 def _read_text(file: Path) -> str:
     try:
-        return boundary.read_content(file, boundary.MAX_JSON_BYTES).decode("utf-8-sig")
+        return boundary.read_content(input_path(file), boundary.MAX_JSON_BYTES).decode("utf-8-sig")
     except ValueError as error:
-        raise UserError(f"{file}: cannot be read ({error})") from None
+        raise UserError(f"{file}: cannot be read ({error}); save it as UTF-8") from None
+
+
+def input_path(file: Path) -> Path:
+    """Return the path to read for a file that a command names; ``-`` is standard input."""
+    return Path("/dev/stdin") if str(file) == "-" else file

@@ -27,10 +27,11 @@ MAX_JSON_BYTES = 1 << 26
 """Bytes of a JSON file: 64 MiB."""
 
 
-def parse_json(content: str | bytes) -> Any:
+def parse_json(content: str | bytes, *, unique: bool = False) -> Any:
     """Parse a JSON document (bytes are UTF-8, with or without a byte order mark).
 
-    Raises only ``ValueError``: for invalid JSON, a number that no float can hold, and nesting beyond `MAX_DEPTH`.
+    Raises only ``ValueError``: for invalid JSON, a number that no float can hold or that has thousands of digits,
+    nesting beyond `MAX_DEPTH` and, if ``unique``, a key that stands twice in an object.
 
     >>> parse_json('{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -40,11 +41,15 @@ def parse_json(content: str | bytes) -> Any:
     """
     text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
     try:
-        value = _DECODER.decode(text)
+        value = (_UNIQUE_DECODER if unique else _DECODER).decode(text)
         if text.count("[") + text.count("{") > MAX_DEPTH:
             _check_depth(value)
     except RecursionError:
         raise ValueError(f"nested more than {MAX_DEPTH} deep") from None
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):  # advice for whoever runs Python
+            raise ValueError("a whole number has too many digits") from None
+        raise
     return value
 
 
@@ -84,7 +89,17 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is {'no JSON' if is_named else 'too large a number'}")
 
 
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in content:
+            raise ValueError(f"the key {terminal.printable(key)!r} stands twice in one object; remove one")
+        content[key] = value
+    return content
+
+
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_UNIQUE_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique_keys)
 
 
 if TYPE_CHECKING:

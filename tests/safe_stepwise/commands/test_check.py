@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -286,3 +288,39 @@ def test_a_folder_is_no_page_and_that_is_said_before_any_work(
     with pytest.raises(UserError, match=r"it is a folder\); give the name of a file in it"):
         carry_out(["check", str(file), "--html", str(tmp_path)])
     assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("indent", [None, 1, "\t"])
+@pytest.mark.parametrize("name", ["rows.json", "rows.jsonl", "rows", "-"])
+@pytest.mark.parametrize("as_list", [True, False])
+def test_rows_are_read_whatever_the_files_name(tmp_path: Path, indent: Any, name: str, as_list: bool) -> None:
+    text = json.dumps([ROW, ROW] if as_list else ROW, indent=indent)
+    (tmp_path / name).write_text(text)
+    line = [sys.executable, "-m", "safe_stepwise.commands.main", "check", name]
+    ran = subprocess.run(line, capture_output=True, text=True, input=text, cwd=tmp_path, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.endswith(f"sound {8 if as_list else 4}\n")
+
+
+def test_a_page_never_replaces_the_rows_on_standard_input(tmp_path: Path) -> None:
+    (file := tmp_path / "rows.jsonl").write_text(content := json.dumps(ROW))
+    line = [sys.executable, "-m", "safe_stepwise.commands.main", "check", "-", "--html", str(file)]
+    with file.open() as stdin:
+        ran = subprocess.run(line, stdin=stdin, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, file.read_text()) == (2, content)
+    assert "would be lost" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b'{"steps": [], "question": "x", "steps": ["a"]}', "line 1: is no JSON .the key 'steps' stands twice"),
+        (b'{"question": %s}' % (b"5" * 5000), "a whole number has too many digits.$"),
+        (json.dumps(ROW).encode("utf-16"), "save it as UTF-8"),
+        ('{"question": "\u00e9"}'.encode("latin-1"), "save it as UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_how_to_mend_it(tmp_path: Path, content: bytes, says: str) -> None:
+    (file := tmp_path / "rows.jsonl").write_bytes(content)
+    with pytest.raises(UserError, match=says):
+        carry_out(["check", str(file)])
