@@ -418,7 +418,9 @@ class Checker:
             return self._feedback(case, "Logical Fallacy", "baseless", missing=gap)
         last = len(self.plan.items) - 1
         if conclusion.right:
-            if not self._asserts(case, case.step.text):
+            is_decided = self.plan.operation not in (None, "same") and not inference.concludes(case.reading)
+            says_alike = is_decided and inference.claim_polarity(case.reading.claim) == "yes"
+            if says_alike or not self._asserts(case, case.step.text):
                 return None
             return self._sound(case, "sound_derivation", last, **self._grounds(case, last))
         ends_the_chain = max(case.established.values()) in case.reading.refers or holds(case.reading.claim) is False

@@ -297,6 +297,7 @@ def holds(claim: str, measures: Sequence[Measure] = ()) -> bool | None:
     False
     """
     by_mark: dict[str, list[Measure]] = {}
+    claim = _MARK.sub("", claim)
     for name in sorted({measure.name for measure in measures}, key=len, reverse=True):
         mark = chr(_FIRST_MARK + len(by_mark))
         by_mark[mark] = [measure for measure in measures if measure.name == name]
@@ -321,7 +322,7 @@ def _clause_holds(clause: str, by_mark: Mapping[str, Sequence[Measure]]) -> Iter
         yield None
         return
     for mark, brackets in _DATED_NAME.findall(clause):
-        dates, own = dates_in(brackets), [measure for measure in by_mark[mark] if len(measure.value) == 3]
+        dates, own = dates_in(brackets), [measure for measure in by_mark.get(mark, ()) if len(measure.value) == 3]
         if len(dates) == 1 and own and not any(Date(*map(int, measure.value)).agrees(dates[0]) for measure in own):
             yield False
     for cue in cues:

@@ -137,6 +137,9 @@ WRONG, RIGHT = "Logical Fallacy", "Correct"
         ("Since 1951 is earlier than 1962, Silent Ford came out first.", WRONG),
         ("Since 1951 is earlier than 1962, Dune Rain came out later.", WRONG),
         ("Dune Rain came out 10 years before Silent Ford.", WRONG),
+        ("Since 1951 is earlier than 1962, Dune Rain came out last.", WRONG),
+        ("From Step 1 and Step 2, Dune Rain came last.", WRONG),
+        ("From Step 1 and Step 2, \ue000Dune Rain (1951) \ue000(1951) came last.", WRONG),
         ("Dune Rain (1962) came out before Silent Ford (1951).", WRONG),
         ("From Step 1 and Step 2, 1951 is earlier than 1962.", RIGHT),
         ("Since 1951 is earlier than 1962, Dune Rain came out first.", RIGHT),
@@ -146,6 +149,7 @@ WRONG, RIGHT = "Logical Fallacy", "Correct"
         ("From Step 1 and Step 2, Silent Ford is younger than Dune Rain.", RIGHT),
         ("From Step 1 and Step 2, Silent Ford is not older than Dune Rain.", None),
         ("Since 1951 is earlier than 1962, the answer is Silent Ford.", WRONG),
+        ("From Step 1 and Step 2, Dune Rain and Silent Ford were released in the same year.", None),
         ("Dune Rain, which Edo Marsh praised, is older than Silent Ford.", None),
     ],
 )
