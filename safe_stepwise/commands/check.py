@@ -45,8 +45,8 @@ def check_file(options: Options) -> None:
     for place, row in reading.read_rows(options.file):
         reading.check_columns(place, row, "question", "passages", "steps")
         steps = row["steps"]
-        if not all(isinstance(step, str) for step in steps):
-            raise UserError(f"{place}: lacks steps (a list of texts)")
+        if number := next((n for n, step in enumerate(steps, 1) if not isinstance(step, str)), 0):
+            raise UserError(f"{place}: step {number} is not a text")
         with at_place(place, RowError):
             sizes.check_steps(steps)
         report = report_row(reading.parse_question(place, row, options.benchmark), steps)

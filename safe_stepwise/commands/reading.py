@@ -66,18 +66,28 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise UserError(f"{file}: has no rows")
 
 
-_COLUMNS: Mapping[str, tuple[type, str]] = {
-    "question": (str, "a question (a text)"),
-    "passages": (list, "passages (a list)"),
-    "steps": (list, "steps (a list of texts)"),
+_COLUMNS: Mapping[str, tuple[type, str, str]] = {
+    "question": (str, "a question", "a text"),
+    "passages": (list, "passages", "a list"),
+    "steps": (list, "steps", "a list of texts"),
 }
 
 
 def check_columns(place: str, row: Mapping[str, Any], *names: str) -> None:
-    """Raise ``UserError`` with ``place`` and all of the named columns that a row lacks, or that have another type."""
-    columns = [_COLUMNS[name] for name in names if not isinstance(row.get(name), _COLUMNS[name][0])]
-    if columns:
-        raise UserError(f"{place}: lacks {', '.join(description for _, description in columns)}")
+    """Raise ``UserError`` with ``place`` and all named columns that a row lacks, or has empty or of another type."""
+    faults = []
+    if lacking := ["{1} ({2})".format(*_COLUMNS[name]) for name in names if row.get(name) is None]:
+        keys = printable(", ".join(row))[:200]
+        faults.append(f"lacks {', '.join(lacking)}" + (f" and has {keys}" if keys else ""))
+    for name in names:
+        kind, _, form = _COLUMNS[name]
+        value = row.get(name)
+        if value is not None and not isinstance(value, kind):
+            faults.append(f"{name} is not {form}")
+        elif value is not None and not (value.strip() if isinstance(value, str) else value):
+            faults.append(f"{name} is empty")
+    if faults:
+        raise UserError(f"{place}: {'; '.join(faults)}")
 
 
 def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = None) -> Question:
@@ -87,8 +97,6 @@ def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = N
     ``benchmark`` replaces that of the row. Raises ``UserError`` with ``place`` for a row that is not valid.
     """
     check_columns(place, row, "question", "passages")
-    if not row["passages"]:
-        raise UserError(f"{place}: its passages are an empty list")
     pages = [
         {"is_gold": bool(isinstance(page, Mapping) and page.get("is_gold"))}
         | plain_passage(page, f"{place}, passage {n}")

@@ -110,7 +110,10 @@ def plain_passage(value: Any, place: str) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not ({"text", "sentences"} & set(value)):
         forms = "a string, or a mapping with title and text (or a pair of title and sentences)"
         raise UserError(f"{place} is {_short(value)}: give {forms}")
-    content = value["sentences"] if value.get("sentences") is not None else value.get("text")
+    text, sentences = value.get("text"), value.get("sentences")
+    if isinstance(text, str) and isinstance(sentences, list) and text.split() != " ".join(map(str, sentences)).split():
+        raise UserError(f"{place} has a text and sentences that differ: give one of them")
+    content = sentences if sentences is not None else text
     sentences = [content] if isinstance(content, str) else content
     title = value.get("title") or ""
     if not isinstance(sentences, Sequence) or not isinstance(title, str):
