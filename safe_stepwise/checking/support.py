@@ -122,7 +122,7 @@ def is_same_name(name: str, other_name: str) -> bool:
     short, long = sorted((words, other_words), key=len)
     if set(short) <= set(long) and (short[-1] == long[-1] or short[0] == long[0]):
         return True
-    return len(short) > 1 and (short[0], short[-1]) == (long[0], long[-1])
+    return 1 < len(short) < len(long) and (short[0], short[-1]) == (long[0], long[-1])
 
 
 class Source:
@@ -475,6 +475,9 @@ class _Weighing:
             holder = f" of {names[0]!r}" if names else ""
             return Finding("not read", f"no passage says {claim.predicate!r}{holder}{denied}")
         comparison, number, source, fact = max(candidates, key=lambda c: (c[0].score, c[3].is_stated))
+        if comparison.score[1] < 2:  # a single name may agree by chance where two are exchanged
+            turned = (c for c in candidates if sum(bool(a.value) for a in c[0].exchanged) > 1)
+            comparison, number, source, fact = next(turned, (comparison, number, source, fact))
         if comparison.agrees and not fact.is_stated:
             finding = Finding("not read", f"Passage {number} does not state it ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
@@ -498,7 +501,8 @@ class _Weighing:
             finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
         is_kind = claim.is_noun and "is" in claim.roles and bool(names)
-        pronouns = (a.token for _, a in claim.arguments if a.is_pronoun and a.noun in _SINGULAR)
+        arguments = claim.arguments if claim.predicate not in _LIGHT else ()
+        pronouns = (a.token for _, a in arguments if a.is_pronoun and a.noun in _SINGULAR)
         if (
             len(names) + sum(map(bool, map(self._names_before, pronouns))) > 1
             or claim.is_denied
@@ -728,10 +732,10 @@ class _Weighing:
     def _is_read(self, word: Word) -> bool:
         if word.tag not in _CONTENT | {"NUM"}:
             return False
-        if word.tag in ("ADJ", "NUM") and self._stating_sentences and word.text.lower() not in self.context:
-            return self._is_qualified(word)
         if {word.lemma, word.text.lower()} & self.borne or word.text.lower() in self.context:
             return True
+        if word.tag in ("ADJ", "NUM") and self._stating_sentences:
+            return self._is_qualified(word)
         spellings = [strip_diacritics(spelling).lower() for spelling in (word.lemma, word.text)]
         return any(source.has_word(spelling) for _, source in self.sources for spelling in spellings)
 
