@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safe_stepwise.language.relations import is_country, is_nation
@@ -56,7 +56,8 @@ LONGEST_TEXT = 10_000
 _OPENS = '.?!:;“"(—'
 _MAX_ASCENT = 12
 """Heads above a word that are looked at for a denial or a subject."""
-_MAX_CONJUNCTS = 64
+_MAX_CONJUNCTS = 32
+"""Words that one role is given: no text that is meant to be read has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +344,8 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Rewrite])
         predications.append(replace(predication, roles=roles, alternatives=fill(predication.alternatives)))
         if predication.is_noun and not predication.is_denied:
             holder_names = tuple(a.name for a in roles.get("is", ()) if a.name and not a.is_source)
-            holders[predication.token] = holders.get(predication.token, ()) + holder_names
+            names_so_far = holders.get(predication.token, ())
+            holders[predication.token] = tuple(dict.fromkeys((*names_so_far, *holder_names)))
     return Syntax(words, tuple(predications), holders)
 
 
@@ -387,6 +389,7 @@ class _Walk:
 
     def _predicate(self, token: Token, roles: Roles, is_noun: bool, stance: tuple[bool, bool]) -> Predication:
         is_denied, is_stated = stance
+        roles = {role: [*islice(dict.fromkeys(tokens), _MAX_CONJUNCTS)] for role, tokens in roles.items()}
         is_stated = is_stated and not any(map(_is_open, (t for tokens in roles.values() for t in tokens)))
         return Predication(token.lemma_.lower(), is_noun, _arguments(roles), is_denied, is_stated, token.i, 0)
 
@@ -634,7 +637,10 @@ def _shared_agents(verb: Token) -> list[Token]:
 
 def _arguments(roles: Roles) -> dict[str, tuple[Argument, ...]]:
     return {
-        role: tuple(Argument("", t.lemma_.lower(), t.i, t.pos_ == "PRON") for t in dict.fromkeys(tokens))
+        role: tuple(
+            Argument("", t.lemma_.lower(), t.i, t.pos_ == "PRON")
+            for t in islice(dict.fromkeys(tokens), _MAX_CONJUNCTS)
+        )
         for role, tokens in roles.items()
     }
 
