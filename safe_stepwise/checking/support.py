@@ -814,7 +814,7 @@ def _in_other_case(text: str, names: Iterable[str]) -> Iterator[str]:
     """Yield the names that a text has in lower case, as it has them."""
     folded = text.lower()
     for name in names:
-        if name.lower() in folded and name not in text:
+        if name.lower() in folded and name not in text and not name.isupper():
             yield from (match[0] for match in re.finditer(rf"\b{re.escape(name)}\b", text, re.IGNORECASE))
 
 
