@@ -89,7 +89,7 @@ def test_what_the_passages_say_of_each_step_comes_if_it_is_wanted(tmp_path: Path
             client_of(url).chat.completions.create(**asked("Oru", extra_body={"passages": [page], "check": 1}))
     report = (last.model_extra or {})["verification"]["check"]
     step, answer = report["steps"]
-    assert (report["judged_by"], step["label"], answer["label"]) == ("passages", "sound", "sound")
+    assert (report["judged_by"], step["label"], answer["label"]) == ("passages", "sound", "undecided")
     assert step["step"] == "Step 1: According to Passage 1, Oru is one more thing. (Attribution)"
     assert [claim["quote"] for claim in step["claims"]] == [page]
 
