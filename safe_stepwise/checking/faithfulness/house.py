@@ -24,6 +24,7 @@ from safe_stepwise.checking.faithfulness.misstating import (
 from safe_stepwise.checking.faithfulness.stances import stance_on_free, stance_on_known
 from safe_stepwise.checking.faithfulness.step_text import Stance, StepText, as_read, find_name, parse_text
 from safe_stepwise.language.reading import clean
+from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.senses import meaning_of
 from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Passage, Triple
@@ -59,11 +60,16 @@ class Quotations:
         >>> quotations.state(parse_text("Passage 1 reads: “The film was shot by Ana Vorr.”"), fact)
         True
         """
-        return any(
-            all(find_name(text, end) or nouns.is_same(sentence.title, end) for end in (triple.head, triple.tail))
-            for sentence in self._repeated(step.reading.claim)
-            for text in (parse_text(sentence.text),)
-        )
+        meaning = meaning_of(triple.relation)
+        of_nations = "country" in triple.relation or (meaning is not None and meaning.kind == "nation")
+
+        def names(sentence: _Sentence, end: str) -> bool:
+            text = parse_text(sentence.text)
+            of_nation = of_nations and nation_pattern(clean(end)).search(text.clean)
+            return bool(find_name(text, end) or nouns.is_same(sentence.title, end) or of_nation)
+
+        repeated = self._repeated(step.reading.claim)
+        return any(names(sentence, triple.head) and names(sentence, triple.tail) for sentence in repeated)
 
 
 _MIN_LIKENESS = 80  # of two names of one entity, as rapidfuzz's ratio (0-100)

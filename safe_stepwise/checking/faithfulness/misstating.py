@@ -13,6 +13,7 @@ from safe_stepwise.language.relations import RELATIONS, is_nation, same_nation
 from safe_stepwise.language.senses import meaning_of, senses_of
 from safe_stepwise.language.syntax import names_in_text
 from safe_stepwise.language.text import as_date, as_number
+from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Triple
 
 
@@ -32,6 +33,10 @@ def is_same_value(value: str, other_value: str) -> bool:
 
 _KINDS_WITHOUT_CUE = frozenset(("nation", "text", "place"))
 """Kinds of relation that are paraphrased if a head and the right value stand together with no other sense."""
+
+
+_OPENERS = frozenset(load("syntax")["openers"].split())
+"""Words that open a sentence with a capital, and are no names."""
 
 
 class Support:
@@ -201,6 +206,8 @@ def _claims(step: StepText, triple: Triple, near: bool, support: Support) -> Ite
 def _values(step: StepText, instead_of: str, beside: str) -> Iterator[str]:
     """Yield a step's values that could replace one end of a triple beside the opposite end."""
     for value in dict.fromkeys(value for _, value in step.values):
+        if value.lower() in _OPENERS:
+            continue
         if _kind(value) == _kind(instead_of) and not any(is_same_value(value, end) for end in (instead_of, beside)):
             yield value
 
