@@ -14,6 +14,7 @@ from rapidfuzz.fuzz import ratio
 from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
 from safe_stepwise.checking.faithfulness.misstating import (
+    OPENERS,
     Support,
     find_fault,
     find_novelties,
@@ -51,6 +52,15 @@ class Quotations:
     def _find_repeated(self, claim: str) -> list[_Sentence]:
         words = words_of(claim)
         return [sentence for sentence in self._sentences if has_words(words, sentence.words)]
+
+    def are_all(self, step: StepText) -> bool:
+        """Whether all names of a step are in a sentence that it repeats, or are that sentence's passage."""
+        repeated = self._repeated(step.reading.claim)
+        return bool(repeated) and all(
+            any(has_words(s.words, words_of(value)) or nouns.is_same(value, s.title) for s in repeated)
+            for value in step.reading.values
+            if value.lower() not in OPENERS
+        )
 
     def state(self, step: StepText, triple: Triple) -> bool:
         """Whether a sentence that a step repeats has both ends of a triple, of which one may be its passage's title.
@@ -175,7 +185,8 @@ def _judge_path(
     faults: list[Fault] = _order_faults(path, met, support)
     judged = _Comparison(path, stated_triples, faults)
     for place, (step, row) in enumerate(zip(steps, stances, strict=True)):
-        faults[place] = faults[place] or _find_fault(step, path, row, stated_places, support)
+        if not quotations.are_all(step):
+            faults[place] = faults[place] or _find_fault(step, path, row, stated_places, support)
     for n, triple in enumerate(path):
         if n not in stated_places:
             near = any(row[n] == "near" for row in stances)

@@ -35,7 +35,7 @@ _KINDS_WITHOUT_CUE = frozenset(("nation", "text", "place"))
 """Kinds of relation that are paraphrased if a head and the right value stand together with no other sense."""
 
 
-_OPENERS = frozenset(load("syntax")["openers"].split())
+OPENERS = frozenset(load("syntax")["openers"].split())
 """Words that open a sentence with a capital, and are no names."""
 
 
@@ -206,7 +206,7 @@ def _claims(step: StepText, triple: Triple, near: bool, support: Support) -> Ite
 def _values(step: StepText, instead_of: str, beside: str) -> Iterator[str]:
     """Yield a step's values that could replace one end of a triple beside the opposite end."""
     for value in dict.fromkeys(value for _, value in step.values):
-        if value.lower() in _OPENERS:
+        if value.lower() in OPENERS:
             continue
         if _kind(value) == _kind(instead_of) and not any(is_same_value(value, end) for end in (instead_of, beside)):
             yield value
