@@ -14,7 +14,7 @@ from typing import Any
 
 from safe_stepwise.checking import inference
 from safe_stepwise.checking.claims import MIN_QUOTE_SHARE, Claims
-from safe_stepwise.checking.inference import Conclusion, Count, calculation_of, holds, measure_of
+from safe_stepwise.checking.inference import Conclusion, Count, Lifespan, calculation_of, holds, measure_of
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import filled_question, is_free, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
@@ -454,8 +454,10 @@ class Checker:
         ends = (end for place in read_places for end in self.plan.items[place].ends)
         return any(is_same_name(name, end) for end in ends)
 
-    def _check_calculation(self, case: _Case, place: int, right: bool) -> Feedback | None:
-        item, calculation = self.plan.items[place], calculation_of(self.plan, self.plan.items[place])
+    def _check_calculation(
+        self, case: _Case, place: int, calculation: Lifespan | Count, right: bool
+    ) -> Feedback | None:
+        item = self.plan.items[place]
         if place in case.established:
             return self._redundant(case, place)
         if any(use not in case.established for use in item.uses):
@@ -464,21 +466,22 @@ class Checker:
         fields = self._grounds(case, place)
         if right:
             return self._sound(case, "sound_derivation", place, **fields)
-        assert calculation is not None
         fields["said"] = calculation.claim + calculation.grounds
         return self._feedback(case, "Logical Fallacy", calculation.fault, **fields)
 
-    def _calculated(self, reading: Reading) -> tuple[int, bool] | None:
-        """Return the place of the life span, or of the one count, that a step gives, and whether it is right."""
+    def _calculated(self, reading: Reading) -> tuple[int, Lifespan | Count, bool] | None:
+        """Return the life span, or the one count, that a step gives: its place, itself, and whether it is right."""
         calculations = [(n, calculation_of(self.plan, item)) for n, item in enumerate(self.plan.items)]
-        results = [(n, c.is_stated(reading)) for n, c in calculations if c]
-        given = [(n, right) for n, right in results if right is not None]
-        counts = any(item.derivation == "count" for item in self.plan.items)
-        return given[0] if len(given) == 1 or (given and not counts) else None
+        given = [(n, c, right) for n, c in calculations if c and (right := c.is_stated(reading)) is not None]
+        return given[0] if len(given) == 1 or (given and not self._counts) else None
+
+    @property
+    def _counts(self) -> bool:
+        return any(item.derivation == "count" for item in self.plan.items)
 
     def _parse_conclusion(self, reading: Reading) -> Conclusion:
         """Parse what a step concludes, and whether the facts support it."""
-        if any(item.derivation == "count" for item in self.plan.items) and self._calculated(reading):
+        if self._counts and self._calculated(reading):
             return Conclusion(None)
         names = [name for item in self.claims.facts for name in item.ends]
         return inference.parse_conclusion(reading, self.question, self.plan, names)

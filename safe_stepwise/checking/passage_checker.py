@@ -188,9 +188,9 @@ def judge_by_passages(
     is_right = holds(reading.claim, measures)
     if is_right and is_asserted(step.text, pages, context):
         return replace(verdict, label=SOUND, reason="")
-    said = words_of(" ".join(page.text for page in (earlier, *sources)))
-    unproved = is_right is False or (is_right is None and _compares(question, measures, said, reading))
-    if verdict.label == SOUND and unproved:
+    if verdict.label == UNDECIDED or is_right:
+        return verdict
+    if is_right is False or _compares(question, measures, [earlier, *sources], reading):
         return replace(verdict, label=UNDECIDED, reason="no values of the steps before bear out what it compares")
     return verdict
 
@@ -209,12 +209,14 @@ def _measure_of(step: Step) -> Measure | None:
     return measure if measure and measure.event else None
 
 
-def _compares(question: str, measures: Sequence[Measure], said: str, reading: Reading) -> bool:
+def _compares(question: str, measures: Sequence[Measure], sources: Sequence[Passage], reading: Reading) -> bool:
     """Whether a step compares in words that its sources do not have, or answers a question that compares.
 
-    An answer that values of accepted steps decide needs no more. ``said`` are the sources' words.
+    An answer that values of accepted steps decide needs no more.
     """
-    if not all(has_words(said, words_of(cue)) for cue in comparatives_in(reading.claim)):
+    cues = comparatives_in(reading.claim)
+    words = words_of(" ".join(source.text for source in sources)) if cues else ""
+    if not all(has_words(words, words_of(cue)) for cue in cues):
         return True
     is_answer = says_the_answer(reading) and bool(comparatives_in(question))
     return is_answer and not _answers(question, measures, conclusion_of(reading.claim))

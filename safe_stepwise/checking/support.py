@@ -49,7 +49,9 @@ for _group in _VOCABULARY["synonyms"]:
         _SYNONYMS.setdefault(_word, set()).update(_group.split())
 _ENDS = frozenset(("head", "tail", "subj", "obj", "is", "of"))
 _TIMES = frozenset(("in", "on", "when", "during", "at", "of"))
-_TIME_BOUNDS = frozenset(("until", "till", "since", "from", "to", "by"))
+_TIME_BOUNDS = BOUNDS | {"since", "from", "to", "by"}
+"""Roles of a date that is named to say when something else is."""
+_CORE = _ENDS | _TIME_BOUNDS
 _STEM = 5
 _EXCLUDING = frozenset(
     ("outside", "without", "except", "unlike", "than", "besides", "beyond", "against", "instead", "but")
@@ -61,7 +63,7 @@ _EXCLUDED = re.compile(
     r"(?!only\b|just\b|merely\b|to\b|until\b|yet\b|all\b)([^,.;()]{1,60})(?=[,.;()]|$| but )"
 )
 """What a text names to say that it is not so: "French, not Turkish"."""
-_CONTENT = frozenset(("NOUN", "VERB", "ADJ", "ADV", "PROPN", "INTJ"))
+_CONTENT = frozenset(("NOUN", "VERB", "ADJ", "ADV", "PROPN", "INTJ", "NUM"))
 _YEARS_IN_BRACKETS = re.compile(r" \((?:[12]\d{3}(?:[–-]\d{2,4})?|[^()]{0,80}\b\d{4}(?: ?[–-] ?[^()]{0,40})?)\)")
 """What stands between the titles of a list, or between a name and what it does, and confuses the parser."""
 _QUESTION = re.compile(r"“[^”]*\?”")
@@ -154,6 +156,11 @@ class Source:
         page = self.passage
         quoted = " ".join(quote_sentence(page, number, page.title) for number in range(len(page.sentences)))
         return _words_of(f"{self.whole_text} . {strip_diacritics(fold(quoted)).lower()}")
+
+    @cached_property
+    def wording(self) -> str:
+        """The words in a row, in which quotations are looked for."""
+        return " ".join(self.words)
 
     @cached_property
     def grams(self) -> frozenset[tuple[str, ...]]:
@@ -347,7 +354,7 @@ class _Weighing:
         names |= set(_in_other_case(text, names))
         questions = (Rewrite(*match.span(), "the question") for match in _QUESTION.finditer(text))
         leads = (Rewrite(*m.span(), words) for pattern, words in _LEADS for m in pattern.finditer(text))
-        copies = _copies(text, [source.words for _, source in self.sources])
+        copies = _copies(text, [source.wording for _, source in self.sources])
         self.syntax: Syntax = parse(text, frozenset(names), (*questions, *leads, *copies))
         self.ties = [
             (fact, tie) for fact in facts for tie in ties(self.syntax, _is_named(fact.head), _is_named(fact.tail))
@@ -464,9 +471,9 @@ class _Weighing:
                 if (direction == -1) == claim.is_denied:
                     return self._hold(claim, [fact.head, fact.tail], bears=direction is not None)
                 return Finding("otherwise", f"it is the other way round ({fact.relation})", fact.passage)
-        return self._best(claim, names)
+        return self._best(claim, names, lives)
 
-    def _best(self, claim: Predication, names: Sequence[str]) -> Finding | None:
+    def _best(self, claim: Predication, names: Sequence[str], lives: Mapping[str, bool]) -> Finding | None:
         candidates = list(self._candidates(claim))
         if not candidates:
             denied = " and denies it" if claim.is_denied else ""
@@ -490,7 +497,6 @@ class _Weighing:
                 finding = Finding(status, f"Passage {number} says that it is so ({claim.predicate})")
                 return finding._replace(**_located(number, source, fact))
             loose = (*comparison.unknown, *comparison.open)
-            lives = self._life_values(claim)
             far = [v for a in loose if (v := a.value) and not (lives.get(v) or self._is_near(v, fact, source))]
             if far:
                 return Finding("not read", f"Passage {number} does not tie {far[0]!r} to {claim.predicate!r}")
@@ -501,10 +507,9 @@ class _Weighing:
             finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
         is_kind = claim.is_noun and "is" in claim.roles and bool(names)
-        arguments = claim.arguments if claim.predicate not in _LIGHT else ()
-        pronouns = (a.token for _, a in arguments if a.is_pronoun and a.noun in _SINGULAR)
+        pronouns = [a for _, a in claim.arguments if self._has_antecedent(a)] if claim.predicate not in _LIGHT else []
         if (
-            len(names) + sum(map(bool, map(self._names_before, pronouns))) > 1
+            len(names) + len(pronouns) > 1
             or claim.is_denied
             or is_kind
             or any(_is_time(a.value) for a in comparison.different)
@@ -595,11 +600,11 @@ class _Weighing:
                     agreed |= agrees is True
                     different |= agrees is False
                     unknown |= agrees is None
-                elif agrees and fact_end in BOUNDS | _TIME_BOUNDS:
+                elif agrees and fact_end in _TIME_BOUNDS:
                     different = True
                 elif agrees and ({end, fact_end} == {"head", "tail"} or {end, fact_end} == {"subj", "obj"}):
                     exchanged = True
-            is_core = end in _ENDS | BOUNDS | _TIME_BOUNDS
+            is_core = end in _CORE
             if not agreed and not argument.value and not exchanged and not (is_core and self._is_described(argument)):
                 continue
             kinds = {"matched": agreed, "exchanged": exchanged, "different": different, "unknown": unknown}
@@ -633,6 +638,10 @@ class _Weighing:
         if any(is_same_name(a, b) for a in names for b in candidate_names):
             return True
         return False if are_all or argument.is_pronoun else None
+
+    def _has_antecedent(self, argument: Argument) -> bool:
+        is_singular = argument.is_pronoun and argument.noun in _SINGULAR
+        return is_singular and bool(self._names_before(argument.token))
 
     def _names_before(self, token: int) -> Sequence[str]:
         """Return the names before a word, of which a pronoun there means one."""
@@ -703,7 +712,7 @@ class _Weighing:
         return [w for w in self.syntax.words if self._has_to_be_read(w) and not self._is_read(w)]
 
     def _has_to_be_read(self, word: Word) -> bool:
-        if word.name or not word.text.isalpha() or word.tag not in _CONTENT | {"NUM"}:
+        if word.name or not word.text.isalpha() or word.tag not in _CONTENT:
             return word.text.lower() in _EXCLUDING - _STOP_WORDS - _COMPARING - self.spellings
         idle = _STOP_WORDS | _LIGHT if word.tag in ("VERB", "AUX") else _STOP_WORDS
         idle = idle - _RANKS if word.tag == "ADJ" else idle
@@ -726,11 +735,12 @@ class _Weighing:
         spelling = word.text.lower()
         if is_nation(spelling):
             return any(nation_pattern(spelling).search(clean(sentence)) for sentence in self._stating_sentences)
-        stems = {stem(w) for spelling in (word.lemma, spelling) for w in (spelling, *_SYNONYMS.get(spelling, ()))}
+        forms = (word.lemma, spelling)
+        stems = {stem(other) for form in forms for other in (form, *_SYNONYMS.get(form, ()))}
         return any(not stems.isdisjoint(map(stem, _words_of(sentence))) for sentence in self._stating_sentences)
 
     def _is_read(self, word: Word) -> bool:
-        if word.tag not in _CONTENT | {"NUM"}:
+        if word.tag not in _CONTENT:
             return False
         if {word.lemma, word.text.lower()} & self.borne or word.text.lower() in self.context:
             return True
@@ -778,15 +788,15 @@ _QUOTATION = re.compile(r"“([^”]+)”|(?<=[:,] )([A-Z][^“”]+?)(?=$)")
 _COPY = "Quotation"
 
 
-def _copies(text: str, sources: Sequence[Sequence[str]]) -> Iterator[Rewrite]:
-    """Yield one word for each quotation in a text, and for a sentence at its end, that a source's words have in a row.
+def _copies(text: str, wordings: Sequence[str]) -> Iterator[Rewrite]:
+    """Yield one word for each quotation in a text, and for a sentence at its end, that a source has word for word.
 
-    >>> list(_copies("Passage 1 says: “Oru is a town.”", [["oru", "oru", "is", "a", "town"]]))
+    >>> list(_copies("Passage 1 says: “Oru is a town.”", ["oru oru is a town"]))
     [Rewrite(start=16, end=32, words='Quotation.')]
     """
     for match in _QUOTATION.finditer(text):
         words = _words_of(match[1] or match[2])
-        if len(words) > 2 and any(has_words(" ".join(source), " ".join(words)) for source in sources):
+        if len(words) > 2 and any(has_words(wording, " ".join(words)) for wording in wordings):
             yield Rewrite(*match.span(), f"{_COPY}.")
 
 
@@ -805,9 +815,10 @@ def _plain_end(predication: Predication, role: str) -> str:
 
 def _end(role: str, argument: Argument, end_of: EndOf) -> str:
     """Return the end that an argument is: a time, a bound ("until 1901", "near Oru"), or what its role names."""
-    if role in (BOUNDS | _TIME_BOUNDS if _is_time(argument.value) else BOUNDS):
+    is_time = _is_time(argument.value)
+    if role in (_TIME_BOUNDS if is_time else BOUNDS):
         return role
-    return "time" if _is_time(argument.value) and role in _TIMES else end_of(role)
+    return "time" if is_time and role in _TIMES else end_of(role)
 
 
 def _in_other_case(text: str, names: Iterable[str]) -> Iterator[str]:

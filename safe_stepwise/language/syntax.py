@@ -637,10 +637,7 @@ def _shared_agents(verb: Token) -> list[Token]:
 
 def _arguments(roles: Roles) -> dict[str, tuple[Argument, ...]]:
     return {
-        role: tuple(
-            Argument("", t.lemma_.lower(), t.i, t.pos_ == "PRON")
-            for t in islice(dict.fromkeys(tokens), _MAX_CONJUNCTS)
-        )
+        role: tuple(Argument("", t.lemma_.lower(), t.i, t.pos_ == "PRON") for t in dict.fromkeys(tokens))
         for role, tokens in roles.items()
     }
 
