@@ -801,7 +801,14 @@ def _copies(text: str, wordings: Sequence[str]) -> Iterator[Rewrite]:
 
 
 def _words_of(text: str) -> list[str]:
-    return re.findall(r"[\w'’-]+", strip_diacritics(text).lower())
+    """Return the words of a text in lower case; a day is one word, however it is written."""
+    text = strip_diacritics(text).lower()
+    pieces, end = [], 0
+    for date in dates_in(text):
+        if date.year and date.day:
+            pieces += [text[end : date.start], f"{date.year}-{date.month}-{date.day}"]
+            end = date.end
+    return re.findall(r"[\w'’-]+", "".join([*pieces, text[end:]]))
 
 
 def _plain_end(predication: Predication, role: str) -> str:

@@ -34,7 +34,7 @@ _RUN = re.compile(rf"(?<!\w){_WORD}(?:(?: | {_PARTICLE} |-){_WORD}){{0,12}}")
 _MONTH = rf"(?:{'|'.join(month.capitalize() for month in MONTHS)})"
 _DATE = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?: ?,)? \d{{4}}"
-    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?: ?,)? \d{{4}}|{_MONTH},? (?:of )?\d{{4}})\b"
+    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?: ?,)? \d{{4}}|{_MONTH},? (?:of )?\d{{4}}|\d{{4}}-\d\d-\d\d)\b"
 )
 _QUOTED = re.compile(r"[“\"]([^”\"]{2,80})[”\"]")
 _MAX_TITLE = 9  # words of a quoted title; a longer quotation is a sentence
@@ -373,6 +373,7 @@ class _Walk:
     def __init__(self, doc: Doc) -> None:
         self.doc = doc
         self.stand_ins = frozenset(_STAND_INS)
+        self.asking = frozenset(t.i for sent in doc.sents if sent.text.rstrip().endswith("?") for t in sent)
 
     def predications(self) -> Iterator[Predication]:
         """Yield the predications, verb by verb and noun by noun."""
@@ -601,6 +602,7 @@ class _Walk:
     def _stance(self, verb: Token) -> tuple[bool, bool]:
         """Return whether a verb is denied, and whether it is stated, by the words around it and the verbs above it."""
         is_denied, is_stated = _polarity(verb)
+        is_stated = is_stated and verb.i not in self.asking
         for _ in range(_MAX_ASCENT):
             head, link = verb.head, verb.dep_
             if head is verb or head.i == verb.i or link in ("relcl", "appos"):
@@ -622,7 +624,7 @@ class _Walk:
             elif link == "conj" and head.pos_ in ("VERB", "AUX"):
                 is_stated = is_stated and (_has_subject(verb) or _polarity(head)[1])
             verb = head
-        return is_denied, is_stated and not verb.sent.text.rstrip().endswith("?")
+        return is_denied, is_stated
 
 
 def _shared_agents(verb: Token) -> list[Token]:

@@ -25,7 +25,7 @@ from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
 from safe_stepwise.scoring import BENCHMARKS, f1
 from safe_stepwise.steps import StepError, format_step, parse_step
 from safe_stepwise.store.terminal import printable, redact
-from tests.growth import TEXTS, Reader, too_slow
+from tests.growth import PARSED, TEXTS, Reader, too_slow
 
 FILM = Passage("Dune Rain", ("Dune Rain is a film directed by Ana Vorr.",), True)
 BORN = Passage("Ana Vorr", ("Ana Vorr was born in Oru.",), True)
@@ -164,9 +164,9 @@ READERS["terms"] = lambda text: _terms([text])
 
 
 PARSING = ("attributions", "conclusions", "checked_pages")
-"""Readers that parse each text: a third of the texts takes them as long as all take the others."""
+"""Readers that parse each text."""
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_twice_the_text_takes_twice_the_time(name: str) -> None:
-    assert too_slow(READERS[name], TEXTS[::3] if name in PARSING else TEXTS) == []
+    assert too_slow(READERS[name], PARSED if name in PARSING else TEXTS) == []
