@@ -19,7 +19,7 @@ from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.step_text import Stance, StepText
 from safe_stepwise.records import Passage, Triple, canonical_json
 from tests.benchmarks.bench_faithfulness import cases
-from tests.growth import POWER, TEXTS, exponent, too_slow
+from tests.growth import PARSED, POWER, TEXTS, exponent, too_slow
 
 RULES: tuple[Rule, ...] = ("paper", "house")
 PATH = (Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana Vorr"))
@@ -100,7 +100,7 @@ def test_steps_and_answers_take_linear_time(rule: Rule) -> None:
         told = (f"The director of Dune Rain is Ors Velt. {text}",)
         judge_chain(GROUNDS, Chain(told, text), rule)
 
-    # The house rule parses each text: a third of them takes as long as all do without a parser.
+    # The house rule parses each text.
     assert too_slow(judge, PARSED if rule == "house" else TEXTS) == []
 
 
