@@ -15,6 +15,7 @@ from evaluators.comparison.comparing import compare
 from evaluators.comparison.significance import Estimate
 from evaluators.comparison.systems import System, sort_systems, system_of
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
+from evaluators.verifier.step_set import StepCase, read_cases
 from safe_stepwise.commands.transcript import render_attempt
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import VERIFIER
@@ -22,14 +23,7 @@ from safe_stepwise.methods.verified import doubts, step_of
 from safe_stepwise.records import Trajectory
 from safe_stepwise.store import boundary, names, terminal
 from safe_stepwise.store.names import GENERATOR, marked
-from studies.experiment.verdicts import (
-    LabelledStep,
-    ProbeFunction,
-    Verdicts,
-    label_by_probe,
-    read_steps,
-    read_verdicts,
-)
+from studies.experiment.verdicts import ProbeFunction, Verdicts, label_by_probe, read_verdicts
 
 Record = Mapping[str, Any]
 NAMES = {"no_verification": "no verification", "self_verification": "self-verification"}
@@ -198,7 +192,7 @@ class Experiment:
     """The record of the generator's training."""
     blocks: Mapping[str, Sequence[Section]]
     """By the block's name: the block's own section, or one for each adapter that it trains."""
-    steps: Sequence[LabelledStep]
+    steps: Sequence[StepCase]
     """Test rows of the verifier set."""
     probe: Verdicts | None
     """The verdicts of a probe that sees no passage on the steps; None if no verifier was measured."""
@@ -274,7 +268,7 @@ def read_experiment(folder: Path, lock: Record, probe: ProbeFunction) -> Experim
         main=main,
         generator=_record(folder / names.GENERATOR / names.TRAINING),
         blocks=blocks,
-        steps=read_steps(steps, names.TEST) if main.verdicts is not None else (),
+        steps=read_cases(steps, names.TEST) if main.verdicts is not None else (),
         probe=label_by_probe(steps, probe) if main.verdicts is not None else None,
         gains={h.place: _gains(folder, h, main, main_outcomes) for h in sections if h.results is not None},
         example=example([*read_questions(folder / names.REPORT)], main_outcomes, plain, learned),

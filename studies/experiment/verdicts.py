@@ -1,4 +1,4 @@
-"""Compare the verdicts of several verifiers on the same labelled steps.
+"""Compare the verdicts of several verifiers on the same labelled steps (`StepCase`).
 
 Intervals are bootstrapped over questions, as rows of one question are alike; both verifiers of a pair get the same
 samples. A *probe* is a classifier that sees steps without passages: a verifier has to be better than it.
@@ -12,56 +12,18 @@ from pathlib import Path
 import numpy as np
 
 from evaluators.comparison.significance import Estimate, Matrix, interval, resampled
-from safe_stepwise.errors import UserError
+from evaluators.verifier.step_set import StepCase, read_cases
+from safe_stepwise.steps import format_step
 from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.names import STEPS, TEST, TRAIN
-from safe_stepwise.store.parquet import ANEW, parquet_files, read_rows
+from safe_stepwise.store.names import TEST, TRAIN
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE, labels
 
 RESAMPLES = 2_000
 _SEED = 0
-_COLUMNS = ["id", "benchmark", "question_id", "previous_steps", "current_step", "error_type", "step_kind"]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledStep:
-    """A labelled step without its passages."""
-
-    id: str
-    question: tuple[str, str]
-    text: str
-    """The steps before it and itself, a line each."""
-    is_attribution: bool
-    gold: str
-
-    @property
-    def is_evidence(self) -> bool:
-        return self.is_attribution and self.gold in EVIDENCE
-
-
 Verdicts = Mapping[str, str]
 """A verifier's label of each step, by the step's id; another text if the reply could not be parsed."""
 ProbeFunction = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[str]]
 """A function that learns from texts and their labels, and returns the labels of further texts."""
-
-
-def read_steps(folder: Path, split: str) -> list[LabelledStep]:
-    """Read a split of the dataset `safe-verifier-steps`; raise ``UserError`` for a damaged file, and without rows."""
-    steps = [row for file in parquet_files(folder, STEPS, split) for row in read_rows(file, _step, _COLUMNS)]
-    if not steps:
-        raise UserError(f"{folder}: has no rows of {split}; {ANEW}")
-    return steps
-
-
-def _step(row: Mapping[str, object]) -> LabelledStep:
-    previous: Sequence[str] = row["previous_steps"]  # type: ignore[assignment]
-    return LabelledStep(
-        str(row["id"]),
-        (str(row["benchmark"]), str(row["question_id"])),
-        "\n".join([*previous, str(row["current_step"])]),
-        row["step_kind"] == "Attribution",
-        labels()[int(str(row["error_type"]))],
-    )
 
 
 def read_verdicts(file: Path) -> Verdicts:
@@ -72,13 +34,18 @@ def read_verdicts(file: Path) -> Verdicts:
 
 def label_by_probe(folder: Path, probe: ProbeFunction) -> Verdicts:
     """Label the test rows (``Correct`` or ``error``) by a probe that learns from the train rows without passages."""
-    train, test = (read_steps(folder, split) for split in (TRAIN, TEST))
-    gold = [CORRECT if step.gold == CORRECT else "error" for step in train]
-    predicted = probe([step.text for step in train], gold, [step.text for step in test])
-    return {step.id: label for step, label in zip(test, predicted, strict=True)}
+    train, test = (read_cases(folder, split) for split in (TRAIN, TEST))
+    gold = [CORRECT if case.gold == CORRECT else "error" for case in train]
+    texts, unseen_texts = (["\n".join(map(format_step, case.steps)) for case in cases] for cases in (train, test))
+    return {case.id: label for case, label in zip(test, probe(texts, gold, unseen_texts), strict=True)}
 
 
-def repeat_label(steps: Sequence[LabelledStep], label: str) -> Verdicts:
+def is_evidence(case: StepCase) -> bool:
+    """Return whether a step cites a passage and its label is one of `EVIDENCE`."""
+    return case.steps[-1].kind == "Attribution" and case.gold in EVIDENCE
+
+
+def repeat_label(steps: Sequence[StepCase], label: str) -> Verdicts:
     """Give every step the same label."""
     return {step.id: label for step in steps}
 
@@ -87,21 +54,21 @@ def repeat_label(steps: Sequence[LabelledStep], label: str) -> Verdicts:
 class Measure:
     """A measure of verdicts: ``counts`` counts one step and its verdict; ``value`` computes the measure from sums."""
 
-    counts: Callable[[LabelledStep, str], Sequence[float]]
+    counts: Callable[[StepCase, str], Sequence[float]]
     value: Callable[[Matrix], Matrix]
     """Maps sums of shape (samples, counts) to values of shape (samples,)."""
 
 
-def _errors(step: LabelledStep, verdict: str) -> Sequence[float]:
+def _errors(step: StepCase, verdict: str) -> Sequence[float]:
     """Count a hit, a flagged step, a wrong step."""
     is_label = verdict in labels() or verdict == "error"
     wrong, flagged = step.gold != CORRECT, is_label and verdict != CORRECT
     return (float(wrong and flagged), float(flagged), float(wrong))
 
 
-def _by_label(step: LabelledStep, verdict: str) -> Sequence[float]:
+def _by_label(step: StepCase, verdict: str) -> Sequence[float]:
     """Count the hits of each label of `EVIDENCE`, then the steps that have it."""
-    is_label = [step.is_evidence and step.gold == label for label in EVIDENCE]
+    is_label = [is_evidence(step) and step.gold == label for label in EVIDENCE]
     is_hit = [relevant and verdict == step.gold for relevant in is_label]
     return [float(flag) for flag in (*is_hit, *is_label)]
 
@@ -121,7 +88,7 @@ EVIDENCE_BALANCED = Measure(_by_label, _balanced)
 """Balanced accuracy over attribution steps of `EVIDENCE`: the mean of the labels' recall."""
 
 
-def compute_measure(steps: Sequence[LabelledStep], verdicts: Verdicts, measure: Measure) -> float:
+def compute_measure(steps: Sequence[StepCase], verdicts: Verdicts, measure: Measure) -> float:
     """Return a measure of one verifier's verdicts over all steps, from 0 to 1.
 
     A step without a verdict counts as not flagged: its error is missed. `ERROR_F1` is 0 without errors,
@@ -130,17 +97,18 @@ def compute_measure(steps: Sequence[LabelledStep], verdicts: Verdicts, measure: 
     return float(measure.value(_counts(steps, verdicts, measure).sum(axis=0, keepdims=True))[0])
 
 
-def compute_recall(steps: Sequence[LabelledStep], verdicts: Verdicts, label: str) -> float:
+def compute_recall(steps: Sequence[StepCase], verdicts: Verdicts, label: str) -> float:
     """Return the recall (0-1) of a label of `EVIDENCE` over the attribution steps that have it; NaN if none has."""
-    hits = [verdicts.get(step.id) == label for step in steps if step.is_evidence and step.gold == label]
+    hits = [verdicts.get(step.id) == label for step in steps if is_evidence(step) and step.gold == label]
     return sum(hits) / len(hits) if hits else math.nan
 
 
-def estimate_gain(steps: Sequence[LabelledStep], verdicts: Verdicts, baseline: Verdicts, measure: Measure) -> Estimate:
+def estimate_gain(steps: Sequence[StepCase], verdicts: Verdicts, baseline: Verdicts, measure: Measure) -> Estimate:
     """Estimate how much higher (-1 to 1) a measure is for ``verdicts`` than for ``baseline``, with a 95% interval."""
     pair = [_counts(steps, labels_by_id, measure) for labels_by_id in (verdicts, baseline)]
-    numbers = {question: n for n, question in enumerate(sorted({s.question for s in steps}))}
-    question_numbers = np.array([numbers[step.question] for step in steps])
+    keys = [(step.question.benchmark, step.question.id) for step in steps]
+    numbers = {key: n for n, key in enumerate(sorted({*keys}))}
+    question_numbers = np.array([numbers[key] for key in keys])
     by_question = []
     for counts in pair:
         sums = np.zeros((len(numbers), counts.shape[1]))
@@ -156,5 +124,5 @@ def estimate_gain(steps: Sequence[LabelledStep], verdicts: Verdicts, baseline: V
     return Estimate(observed, *interval(observed, gains))
 
 
-def _counts(steps: Sequence[LabelledStep], verdicts: Verdicts, measure: Measure) -> Matrix:
+def _counts(steps: Sequence[StepCase], verdicts: Verdicts, measure: Measure) -> Matrix:
     return np.array([measure.counts(step, verdicts.get(step.id, "")) for step in steps])

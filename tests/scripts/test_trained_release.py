@@ -157,7 +157,14 @@ def _cards(release: Path, folders: list[Path]) -> None:
 
 def test_what_is_measured_of_steps_is_compared_by_question(trained: list[Recipe], tmp_path: Path) -> None:
     from builders.steps.probes import classify
-    from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, compute_measure, estimate_gain, repeat_label
+    from studies.experiment.verdicts import (
+        ERROR_F1,
+        EVIDENCE_BALANCED,
+        compute_measure,
+        estimate_gain,
+        is_evidence,
+        repeat_label,
+    )
 
     file, output = tmp_path / "small.yaml", tmp_path / "out"
     file.write_text(MANIFEST, encoding="utf-8")
@@ -175,7 +182,7 @@ def test_what_is_measured_of_steps_is_compared_by_question(trained: list[Recipe]
     one = estimate_gain(found.steps, gold, found.main.verdicts, ERROR_F1)
     assert one.value == pytest.approx(1 - ours)
     assert one.low <= one.value <= one.high
-    bare = [step for step in found.steps if not step.is_evidence]
+    bare = [step for step in found.steps if not is_evidence(step)]
     assert math.isnan(compute_measure(bare, gold, EVIDENCE_BALANCED))
     assert compute_measure(found.steps, gold, EVIDENCE_BALANCED) == 1
     same = estimate_gain(found.steps, found.probe, found.probe, ERROR_F1)

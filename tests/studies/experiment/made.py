@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluators.comparison.significance import Estimate
+from evaluators.verifier.step_set import StepCase
 from safe_stepwise.methods.limits import Limits
+from safe_stepwise.records import Question, Step
 from studies.experiment.experiment import Arm, Experiment, Gain, Gains, Section
-from studies.experiment.verdicts import LabelledStep, Verdicts
+from studies.experiment.verdicts import Verdicts
 
 GENERATOR, ADAPTER = "vllm:generator@1", "vllm:adapter@2"
 CHECKING = "symbolic:error_rate=0.0,seed=0 (simulated)"
@@ -83,7 +85,7 @@ def gains_of(*pairs: tuple[Arm, Arm, float, float]) -> Gains:
 def experiment(
     main: Section,
     gains: Mapping[str, Gains],
-    steps: Sequence[LabelledStep] = (),
+    steps: Sequence[StepCase] = (),
     probe: Verdicts | None = None,
     **more: Any,
 ) -> Experiment:
@@ -93,7 +95,9 @@ def experiment(
     return Experiment(main=main, gains=gains, steps=steps, probe=probe, **known)
 
 
-def step(number: int, gold: str, question: str = "", attribution: bool = True) -> LabelledStep:
+def step(number: int, gold: str, question: str = "", attribution: bool = True) -> StepCase:
     """A labelled step, each of a question of its own if none is given."""
-    asked = ("synthetic", question or f"q{number}")
-    return LabelledStep(f"s{number}", asked, f"Step {number}", attribution, gold)
+    asked = Question(question or f"q{number}", "synthetic", "", "Where?", "")
+    return StepCase(
+        f"s{number}", asked, (Step(1, "So it is", "Attribution" if attribution else "Logical"),), gold, "ideal"
+    )

@@ -5,27 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, recall_score
 
-from safe_stepwise.taxonomy import CORRECT, EVIDENCE, labels
+from evaluators.verifier.step_set import StepCase
+from safe_stepwise.taxonomy import CORRECT, EVIDENCE
 from studies.experiment.verdicts import (
     ERROR_F1,
     EVIDENCE_BALANCED,
-    LabelledStep,
     compute_measure,
     compute_recall,
     estimate_gain,
     label_by_probe,
     repeat_label,
 )
+from tests.evaluators.verifier.step_rows import row, write_set
 from tests.studies.experiment.made import step
 
 LABELS = st.sampled_from([*EVIDENCE, "Logical Fallacy"])
@@ -79,36 +77,25 @@ def test_questions_are_drawn_and_not_their_steps() -> None:
     assert (found.low, found.high) == (0.0, 1.0)  # over steps it would be .57 to .75
 
 
-def row(split: str, number: int, gold: str) -> dict[str, Any]:
-    return {
-        "id": f"{split}{number}",
-        "benchmark": "synthetic",
-        "question_id": f"{split}{number}",
-        "previous_steps": ["Step 1: before"],
-        "current_step": f"Step 2: {'apple' if number % 2 else 'pear'}",
-        "step_kind": "Attribution",
-        "error_type": labels().index(gold),
-    }
-
-
 def test_the_probe_learns_from_train_and_is_asked_of_test(tmp_path: Path) -> None:
     """The two disagree on every word, so who had learnt from test would be right."""
-    data = tmp_path / "data" / "steps"
-    data.mkdir(parents=True)
     kinds = (CORRECT, "Contradictory")
-    for split, gold in (("train", kinds), ("test", kinds[::-1])):
-        rows = [row(split, n, gold[n % 2]) for n in range(8)]
-        pq.write_table(pa.Table.from_pylist(rows), data / f"{split}-00000.parquet")
+    texts = [("Step 1: before (Attribution)", f"Step 2: {x} (Attribution)") for x in ("pear", "apple")]
+    rows = {
+        split: [row(f"{split}{n}", texts[n % 2], gold[n % 2]) for n in range(8)]
+        for split, gold in (("train", kinds), ("test", kinds[::-1]))
+    }
+    write_set(tmp_path, **rows)
 
-    def learnt(texts: Sequence[str], gold: Sequence[str], asked: Sequence[str]) -> list[str]:
-        assert {*texts} == {*asked} == {f"Step 1: before\nStep 2: {x}" for x in ("apple", "pear")}
-        seen = dict(zip(texts, gold, strict=True))
+    def learnt(told: Sequence[str], gold: Sequence[str], asked: Sequence[str]) -> list[str]:
+        assert {*told} == {*asked} == {*map("\n".join, texts)}
+        seen = dict(zip(told, gold, strict=True))
         return [seen[text] for text in asked]
 
     assert label_by_probe(tmp_path, learnt) == {f"test{n}": "error" if n % 2 else CORRECT for n in range(8)}
 
 
 def test_no_draw_of_nothing_is_a_number() -> None:
-    steps: list[LabelledStep] = [step(0, "Logical Fallacy", attribution=False)]
+    steps: list[StepCase] = [step(0, "Logical Fallacy", attribution=False)]
     found = estimate_gain(steps, repeat_label(steps, CORRECT), repeat_label(steps, "error"), EVIDENCE_BALANCED)
     assert math.isnan(found.value)
