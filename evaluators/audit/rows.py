@@ -105,7 +105,7 @@ def _read_steps(
 
 
 def _label_place(benchmark: str, row: Mapping[str, Any]) -> tuple[Key, Stratum]:
-    return (benchmark, boundary.read(str, row["id"])), (benchmark, _class_name(row["noise_type"], NOISE_TYPES))
+    return (benchmark, boundary.read(str, row["id"])), (benchmark, codec.class_of(row, "noise_type", NOISE_TYPES))
 
 
 def _label_row(benchmark: str, row: Mapping[str, Any]) -> AuditRow:
@@ -139,8 +139,8 @@ def _label_row(benchmark: str, row: Mapping[str, Any]) -> AuditRow:
 
 def _step_place(row: Mapping[str, Any]) -> tuple[Key, Stratum]:
     benchmark, id_ = (boundary.read(str, row[name], name) for name in ("benchmark", "id"))
-    error, origin = _class_name(row["error_type"], labels()), _class_name(row["origin"], ORIGINS)
-    return (benchmark, id_), (benchmark, error, origin)
+    error = codec.class_of(row, "error_type", labels())
+    return (benchmark, id_), (benchmark, error, codec.class_of(row, "origin", ORIGINS))
 
 
 def _step_row(row: Mapping[str, Any]) -> AuditRow:
@@ -158,13 +158,6 @@ def _step_row(row: Mapping[str, Any]) -> AuditRow:
         "query": boundary.read(str | None, row["query"], "query"),
     }
     return AuditRow(key, stratum, content)
-
-
-def _class_name(number: int | None, names: Sequence[str]) -> str:
-    """Return the name of a class by its number; a row must have one."""
-    if number is None or number < 0:
-        raise ValueError("its label or origin is missing")
-    return names[number]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.methods.paths import STYLES, Style, path_request, prompt_of, read_verdict
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Triple
-from safe_stepwise.store import agreement, boundary, files, published_tables
+from safe_stepwise.store import agreement, boundary, codec, files, published_tables
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, RESULTS, TEST, Corruption
 from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
 from safe_stepwise.store.tables import fill, format_cell, percent, text_table
@@ -91,11 +91,9 @@ def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCa
 
 
 def _case(row: Mapping[str, Any]) -> PathCase:
-    number = row["corruption"]
-    if not isinstance(number, int) or not 0 <= number < len(CORRUPTIONS):
-        raise ValueError("its corruption is missing or unknown")
+    corruption = codec.class_of(row, "corruption", CORRUPTIONS)
     triples = tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["path"])
-    columns = {name: row[name] for name in COLUMNS} | {"path": triples, "corruption": CORRUPTIONS[number]}
+    columns = {name: row[name] for name in COLUMNS} | {"path": triples, "corruption": corruption}
     return boundary.read(PathCase, PathCase(**columns), "the row")
 
 

@@ -163,11 +163,10 @@ def read_cases(
 
 def find_majority_label(folder: Path, split: str = names.TRAIN, incomplete_evidence: bool = False) -> str | None:
     """Return the most frequent label of a split, the first of the taxonomy among equals; None without rows."""
-    columns = ("error_type",)
+    read = lambda row: codec.class_of(row, "error_type", TWELVE)  # noqa: E731
     files = _files(folder, split, incomplete_evidence)
-    numbers = (read_step_rows(file, columns, lambda row: _class_index(row["error_type"])) for file in files)
-    counts = Counter(chain.from_iterable(numbers))
-    return TWELVE[max(sorted(counts), key=counts.__getitem__)] if counts else None
+    counts = Counter(label for file in files for label in read_step_rows(file, ("error_type",), read))
+    return max(filter(counts.__contains__, TWELVE), key=counts.__getitem__, default=None)
 
 
 def build_requests(cases: Iterable[StepCase], setting: RequestOptions = AS_TRAINED) -> dict[Prefix, Request]:
@@ -228,15 +227,9 @@ def _case(row: Mapping[str, Any]) -> StepCase:
         passages=tuple(map(codec.passage_of, row["passages"])),
     )
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
-    label, origin = TWELVE[_class_index(row["error_type"])], names.ORIGINS[_class_index(row["origin"])]
-    wording = names.WORDINGS[_class_index(row[_WORDING])] if _WORDING in row else None
+    label, origin = (codec.class_of(row, column, _CLASSES[column]) for column in ("error_type", "origin"))
+    wording = codec.class_of(row, _WORDING, names.WORDINGS) if _WORDING in row else None
     return boundary.read(StepCase, StepCase(row["id"], question, steps, label, origin, wording), "the row")
-
-
-def _class_index(number: int | None) -> int:
-    if number is None or number < 0:
-        raise ValueError("its label, origin or wording is missing")
-    return number
 
 
 def read_step_rows(

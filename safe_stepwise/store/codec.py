@@ -4,13 +4,14 @@ A ``*_row`` function makes the columns of a row, a ``*_of`` function reads them;
 column.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 from safe_stepwise.records import NOISE_TYPES, Label, Passage, Question, identity
 from safe_stepwise.store.boundary import read
 
+T = TypeVar("T")
 Row = dict[str, Any]
 Content = Mapping[str, Any]
 
@@ -22,6 +23,14 @@ def passage_of(content: Content) -> Passage:
     ('Oru is a town.',)
     """
     return read(Passage, _split(content), "the passage")
+
+
+def class_of(content: Content, column: str, classes: Sequence[T]) -> T:
+    """Return the class whose number a column holds; raises ``ValueError`` for the number of none of ``classes``."""
+    number = content[column]
+    if not isinstance(number, int) or not 0 <= number < len(classes):
+        raise ValueError(f"its {column} is missing or unknown")
+    return classes[number]
 
 
 def passages_digest(passages: Iterable[Passage]) -> str:
@@ -92,7 +101,8 @@ def label_of(content: Content) -> Label:
     >>> label_of(label_row(label)) == label
     True
     """
-    return read(Label, {"confidence": None, **content, "noise_type": NOISE_TYPES[content["noise_type"]]}, "the label")
+    noise_type = class_of(content, "noise_type", NOISE_TYPES)
+    return read(Label, {"confidence": None, **content, "noise_type": noise_type}, "the label")
 
 
 def _columns(nouns: Iterable[object], *names: str) -> list[Row]:

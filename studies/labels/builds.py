@@ -14,7 +14,7 @@ from typing import Any
 from evaluators.comparison.significance import cohens_kappa
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import boundary, names, parquet, terminal
+from safe_stepwise.store import boundary, codec, names, parquet, terminal
 from safe_stepwise.store.agreement import SOUND, Score
 from safe_stepwise.store.files import json_bytes, report_unwritable, write_atomically
 from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill
@@ -76,11 +76,8 @@ def read_labels(folder: Path) -> LabelledBuild:
 
 
 def _label(row: Mapping[str, Any]) -> tuple[str, RowLabel]:
-    number = boundary.read(int, row["noise_type"], "noise_type")
-    if not 0 <= number < len(NOISE_TYPES):
-        raise ValueError(f"noise_type {number} is none of {len(NOISE_TYPES)}")
     id_, question, teacher = (boundary.read(str, row[name], name) for name in ("id", "question_sha256", "teacher"))
-    return id_, RowLabel(question, NOISE_TYPES[number], teacher)
+    return id_, RowLabel(question, codec.class_of(row, "noise_type", NOISE_TYPES), teacher)
 
 
 def compare(build: LabelledBuild, reference: LabelledBuild) -> list[BuildComparison]:

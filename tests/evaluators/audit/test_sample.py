@@ -107,7 +107,7 @@ def test_folders_that_hold_no_such_set_are_named(tmp_path: Path) -> None:
 def test_a_row_without_a_label_is_named(tmp_path: Path) -> None:
     broken = {**step_row("a", [step(1, "Oru lies on the Vel.")]), "error_type": -1}
     folder = write_set(tmp_path / "steps", train=[broken])
-    with pytest.raises(UserError, match=r"row 'a' cannot be read \(its label or origin is missing"):
+    with pytest.raises(UserError, match=r"row 'a' cannot be read \(its error_type is missing"):
         draw(folder, "steps", 9, 0)
 
 
