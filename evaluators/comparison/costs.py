@@ -206,81 +206,73 @@ _LEGEND_HEIGHT = 30
 
 
 @dataclass(frozen=True, slots=True)
+class Transition:
+    """An edge of a system's machine, how often questions took it, and its shares (0-1) in moves."""
+
+    system: System
+    state: str
+    next_state: str
+    count: int
+    share: float
+    """Of all moves of the machine."""
+    share_of_state: float
+    """Of the moves from its state."""
+
+
+@dataclass(frozen=True, slots=True)
 class MachineCounts:
-    """The state machine of a system: its states in their order, and how often questions took each edge."""
+    """The state machine of a system: its states in their order, and its edges."""
 
     system: System
     title: str
     states: tuple[str, ...]
-    edges: dict[tuple[str, str], int]
+    transitions: tuple[Transition, ...]
 
-    @property
-    def moves(self) -> int:
-        return sum(self.edges.values())
-
-    def share(self, edge: tuple[str, str]) -> float:
-        return self.edges[edge] / max(1, self.moves)
-
-    def share_of_state(self, edge: tuple[str, str]) -> float:
-        return self.edges[edge] / max(1, sum(count for (state, _), count in self.edges.items() if state == edge[0]))
+    def ends(self, move: Transition) -> tuple[int, int]:
+        """Return the indices of an edge's two states."""
+        return self.states.index(move.state), self.states.index(move.next_state)
 
 
 def count_moves(comparison: Comparison) -> list[MachineCounts]:
     """Count the moves of each system that took two or more edges."""
-    names, counts = comparison.names, []
+    names, machines = comparison.names, []
     for row in comparison.rows:
         if len(row.loop.transitions) > 1:
             machine = machine_of(row.system.method)
-            edges = dict.fromkeys(machine.edges if machine else [], 0)
+            counts = dict.fromkeys(machine.edges if machine else [], 0)
             for edge, count in row.loop.transitions.items():
                 state, _, next_state = edge.partition(ARROW)
-                edges[state, next_state] = count
+                counts[state, next_state] = count
             declared = [*machine.states, *machine.ends] if machine else []
-            states = dict.fromkeys([*declared, *(state for edge in edges for state in edge)])
+            states = dict.fromkeys([*declared, *(state for edge in counts for state in edge)])
+            total = max(1, sum(counts.values()))
+            of_state = {state: max(1, sum(n for edge, n in counts.items() if edge[0] == state)) for state in states}
+            transitions = tuple(
+                Transition(row.system, *edge, n, n / total, n / of_state[edge[0]]) for edge, n in counts.items()
+            )
             title = f"{row.system.answering}: {names[row.system]}"
-            counts.append(MachineCounts(row.system, title, tuple(states), edges))
-    return counts
+            machines.append(MachineCounts(row.system, title, tuple(states), transitions))
+    return machines
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """An edge of a machine."""
-
-    machine: MachineCounts
-    edge: tuple[str, str]
-
-    @property
-    def system(self) -> System:
-        return self.machine.system
-
-    @property
-    def count(self) -> int:
-        return self.machine.edges[self.edge]
-
-
-def transition_sheet(comparison: Comparison, all_transitions: Sequence[Transition]) -> Sheet[Transition]:
-    """Return a row for each edge: its count, and its shares in all moves and in the moves from its state."""
+def transition_sheet(
+    comparison: Comparison, machines: Sequence[MachineCounts], *, only_taken: bool = False
+) -> Sheet[Transition]:
+    """Return a row for each edge; ``only_taken``: for each that questions took, a machine's most frequent first."""
     columns: list[Column[Transition]] = [
         *comparison.subject,
-        Column("edge", lambda move: edge_text(move.system.method, *move.edge)),
-        Column(CSV_ONLY, lambda move: move.edge[0], key="state"),
-        Column(CSV_ONLY, lambda move: move.edge[1], key="next_state"),
+        Column("edge", lambda move: edge_text(move.system.method, move.state, move.next_state)),
+        Column(CSV_ONLY, lambda move: move.state, key="state"),
+        Column(CSV_ONLY, lambda move: move.next_state, key="next_state"),
         Column("count", lambda move: move.count, key="count"),
-        Column("share, %", lambda move: move.machine.share(move.edge), percent, "percent"),
-        Column("of its state, %", lambda move: move.machine.share_of_state(move.edge), percent, "percent_of_state"),
+        Column("share, %", lambda move: move.share, percent, "percent"),
+        Column("of its state, %", lambda move: move.share_of_state, percent, "percent_of_state"),
     ]
-    return Sheet(columns, all_transitions)
-
-
-def all_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
-    """Return all edges, including those that no question took."""
-    return [Transition(machine, edge) for machine in machines for edge in machine.edges]
-
-
-def taken_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
-    """Return the edges that questions took, the most frequent of each machine first."""
-    moves = (sorted(all_transitions([machine]), key=lambda move: -move.count) for machine in machines)
-    return [move for machine_moves in moves for move in machine_moves if move.count]
+    moves = [move for machine in machines for move in machine.transitions]
+    if only_taken:
+        by_frequency = (sorted(machine.transitions, key=lambda move: -move.count) for machine in machines)
+        moves = [move for transitions in by_frequency for move in transitions if move.count]
+    return Sheet(columns, moves)
 
 
 def draw_machines(machines: Sequence[MachineCounts]) -> bytes:
@@ -291,7 +283,9 @@ def draw_machines(machines: Sequence[MachineCounts]) -> bytes:
     """
     panels, top = [], 0
     for machine in machines:
-        spans = [machine.states.index(end) - machine.states.index(start) for start, end in machine.edges]
+        spans = [
+            machine.states.index(move.next_state) - machine.states.index(move.state) for move in machine.transitions
+        ]
         above = max((span for span in spans if span > 0), default=1)
         below = max((-span for span in spans if span < 0), default=0)
         line = top + 64 + _STATE_HEIGHT // 2 + _EDGE_RISE * (above + 1)
@@ -314,25 +308,25 @@ def _text_width(text: str, size: int) -> int:
 def _panel(machine: MachineCounts, top: int, line: int) -> dict[str, Any]:
     """Lay out a machine; its row of states is ``line`` pixels from the top of the drawing."""
     return {
-        "title": f"{machine.title} ({machine.moves:,} moves)",
+        "title": f"{machine.title} ({sum(move.count for move in machine.transitions):,} moves)",
         "title_y": top + 22,
         "line": line,
-        "arcs": [_arc(machine, edge, line) for edge in sorted(machine.edges, key=lambda edge: machine.edges[edge])],
+        "arcs": [_arc(machine, move, line) for move in sorted(machine.transitions, key=lambda move: move.count)],
         "states": [
             {
                 "x": _state_x(index),
                 "name": state,
                 "title": title_of(machine.system.method, state),
-                "is_end": all(start != state for start, _ in machine.edges),
+                "is_end": all(move.state != state for move in machine.transitions),
             }
             for index, state in enumerate(machine.states)
         ],
     }
 
 
-def _arc(machine: MachineCounts, edge: tuple[str, str], line: int) -> dict[str, Any]:
-    start, end = (machine.states.index(state) for state in edge)
-    span, count = end - start, machine.edges[edge]
+def _arc(machine: MachineCounts, move: Transition, line: int) -> dict[str, Any]:
+    start, end = machine.ends(move)
+    span = end - start
     side = 1 if span < 0 else -1  # below the line, or above it
     y = line + side * _STATE_HEIGHT / 2
     shift = 14 if span else 18
@@ -341,8 +335,8 @@ def _arc(machine: MachineCounts, edge: tuple[str, str], line: int) -> dict[str, 
     radius = max(abs(last - first) / 2, 1)
     return {
         "path": f"M {first} {y} A {radius} {rise} 0 0 {0 if span == 0 else 1} {last} {y}",
-        "width": f"{1 + 4 * machine.share_of_state(edge):.2f}" if count else "0.8",
-        "count": count,
+        "width": f"{1 + 4 * move.share_of_state:.2f}" if move.count else "0.8",
+        "count": move.count,
         "label_x": (first + last) / 2,
         "label_y": y + side * rise + (12 if side > 0 else -3),
     }

@@ -16,10 +16,9 @@ from typing import Any
 
 from evaluators.comparison.scores import CSV_ONLY, Comparison
 from evaluators.comparison.systems import System, system_of
-from evaluators.outcomes import Outcome, asking_conditions, grouped, statistics_of
-from evaluators.prompting.measures import FORMS, OVERLAPS, REASONS, summarize
+from evaluators.outcomes import Outcome, asking_conditions, grouped
+from evaluators.prompting.measures import FORMS, OVERLAPS, REASONS, score_outcomes
 from safe_stepwise.methods.prompting import ANSWERING
-from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.records import FAILED, Attempt
 from safe_stepwise.store.tables import Column, Sheet, decimal, p_value, percent, signed
 
@@ -34,24 +33,27 @@ class MethodRow:
 
     system: System
     benchmark: str
-    questions: int
-    exact_match: float
-    f1: float
-    accuracy: float | None
+    scores: Mapping[str, Any]
+    """The scores and statistics of `score_outcomes`."""
     right: float
     """The share of all questions answered correctly: by the judge if there is one, else by exact match."""
-    loop: LoopStatistics
-    prompting: Mapping[str, Any] | None
-    """The measures that `summarize` returned; None for a method that does not prompt."""
+
+    @property
+    def prompts(self) -> bool:
+        """Whether the system's method prompts, and so has further measures."""
+        return "prompting" in self.scores
 
     @property
     def computed_tokens(self) -> float:
         """Prompt tokens per question that no prefix cache held."""
-        return sum(self.loop.computed_tokens.values()) / self.questions
+        return self._per_question("computed_tokens")
 
     @property
     def completion_tokens(self) -> float:
-        return sum(self.loop.completion_tokens.values()) / self.questions
+        return self._per_question("completion_tokens")
+
+    def _per_question(self, tokens: str) -> float:
+        return float(sum(self.scores[tokens].values()) / self.scores["questions"])
 
     def per_thousand(self, tokens: float) -> float | None:
         """Return right answers per 1,000 tokens, for ``tokens`` per question; None if ``tokens`` is 0."""
@@ -70,26 +72,14 @@ def measure_methods(outcomes: Iterable[Outcome], order: Sequence[System]) -> lis
 
 
 def _measure(system: System, benchmark: str, outcomes: Sequence[Outcome]) -> MethodRow:
-    size = len(outcomes)
-    verdicts = [o.verdict for o in outcomes if o.verdict in ("correct", "incorrect")]
-    matched = sum(o.exact_match for o in outcomes)
     is_judged = any(o.verdict is not None for o in outcomes)
-    return MethodRow(
-        system,
-        benchmark,
-        size,
-        matched / size,
-        sum(o.f1 for o in outcomes) / size,
-        verdicts.count("correct") / len(verdicts) if verdicts else None,
-        (verdicts.count("correct") if is_judged else matched) / size,
-        statistics_of(outcomes),
-        summarize(outcomes),
-    )
+    right = sum(o.verdict == "correct" if is_judged else o.exact_match for o in outcomes)
+    return MethodRow(system, benchmark, score_outcomes(outcomes), right / len(outcomes))
 
 
 def _share(title: str, key: str, *path: str) -> Column[MethodRow]:
-    """Return a column with the share at a path of keys in ``prompting``."""
-    return Column(title, lambda row: _number(row.prompting, *path), percent, key)
+    """Return a column with the share at a path of keys in the measures of a prompting method."""
+    return Column(title, lambda row: _number(row.scores, "prompting", *path), percent, key)
 
 
 def _number(measures: Any, *path: str) -> float | None:
@@ -123,7 +113,7 @@ _FAILURES = [
     for name, title in zip(REASONS, _FAILURE_TITLES, strict=True)
 ]
 _BENCHMARK: Column[MethodRow] = Column("benchmark", lambda row: row.benchmark, key="benchmark")
-_QUESTIONS: Column[MethodRow] = Column("questions", lambda row: row.questions, key="questions")
+_QUESTIONS: Column[MethodRow] = Column("questions", lambda row: row.scores["questions"], key="questions")
 
 
 def method_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
@@ -134,10 +124,10 @@ def method_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[Met
         *comparison.subject,
         _BENCHMARK,
         _QUESTIONS,
-        Column("EM", lambda row: row.exact_match, percent, "exact_match"),
-        Column("F1", lambda row: row.f1, percent, "f1"),
-        Column("Acc", lambda row: row.accuracy, percent, "accuracy"),
-        Column("calls / question", lambda row: row.loop.calls_per_question, decimal(2), "calls_per_question"),
+        Column("EM", lambda row: row.scores["exact_match"], percent, "exact_match"),
+        Column("F1", lambda row: row.scores["f1"], percent, "f1"),
+        Column("Acc", lambda row: row.scores["accuracy"], percent, "accuracy"),
+        Column("calls / question", lambda row: row.scores["calls_per_question"], decimal(2), "calls_per_question"),
         Column("computed / question", lambda row: row.computed_tokens, decimal(1), "computed_per_question"),
         Column("written / question", lambda row: row.completion_tokens, decimal(1), "written_per_question"),
         Column("right per 1,000 computed", computed, decimal(3)),
@@ -151,16 +141,19 @@ def method_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[Met
 
 def form_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
     """Return the shares of replies by how they could be read, and the scores of strict and salvaged answers."""
-    replies: Column[MethodRow] = Column("replies", lambda row: _number(row.prompting, "format", "replies"))
+    replies: Column[MethodRow] = Column("replies", lambda row: _number(row.scores, "prompting", "format", "replies"))
     strict = [_share(title, "", "strict", m) for title, m in _SCORES]
     scores = [column for pair in zip(strict, _SALVAGED, strict=True) for column in pair]
-    return Sheet([*comparison.subject, _BENCHMARK, replies, *_FORMS, *scores], [row for row in rows if row.prompting])
+    return Sheet(
+        [*comparison.subject, _BENCHMARK, replies, *_FORMS, *scores],
+        [row for row in rows if "prompting" in row.scores],
+    )
 
 
 def support_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
     """Return scores of facts, passages, triples, sub-answers and derivations, for methods that have any."""
     annotated: Column[MethodRow] = Column(
-        "R4C questions", lambda row: _number(row.prompting, "derivations", "questions")
+        "R4C questions", lambda row: _number(row.scores, "prompting", "derivations", "questions")
     )
     columns = [*comparison.subject, _BENCHMARK, *_SUPPORT, annotated]
     return Sheet(columns, [row for row in rows if any(column.value(row) is not None for column in _SUPPORT)])
@@ -171,10 +164,12 @@ def failure_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[Me
     counts = lambda failure: f"{failure['questions']} ({percent(failure['rate'])}%)"  # noqa: E731
 
     def reason(title: str, name: str) -> Column[MethodRow]:
-        return Column(title, lambda row: (row.prompting or {})["failures"][name], counts)
+        return Column(title, lambda row: row.scores["prompting"]["failures"][name], counts)
 
     reasons = map(reason, _FAILURE_TITLES, REASONS)
-    return Sheet([*comparison.subject, _BENCHMARK, _QUESTIONS, *reasons], [row for row in rows if row.prompting])
+    return Sheet(
+        [*comparison.subject, _BENCHMARK, _QUESTIONS, *reasons], [row for row in rows if "prompting" in row.scores]
+    )
 
 
 VOTING = "samples"

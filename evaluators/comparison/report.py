@@ -223,10 +223,10 @@ def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[s
         support=methods.support_sheet(comparison, rows),
         failures=methods.failure_sheet(comparison, rows),
         votes=methods.equal_cost_sheet(comparison, methods.measure_costs(outcomes)),
-        transitions=costs.transition_sheet(comparison, costs.taken_transitions(counts)),
+        transitions=costs.transition_sheet(comparison, counts, only_taken=True),
     )
     files = {METHODS_PAGE: text.encode("utf-8", "backslashreplace"), "methods.csv": sheet.csv}
     if counts:
         files["machines.svg"] = costs.draw_machines(counts)
-        files["transitions.csv"] = costs.transition_sheet(comparison, costs.all_transitions(counts)).csv
+        files["transitions.csv"] = costs.transition_sheet(comparison, counts).csv
     return files

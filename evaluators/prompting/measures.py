@@ -15,12 +15,12 @@ from dataclasses import asdict
 from typing import Any, Literal, get_args
 
 from evaluators.derivations import Derivation, measure_coverage
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import Outcome, statistics_of
 from evaluators.prompting.answers import SupportedAnswer, is_hop_by_hop
 from safe_stepwise.methods import react, sg_fsm
 from safe_stepwise.methods.prompting import UNREADABLE, PromptingOptions, readability
 from safe_stepwise.metric import evidence
-from safe_stepwise.records import FAILED, Question, Trajectory
+from safe_stepwise.records import FAILED, Question, Trajectory, as_object
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 
 Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
@@ -162,6 +162,27 @@ def _went_wrong(support: SupportedAnswer) -> bool:
     if gold and support.sub_answers:
         return any(normalize_answer(hop.answer) not in gold for hop in support.sub_answers)
     return bool((support.passages or frozenset()) - {number for number, _ in support.question.gold})
+
+
+def score_outcomes(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, Any]:
+    """Compute the mean scores of outcomes of one setting, and the statistics of its loop, as a JSON object.
+
+    A ``failed`` question counts as an empty answer; a question with verdict ``unscored`` is left out of ``accuracy``,
+    which is None without any verdict. ``roles`` are counted even if no one played them. Prompting methods add their
+    measures (`summarize`).
+    """
+    size, verdicts = len(outcomes), Counter(outcome.verdict for outcome in outcomes)
+    prompting = summarize(outcomes)
+    judged = verdicts["correct"] + verdicts["incorrect"]
+    return {
+        "exact_match": sum(outcome.exact_match for outcome in outcomes) / size,
+        "f1": sum(outcome.f1 for outcome in outcomes) / size,
+        "accuracy": verdicts["correct"] / judged if judged else None,
+        "unscored": verdicts["unscored"],
+        "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
+        **as_object(statistics_of(outcomes, roles)),
+        **({"prompting": prompting} if prompting else {}),
+    }
 
 
 def summarize(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:

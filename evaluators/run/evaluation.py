@@ -22,19 +22,9 @@ import safe_stepwise
 from evaluators.comparison.scores import AVERAGE
 from evaluators.comparison.systems import System, find_differing, values_by_name
 from evaluators.derivations import Derivation
-from evaluators.outcomes import (
-    CORPUS,
-    DROP_GOLD,
-    METRICS,
-    PASSAGES,
-    Outcome,
-    QuestionRecord,
-    conditions_of,
-    grouped,
-    statistics_of,
-)
+from evaluators.outcomes import CORPUS, DROP_GOLD, METRICS, PASSAGES, Outcome, QuestionRecord, conditions_of, grouped
 from evaluators.prompting import predictions
-from evaluators.prompting.measures import measure_trajectory, summarize
+from evaluators.prompting.measures import measure_trajectory, score_outcomes
 from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
@@ -44,7 +34,7 @@ from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.players.truth import truth_of
-from safe_stepwise.records import FAILED, Question, Trajectory, as_object, canonical_json, identity
+from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.files import write_lines
@@ -313,14 +303,14 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
 def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
     """Return one system's scores and statistics; ``roles`` are counted in every system."""
     by_benchmark = grouped(outcomes, lambda outcome: outcome.benchmark)
-    benchmarks = {name: scores(group, roles) for name, group in by_benchmark.items()}
+    benchmarks = {name: score_outcomes(group, roles) for name, group in by_benchmark.items()}
     columns = {metric: [group[metric] for group in benchmarks.values()] for metric in METRICS}
     return {
         **outcomes[0].system,
         "simulated": any(outcome.simulated for outcome in outcomes),
         "benchmarks": benchmarks,
         AVERAGE: {name: None if None in values else sum(values) / len(values) for name, values in columns.items()},
-        ALL: scores(outcomes, roles),
+        ALL: score_outcomes(outcomes, roles),
     }
 
 
@@ -328,23 +318,3 @@ def roles_of(outcomes: Sequence[Outcome]) -> list[str]:
     """Return all roles with a call; each run counts them, so that runs can be compared."""
     attempts = (attempt for outcome in outcomes for attempt in outcome.trajectory.attempts)
     return list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))
-
-
-def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, Any]:
-    """Compute the mean scores of outcomes of one setting, and the statistics of its loop.
-
-    A ``failed`` question counts as an empty answer; a question with verdict ``unscored`` is left out
-    of ``accuracy``, which is None without any verdict. Prompting methods add their measures (`summarize`).
-    """
-    size, verdicts = len(outcomes), Counter(outcome.verdict for outcome in outcomes)
-    prompting = summarize(outcomes)
-    judged = verdicts["correct"] + verdicts["incorrect"]
-    return {
-        "exact_match": sum(outcome.exact_match for outcome in outcomes) / size,
-        "f1": sum(outcome.f1 for outcome in outcomes) / size,
-        "accuracy": verdicts["correct"] / judged if judged else None,
-        "unscored": verdicts["unscored"],
-        "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
-        **as_object(statistics_of(outcomes, roles)),
-        **({"prompting": prompting} if prompting else {}),
-    }

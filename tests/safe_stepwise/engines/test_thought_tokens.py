@@ -16,7 +16,7 @@ from builders.synthetic import Spec, generate
 from builders.verified.teachers.choice import spending
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.costs import cost_sheet
-from evaluators.run.evaluation import scores
+from evaluators.prompting.measures import score_outcomes
 from evaluators.run.runner import collect_verdicts, render_run_usage
 from evaluators.traces.page import _run
 from safe_stepwise.commands.serving.chat import usage_object
@@ -186,8 +186,8 @@ def test_every_table_has_the_thoughts_of_who_thought_and_is_else_as_before(runs:
     outcomes = {
         thinks: [outcome(t.question_id, trajectory=t, verifier="checker") for t in ts] for thinks, ts in runs.items()
     }
-    assert scores(outcomes[True])["thought_tokens"] == {"generator": thought}
-    assert "thought_tokens" not in scores(outcomes[False])
+    assert score_outcomes(outcomes[True])["thought_tokens"] == {"generator": thought}
+    assert "thought_tokens" not in score_outcomes(outcomes[False])
 
     sheets = {thinks: cost_sheet(compare(found)) for thinks, found in outcomes.items()}
     header, *rows = [line.split(",") for line in sheets[True].csv.decode().splitlines()]
