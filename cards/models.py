@@ -96,20 +96,6 @@ def filters_of(training: Record, neutral: Record) -> dict[str, Any]:
     return {name: value for name, value in filters.items() if name not in neutral or value != neutral[name]}
 
 
-def _learnt_data(training: Record, published: str | None) -> Record:
-    """Return the training rows' dataset on the Hub (None if local), its revision, and the active filters.
-
-    ``published``, ``NAMESPACE/NAME@TAG``, replaces the dataset of ``training``. Raises ``UserError`` if it has
-    another form.
-    """
-    data = training["dataset"]
-    name, _, revision = (published or data["name"]).partition("@")
-    if published is not None and (hub_id(name) is None or not revision):
-        raise UserError(f"{published!r} is no dataset of the Hub: write NAMESPACE/NAME@TAG")
-    filters = filters_of(training, _UNFILTERED)
-    return {"published": hub_id(name), "revision": revision or data["revision"], "filters": filters}
-
-
 def model_card(
     training: Record,
     quality: Record | None = None,
@@ -118,7 +104,6 @@ def model_card(
     config: Record | None = None,
     license: License | None = None,
     steps: Record | None = None,
-    published: str | None = None,
     loops: Mapping[str, Record] | None = None,
     weights_name: str | None = None,
     main_folder: str = names.REPORT,
@@ -133,7 +118,6 @@ def model_card(
         license: the base model's licence; the header has ``other`` for None.
         steps: what ``statistics/verifier_steps.json`` of the training set holds, for the licences and citations of
             its sources; None leaves these out.
-        published: that set's address on the Hub, ``NAMESPACE/NAME@TAG``, if training read it elsewhere.
         loops: what ``results.json`` of evaluations holds, by the folder of each in the release.
         weights_name: the model's name in them, ``NAME@DIGEST``; evaluations without it are left out, and all if
             it is None.
@@ -149,7 +133,9 @@ def model_card(
     builds = () if steps is None else steps["verified"]
     datasets = [learnt, *learnt["plus"], *builds, *([measured.steps] if measured else [])]
     simulated = [dataset["simulated"] for dataset in datasets]
-    data, sources = _learnt_data(training, published), sources_of(builds)
+    # The training rows' dataset on the Hub (None if local), and the filters that left rows out.
+    data = {"published": hub_id(learnt["name"]), "revision": learnt["revision"]}
+    data["filters"], sources = filters_of(training, _UNFILTERED), sources_of(builds)
     made_up = [source["source"]["synthetic"] for source in sources]
     kind, prompts = "model" if config is None else "adapter", training.get("prompts", {})
     role = "generator" if config is None and prompts.get("role") == "generator" else "verifier"

@@ -9,11 +9,12 @@ from typing import Any, Literal
 from builders.verified.evaluation_questions import read
 from builders.work.workers import run_in_order
 from evaluators.faithfulness import judged_outcomes, measuring
-from evaluators.faithfulness.command import EvidenceSource, measure_folder
+from evaluators.faithfulness.command import measure_folder
 from evaluators.faithfulness.measuring import Options as Judging
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.commands.values import Count, Share
 from safe_stepwise.errors import UserError
+from safe_stepwise.records import QuestionSet
 from scripts.cli import command, cores, run
 
 
@@ -44,14 +45,13 @@ def main(options: Options) -> str:
     return measure_folder(options.results, plan, source)
 
 
-def _source(questions: str, settings: Mapping[str, Any]) -> EvidenceSource:
+def _source(questions: str, settings: Mapping[str, Any]) -> QuestionSet:
     """Read the questions of an evaluation with these settings, and their evidence."""
     benchmarks, split = settings.get("questions"), settings.get("split")
     if not isinstance(benchmarks, Mapping) or not isinstance(split, str | None):
         raise UserError("results.json does not say what was asked; run the evaluation again")
     is_whole = settings.get("passages") == "all"
-    source = read(questions, [*benchmarks], split, None, skip=True, all_passages=is_whole)
-    return EvidenceSource(source.source, source.digest, {(row.benchmark, row.id): row for row in source.questions})
+    return read(questions, [*benchmarks], split, None, skip=True, all_passages=is_whole)
 
 
 if __name__ == "__main__":

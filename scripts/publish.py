@@ -1,14 +1,12 @@
 """Publish a release that safe-stepwise regenerate made. A dry run unless --push."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
 from releases.publish.checks import check_release
-from releases.publish.folder import FinishedRelease, read_release
+from releases.publish.folder import read_release
 from releases.publish.hub import TIMEOUT_S, connect
 from releases.publish.leaderboard import add_leaderboard_files
 from releases.publish.push import Publisher, dry_run, plan_release, push
@@ -39,22 +37,15 @@ def main(options: Options) -> str:
     if options.push and not token:
         raise UserError("--push needs a token: set HF_TOKEN or run `hf auth login`")
     hub = connect(options.timeout)
-    with _file_progress(release) as on_file:
-        check_release(release, hub if options.push else None, on_file)
+    total = sum(len(artifact.files) for artifact in release.artifacts)
+    with progress.bar(total=total, unit="file", desc="check", delay=1) as bar:
+        check_release(release, hub if options.push else None, lambda _: bar.update())
     if not options.push:
         return dry_run(hub, release)
     hub.request(f"namespace {options.namespace}", hub.api.whoami)
     plans = plan_release(hub, release)
     publisher = Publisher(hub, str(token), options.namespace, options.private, tqdm.write)
     return f"all repos are in {push(publisher, release, plans)}"
-
-
-@contextmanager
-def _file_progress(release: FinishedRelease) -> Iterator[Callable[[str], None]]:
-    """Show a progress bar of checked files after a second; yield the function to call for each file."""
-    total = sum(len(artifact.files) for artifact in release.artifacts)
-    with progress.bar(total=total, unit="file", desc="check", delay=1) as bar:
-        yield lambda _: (bar.update(), None)[1]
 
 
 if __name__ == "__main__":

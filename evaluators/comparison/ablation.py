@@ -74,21 +74,17 @@ def reference_names(systems: Sequence[System]) -> list[str]:
     return list(dict.fromkeys(filter(None, candidates)))
 
 
-@dataclass(frozen=True, slots=True)
-class Ablation:
-    """All systems compared with one reference."""
-
-    title: str
-    comparison: Comparison
+Ablations = Mapping[str, Comparison]
+"""Comparisons of all systems with one reference each, by title."""
 
 
-def make_ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int = 0) -> list[Ablation]:
+def make_ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int = 0) -> Ablations:
     """Compare with each reference, or with each method's first system if none is named.
 
     Raises ``UserError`` for an unknown name.
     """
     order = tuple(dict.fromkeys(map(system_of, outcomes)))
-    compared = []
+    ablations = {}
     for name in references or ("",):
         if name:
             check_choice(name, reference_names(order), "--reference")
@@ -97,25 +93,26 @@ def make_ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed:
         against = reference.counterparts([row.system for row in comparison.rows])
         against |= reference.counterparts([row.system for row in comparison.totals])
         title = f"Against {name}" if name else "Against the first of each method"
-        compared.append(Ablation(title, replace(comparison, references=against)))
-    return compared
+        ablations[title] = replace(comparison, references=against)
+    return ablations
 
 
-def write(ablations: Sequence[Ablation], folder: Path, published: Sequence[PublishedScore] = ()) -> None:
+def write(ablations: Ablations, folder: Path, published: Sequence[PublishedScore] = ()) -> None:
     """Write the tables into ``folder``; raises ``UserError`` where that can't be written."""
+    first = next(iter(ablations.values()))
     text = fill(
         Path(__file__).parent / "templates",
         "ablation.md.jinja",
-        comparison=ablations[0].comparison,
+        comparison=first,
         ablations=ablations,
         published=published,
-        published_lines=score_tables.published_lines(published, ablations[0].comparison.benchmarks),
+        published_lines=score_tables.published_lines(published, first.benchmarks),
         scores=score_tables.score_table,
         metric_of=lambda comparison: METRIC_NAMES[headline_metric(comparison)],
         averages=average_table,
         differences=score_tables.difference_table,
     )
-    content = {ablation.title: render_results(ablation.comparison) for ablation in ablations}
+    content = {title: render_results(comparison) for title, comparison in ablations.items()}
     files = {
         "ablation.md": text.encode(),
         "ablation.csv": csv_bytes(_stacked(ablations, score_tables.score_csv)),
@@ -154,7 +151,7 @@ def _average(comparison: Comparison, row: Row, metric: Metric) -> object:
     return format_cell(row.average[metric], lambda estimate: f"{percent(estimate.value)}{margin}")
 
 
-def _stacked(ablations: Sequence[Ablation], table: Callable[[Comparison], Table]) -> Table:
+def _stacked(ablations: Ablations, table: Callable[[Comparison], Table]) -> Table:
     """Stack tables one below the other, each row with the title of its reference."""
-    tables = [(ablation.title, *table(ablation.comparison)) for ablation in ablations]
+    tables = [(title, *table(comparison)) for title, comparison in ablations.items()]
     return [["against", *tables[0][1]], *([title, *row] for title, _, *rows in tables for row in rows)]

@@ -14,12 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.options import BASELINES, Options, check_names, split_name
-from evaluators.deliberation.questions import GraphQuestion, PathExample, PathsSet
+from evaluators.deliberation.questions import GraphQuestion, PathExample, PathsSet, merge_examples
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import CountingClient
@@ -206,21 +206,18 @@ def _proposer(
         if not any(case.gold for case in cases):
             raise UserError("--paths oracle: no gold path of any question is known")
         return make_oracle()
-    examples = train.examples(options.labels) if train else _as_examples(cases)
+    examples = (
+        train.examples(options.labels)
+        if train
+        else merge_examples(
+            PathExample(case.question.question, case.template, case.question.hops, tuple(chain(*case.gold.values())))
+            for case in cases
+            if any(case.gold.values())
+        )
+    )
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {options.labels} path")
     return (make_majority if spec == "majority" else make_nearest)(examples, limit, constrained)
-
-
-def _as_examples(cases: Sequence[GraphQuestion]) -> list[PathExample]:
-    by_words: dict[str, PathExample] = {}
-    for case in cases:
-        words, paths = case.question.question, [path for topic_paths in case.gold.values() for path in topic_paths]
-        if words in by_words:  # a question that comes twice would teach itself
-            paths = [*by_words[words].paths, *paths]
-        if paths:
-            by_words[words] = PathExample(words, case.template, case.question.hops, tuple(dict.fromkeys(paths)))
-    return [*by_words.values()]
 
 
 async def answer_case(

@@ -44,6 +44,15 @@ class PathExample:
     paths: tuple[RelationPath, ...]
 
 
+def merge_examples(examples: Iterable[PathExample]) -> list[PathExample]:
+    """Merge the examples of each question, as one that comes twice would teach itself; each path stands once."""
+    by_question: dict[str, PathExample] = {}
+    for example in examples:
+        earlier = by_question.get(example.question, example)
+        by_question[example.question] = replace(example, paths=tuple(dict.fromkeys(earlier.paths + example.paths)))
+    return [*by_question.values()]
+
+
 @dataclass(frozen=True)
 class PathsSet:
     """A set of ``build_paths``, split by question or by template."""
@@ -62,13 +71,10 @@ class PathsSet:
     def examples(self, labels: Labels) -> list[PathExample]:
         """Return the examples of the train split, without questions that have no path with such a label."""
         column = "gold" if labels == "gold" else "best"
-        by_question: dict[str, PathExample] = {}
-        for row in self.rows[TRAIN]:
-            if row[column]:
-                example = by_question.get(row["question"])
-                unique = tuple(dict.fromkeys((*(example.paths if example else ()), tuple(row["path"]))))
-                by_question[row["question"]] = PathExample(row["question"], row["template"], row["hops"], unique)
-        return [*by_question.values()]
+        rows = (row for row in self.rows[TRAIN] if row[column])
+        return merge_examples(
+            PathExample(row["question"], row["template"], row["hops"], (tuple(row["path"]),)) for row in rows
+        )
 
     def split_of(self, case: GraphQuestion) -> str:
         """Return the split with a question's words or template; "" if no split has it."""

@@ -1,7 +1,7 @@
 """Measure the faithfulness of an evaluation, as it ends or later, and write the files of the measures."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from evaluators.faithfulness.judged_outcomes import JudgedOutcome, Pair, compare
 from evaluators.faithfulness.measuring import DEFAULT, Options, measure
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Question, canonical_json
+from safe_stepwise.records import Question, QuestionSet, canonical_json
 from safe_stepwise.store import files
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import CHAINS, COMPARISON, FAITHFULNESS, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
@@ -23,17 +23,6 @@ KEY = "faithfulness"
 ACCEPTED = "accepted_unfaithful.jsonl"
 OWNED = (FAITHFULNESS, CHAINS, ACCEPTED)
 """Files beside those of an evaluation."""
-QuestionsByKey = Mapping[tuple[str, str], Question]
-"""Questions with their annotations, by benchmark and id."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceSource:
-    """A source of the evidence that an evaluation did not keep: its name, its digest and its questions."""
-
-    name: str
-    sha256: str
-    questions: QuestionsByKey = field(default_factory=dict)
 
 
 def measure_evaluation(pairs: Sequence[Pair], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
@@ -48,7 +37,7 @@ def write_measures(
     folder: Path,
     report: Path,
     options: Options = DEFAULT,
-    source: EvidenceSource | None = None,
+    source: QuestionSet | None = None,
     before_last: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any] | None:
     """Measure outcomes, write the files and the report's page, and return the content of ``faithfulness.json``.
@@ -76,7 +65,7 @@ def write_measures(
 
 
 def _content(
-    pairs: Sequence[Pair], all_judged: Sequence[JudgedOutcome], options: Options, source: EvidenceSource | None
+    pairs: Sequence[Pair], all_judged: Sequence[JudgedOutcome], options: Options, source: QuestionSet | None
 ) -> dict[str, Any]:
     questions = {(q.benchmark, q.id): records.is_grounded(q) for _, q in pairs}
     return {
@@ -87,7 +76,7 @@ def _content(
             "retrieval": options.retrieval,
             "sigma": options.sigma,
             "kb": options.knowledge.record if options.knowledge else None,
-            "evidence": {"source": source.name, "source_sha256": source.sha256} if source else "kept",
+            "evidence": {"source": source.source, "source_sha256": source.digest} if source else "kept",
             "questions": len(questions),
             "without_evidence": sum(not grounded for grounded in questions.values()),
             "code_sha256": code_digest(measure.__module__),
@@ -98,7 +87,7 @@ def _content(
 
 
 def measure_folder(
-    folder: Path, options: Options, read_source: Callable[[Mapping[str, Any]], EvidenceSource] | None = None
+    folder: Path, options: Options, read_source: Callable[[Mapping[str, Any]], QuestionSet] | None = None
 ) -> str:
     """Measure the evaluation in ``folder``, write the files there, and return the summary.
 
@@ -125,7 +114,7 @@ def measure_folder(
     return "\n".join([*lines, "", *map(str, paths)])
 
 
-def read_pairs(folder: Path, settings: Mapping[str, Any], source: EvidenceSource | None = None) -> Iterator[Pair]:
+def read_pairs(folder: Path, settings: Mapping[str, Any], source: QuestionSet | None = None) -> Iterator[Pair]:
     """Yield each outcome in a folder with its question; questions that share an id keep their order.
 
     ``settings`` are the evaluation's; ``source`` adds annotations to questions without evidence. Raise ``UserError``
@@ -139,7 +128,8 @@ def read_pairs(folder: Path, settings: Mapping[str, Any], source: EvidenceSource
 
     questions = outcomes.read_questions(folder, conditions)
     keyed = outcomes.numbered(questions, lambda q: _key(q.benchmark, q.id, q.conditions))
-    by_key = {key: _annotated(record.as_question, source) if source else record.as_question for key, record in keyed}
+    annotated = {(q.benchmark, q.id): q for q in source.questions} if source else {}
+    by_key = {key: _annotate(record.as_question, annotated, source) for key, record in keyed}
     for ((key, _), number), outcome in outcomes.numbered(outcomes.read_outcomes(folder, conditions), key_of):
         if (question := by_key.get((key, number))) is None:
             raise UserError(
@@ -153,14 +143,14 @@ def _key(benchmark: str, id_: str, conditions: Mapping[str, Any]) -> str:
     return canonical_json([benchmark, id_, conditions])
 
 
-def _annotated(question: Question, source: EvidenceSource) -> Question:
-    """Add the source's annotations to a question without evidence, if the source has the question."""
-    annotated = source.questions.get((question.benchmark, question.id))
-    if annotated is None or records.is_grounded(question):
+def _annotate(question: Question, by_key: Mapping[tuple[str, str], Question], source: QuestionSet | None) -> Question:
+    """Add annotations to a question without evidence from the ``source``'s questions, if it is one of them."""
+    annotated = by_key.get((question.benchmark, question.id))
+    if source is None or annotated is None or records.is_grounded(question):
         return question
     if annotated.question != question.question:
         raise UserError(
-            f"{source.name}: under {question.benchmark} {question.id} stands another question than "
+            f"{source.source}: under {question.benchmark} {question.id} stands another question than "
             "the one that was asked; give --questions what the evaluation was given"
         )
     return replace(
@@ -171,14 +161,14 @@ def _annotated(question: Question, source: EvidenceSource) -> Question:
     )
 
 
-def _require_evidence(folder: Path, pairs: Sequence[Pair], source: EvidenceSource | None) -> None:
+def _require_evidence(folder: Path, pairs: Sequence[Pair], source: QuestionSet | None) -> None:
     if not pairs:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
     if any(records.is_grounded(question) for _, question in pairs):
         return
     if source is not None:
         raise UserError(
-            f"{source.name}: has no evidence for any of the questions that were asked; give "
+            f"{source.source}: has no evidence for any of the questions that were asked; give "
             "--questions what the evaluation was given, of a benchmark that annotates paths"
         )
     raise UserError(

@@ -47,10 +47,6 @@ class EvaluationRun:
     outcomes: tuple[Outcome, ...]
     questions: tuple[QuestionRecord, ...]
 
-    @property
-    def title(self) -> str:
-        return str(self.folder)
-
     @cached_property
     def systems(self) -> dict[System, dict[QuestionKey, Outcome]]:
         by_system: dict[System, dict[QuestionKey, Outcome]] = {}
@@ -108,7 +104,7 @@ def shared_keys(runs: Sequence[EvaluationRun]) -> dict[str, set[QuestionKey]]:
             keys = {key for key in run.questions_by_key if key[0] == benchmark}
             by_benchmark[benchmark] = by_benchmark.get(benchmark, keys) & keys
             if not by_benchmark[benchmark]:
-                titles = [r.title for r in runs if any(a[0] == benchmark for a in r.questions_by_key)]
+                titles = [str(r.folder) for r in runs if any(a[0] == benchmark for a in r.questions_by_key)]
                 raise UserError(
                     f"{', '.join(titles)}: have no question of {benchmark} in common; evaluate the same sample in each"
                 )
@@ -128,7 +124,7 @@ def _check_alike(earlier: EvaluationRun, later: EvaluationRun) -> None:
                 difference = "other passages"
             if difference:
                 raise UserError(
-                    f"{earlier.title} and {later.title}: under {key[0]} {key[1]} each asked "
+                    f"{earlier.folder} and {later.folder}: under {key[0]} {key[1]} each asked "
                     f"{difference}; evaluate the same sample, by the same --seed, in each"
                 )
 
@@ -179,9 +175,9 @@ def join_runs(runs: Sequence[EvaluationRun]) -> Joined:
                 if earlier != outcome:
                     first, name = source[variant, key], f"{variant.answering}, {name_systems([variant])[variant]}"
                     raise UserError(
-                        f"{first.title} and {run.title}: both hold {name}, with other outcomes (the first on "
+                        f"{first.folder} and {run.folder}: both hold {name}, with other outcomes (the first on "
                         f"{key[0]} {key[1]}); leave one out, or give them names of their own: "
-                        f"{first.title}=NAME {run.title}=NAME"
+                        f"{first.folder}=NAME {run.folder}=NAME"
                     )
                 source.setdefault((variant, key), run)
     sizes = Counter(benchmark for benchmark, *_ in {key for run in runs for key in run.questions_by_key})
@@ -260,7 +256,7 @@ def join(options: Options) -> str:
         rules = [*faithfulness.read_pairs(output, content["settings"])]
         earned, summary = faithfulness.measure_evaluation(rules, output, output / REPORT)
         write_atomically(output / RESULTS, json_bytes({**content, "comparison": comparison.results, **earned}))
-    return _summary(runs, union, tables[0], output, summary)
+    return _summary(runs, union, tables, output, summary)
 
 
 def _check_places(runs: Sequence[EvaluationRun], output: Path) -> None:
@@ -279,7 +275,7 @@ def _check_places(runs: Sequence[EvaluationRun], output: Path) -> None:
 def _judge(runs: Sequence[EvaluationRun]) -> str | None:
     judged = {str(run.settings["judge"]): run for run in runs if run.settings.get("judge")}
     if len(judged) > 1:
-        judges = ", ".join(f"{run.title} by {judge}" for judge, run in judged.items())
+        judges = ", ".join(f"{run.folder} by {judge}" for judge, run in judged.items())
         raise UserError(
             f"judged by different judges, whose accuracies are no one measure: {judges}; evaluate "
             "them with one --judge (it alone is asked anew)"
@@ -331,10 +327,13 @@ def _results(runs: Sequence[EvaluationRun], union: Joined, judge: str | None, se
     }
 
 
-def _summary(runs: Sequence[EvaluationRun], union: Joined, first: ablation.Ablation, output: Path, earned: str) -> str:
-    system_names = name_systems(list(dict.fromkeys(row.system for row in first.comparison.rows)))
-    measure = METRIC_NAMES[ablation.headline_metric(first.comparison)]
-    lines = [f"{first.title}, average {measure}:", text_table(ablation.average_table(first.comparison)), ""]
+def _summary(
+    runs: Sequence[EvaluationRun], union: Joined, tables: ablation.Ablations, output: Path, earned: str
+) -> str:
+    title, first = next(iter(tables.items()))
+    system_names = name_systems(list(dict.fromkeys(row.system for row in first.rows)))
+    measure = METRIC_NAMES[ablation.headline_metric(first)]
+    lines = [f"{title}, average {measure}:", text_table(ablation.average_table(first)), ""]
     lines += [earned, ""] if earned else []
     question_keys = {(q.benchmark, q.id) for q in union.questions}
     lines.append(f"evaluations: {len(runs)}; systems: {len(system_names)}; questions: {len(question_keys):,}")

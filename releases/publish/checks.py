@@ -4,9 +4,7 @@ A *question key* is a text that identifies a question in a set: its benchmark an
 they share a key.
 """
 
-import gzip
 import hashlib
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,12 @@ from releases.publish.hub import Hub, shorten
 from releases.publish.leaderboard import check_card
 from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary, names, parquet, terminal
-from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store import boundary, files, names, parquet, terminal
 
 _REGENERATE_ADVICE = "make the release again with safe-stepwise regenerate"
 
 
-def check_release(release: FinishedRelease, hub: Hub | None, on_file: Callable[[str], None]) -> None:
+def check_release(release: FinishedRelease, hub: Hub | None, on_file: Callable[[str], object]) -> None:
     """Check a release for unverifiable questions, then its cards, digests, secrets and leaks.
 
     Secrets include the credentials of this process. The ``hub`` validates the cards, too, unless it is None.
@@ -68,7 +65,7 @@ def _refuse_unverifiable(release: FinishedRelease) -> None:
         )
 
 
-def check_digests(release: FinishedRelease, on_file: Callable[[str], None]) -> None:
+def check_digests(release: FinishedRelease, on_file: Callable[[str], object]) -> None:
     """Compare all files with the lock; raise ``UserError`` for the first that differs, is missing or is not in it.
 
     A file that is generated for the Hub is represented by the file of the release from which it is made.
@@ -80,7 +77,7 @@ def check_digests(release: FinishedRelease, on_file: Callable[[str], None]) -> N
             if file.origin not in locked:
                 raise UserError(f"{release.root / file.origin}: not in {names.LOCK}; {_REGENERATE_ADVICE}")
             is_generated = isinstance(file.content, bytes)
-            digest = sha256_of(release.root / file.origin) if is_generated else file.sha256
+            digest = files.sha256_of(release.root / file.origin) if is_generated else file.sha256
             if digest != locked[file.origin]:
                 raise UserError(f"{release.root / file.origin}: differs from {names.LOCK}; {_REGENERATE_ADVICE}")
     if missing := sorted(name for name in locked if not (release.root / name).is_file()):
@@ -114,8 +111,7 @@ def check_leaks(root: Path) -> None:
     samples: dict[str, set[tuple[str, str]]] = {}
     for folder in sorted((root / _BENCHMARKS / "data").glob(f"*{names.EVAL}")):
         benchmark = folder.name.removesuffix(names.EVAL)
-        files = parquet.parquet_files(root / _BENCHMARKS, folder.name, names.TEST)
-        sample = [row for file in files for row in parquet.read_rows(file, dict, _QUESTION)]
+        sample = [*_split(root / _BENCHMARKS, [folder.name], names.TEST, *_QUESTION)]
         samples[benchmark] = {(row["id"], row["question"]) for row in sample}
         keys = {key for row in sample for key in _question_keys(benchmark, row["id"], row["question"])}
         _refuse(train & keys, _STEPS, f"a question of {folder.name}")
@@ -150,22 +146,18 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
 def _refuse_unsampled(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
     for folder in report.folders(root):
         packed = folder / f"{names.QUESTIONS}{report.PACKED}"
-        for question in _lines(packed) if packed.is_file() else ():
-            if (question["id"], question["question"]) not in samples.get(question["benchmark"], set()):
+        lines = files.read_lines(packed, _identify, "question", _REGENERATE_ADVICE) if packed.is_file() else ()
+        for _, (benchmark, question) in lines:
+            if question not in samples.get(benchmark, set()):
                 raise UserError(
                     f"{packed}: tells of a question that is in no evaluation sample of this "
-                    f"release ({question['id']!r}); evaluate on the samples, or take the report out"
+                    f"release ({question[0]!r}); evaluate on the samples, or take the report out"
                 )
 
 
-def _lines(packed: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with gzip.open(packed) as lines:
-            for line in lines:
-                row = boundary.parse_json(line)
-                yield {name: row[name] for name in ("benchmark", "id", "question")}
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{packed}: can't be read as questions: {error!r}") from None
+def _identify(line: bytes) -> tuple[str, tuple[str, str]]:
+    row = boundary.parse_json(line)
+    return row["benchmark"], (row["id"], row["question"])
 
 
 def _refuse(leaked: set[str], dataset: str, noun: str) -> None:

@@ -60,8 +60,12 @@ class ConfusionTable:
 
     @property
     def balanced(self) -> float | None:
-        """Balanced accuracy: the mean share of true cases that pass and of false cases that fail."""
-        return balanced(self.shares)
+        """Balanced accuracy: the mean share of true cases that pass and of false ones that fail; None without both."""
+        shares = self.shares
+        wrong = [1 - shares[kind] for kind in WRONG if kind in shares]
+        if "true" not in shares or not wrong:
+            return None
+        return round((shares["true"] + sum(wrong) / len(wrong)) / 2, 6)
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "balanced_accuracy": self.balanced}
@@ -70,18 +74,6 @@ class ConfusionTable:
 def list_judges(retrievals: Iterable[str]) -> list[ChainJudge]:
     """List the judges: the house rule, and the paper's with each retrieval."""
     return [ChainJudge("house"), *(ChainJudge("paper", name) for name in dict.fromkeys(retrievals))]
-
-
-def balanced(shares: dict[str, float]) -> float | None:
-    """Compute balanced accuracy from the shares that pass, by kind; None without true or false cases.
-
-    >>> balanced({"true": 1.0, "wrong tail": 0.5, "reversed": 0.9})
-    0.65
-    """
-    wrong = [1 - shares[kind] for kind in WRONG if kind in shares]
-    if "true" not in shares or not wrong:
-        return None
-    return round((shares["true"] + sum(wrong) / len(wrong)) / 2, 6)
 
 
 @dataclass(frozen=True, slots=True)

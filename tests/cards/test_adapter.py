@@ -26,7 +26,7 @@ from tests.cards.test_verifier_steps import statistics
 
 TEMPLATES = Path(models.__file__).parent / "templates"
 APACHE = License("apache-2.0", "the model card of Qwen/Qwen3-8B")
-PUBLISHED = "ns/safe-verifier-steps@v0.3.0"
+PUBLISHED = {"dataset.name": "ns/safe-verifier-steps", "dataset.revision": "v0.3.0"}
 EVIL = (
     "evil|name\n---\nlicense: mit\n```\n# Big <script>alert(1)</script> \"quoted\" 'so' "
     "`code` [x](javascript:y) **b** {{ 7 * 7 }} {% raw %} \\ \x1b[31m \u2028 : # &lt; $(rm -r) ; é"
@@ -46,7 +46,7 @@ def readme(found: dict[str, Any] | None = None, **options: Any) -> str:
 
 
 def test_the_header_is_what_the_hub_reads(measured: dict[str, Any]) -> None:
-    card = ModelCard(readme(measured, license=APACHE, published=PUBLISHED))
+    card = ModelCard(readme(measured, license=APACHE, trained=records.changed(training(), PUBLISHED)))
     data = card.data.to_dict()
     assert data["base_model"] == "Qwen/Qwen3-8B"
     assert data["base_model_relation"] == "adapter"
@@ -121,7 +121,7 @@ def test_what_further_sets_are_made_of_is_not_known(measured: dict[str, Any]) ->
 
 def test_results_are_of_the_rows_they_were_measured_on(measured: dict[str, Any]) -> None:
     def place(found: dict[str, Any]) -> tuple[str, str | None]:
-        (one, *_) = ModelCard(readme(found, published=PUBLISHED)).data.eval_results or []
+        (one, *_) = ModelCard(readme(found, trained=records.changed(training(), PUBLISHED))).data.eval_results or []
         return one.dataset_type, one.dataset_revision
 
     assert place(measured) == ("ns/safe-verifier-steps", "v0.3.0")
@@ -134,8 +134,8 @@ def test_results_are_of_the_rows_they_were_measured_on(measured: dict[str, Any])
 def test_every_number_is_of_the_run(measured: dict[str, Any]) -> None:
     """A number on the card stands in its inputs or, as words do, in a template."""
     steps = statistics(examples=[])
-    text = readme(measured, license=APACHE, published=PUBLISHED, steps=steps)
-    inputs = [training(), config(), measured, steps, APACHE.said_by, PUBLISHED]
+    text = readme(measured, license=APACHE, trained=records.changed(training(), PUBLISHED), steps=steps)
+    inputs = [training(), config(), measured, steps, APACHE.said_by, *PUBLISHED.values()]
     known = {n for file in TEMPLATES.glob("*") for n in numbers(file.read_text())}
     for value in leaves(inputs):
         known |= set(numbers(str(value)))
@@ -368,7 +368,6 @@ def test_filters_are_told() -> None:
         ({"config": config(r=8)}, "they are of different runs"),
         ({"config": config(base_model_name_or_path="a/b")}, "they are of different runs"),
         ({"version": "1.0"}, "vMAJOR.MINOR.PATCH"),
-        ({"published": "safe-verifier-steps"}, "write NAMESPACE/NAME@TAG"),
         ({"steps": statistics(version="v0.9.0")}, "its statistics are of v0.9.0"),
     ],
 )

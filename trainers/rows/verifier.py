@@ -56,14 +56,16 @@ class VerifierRows(RowKind):
         source, rows = super().open(dataset, split, filters)
         order = self.prompt_set.verdict_order
         if filters.dropped_category is not None:
-            expected = instructions(self.incomplete_evidence, prompt_set=self.prompt_set)
-            if foreign := [row["id"] for row in rows if _instructions_of(row) != expected]:
+            full, reduced = (
+                {"role": "system", "content": instructions(self.incomplete_evidence, dropped, self.prompt_set)}
+                for dropped in (None, filters.dropped_category)
+            )
+            if foreign := [row["id"] for row in rows if [*row["prompt"][:1]] != [full]]:
                 raise UserError(
                     f"{dataset}: its prompts have other instructions than ours (row {foreign[0]}), so "
                     f"that no category can be taken out of them; {ANEW}"
                 )
-            reduced = instructions(self.incomplete_evidence, filters.dropped_category, self.prompt_set)
-            rows = [with_instructions(row, reduced) for row in rows]
+            rows = [{**row, "prompt": [reduced, *row["prompt"][1:]]} for row in rows]
         if order == EVIDENCE_FIRST and filters.feedback == "guidance":
             raise UserError(
                 f"{dataset}: filters.feedback: its verdicts begin with their evidence, which guidance "
@@ -140,17 +142,6 @@ def _(recipe: VerifierRecipe) -> RowKind:
     requested = (recipe.prompts, recipe.verdict_order)
     prompts = read_prompts(recipe.dataset, PromptSet.from_choices(*requested) if any(requested) else None)
     return VerifierRows(recipe.incomplete_evidence, recipe.filters.dropped_category, prompts)
-
-
-def with_instructions(row: Row, text: str) -> Row:
-    """Return the row with ``text`` as the first turn of its prompt."""
-    first, *turns = row["prompt"]
-    return {**row, "prompt": [{**first, "content": text}, *turns]}
-
-
-def _instructions_of(row: Row) -> str:
-    first = row["prompt"][0] if row["prompt"] else {}
-    return str(first.get("content", "")) if first.get("role") == "system" else ""
 
 
 def with_feedback(row: Row, fields: str, order: VerdictOrder = LABEL_FIRST) -> Row:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from evaluators.comparison.ablation import FILES, Ablation, average_table, make_ablations, write
+from evaluators.comparison.ablation import FILES, average_table, make_ablations, write
 from evaluators.comparison.score_tables import choose_tables
+from evaluators.comparison.scores import Comparison
 from evaluators.outcomes import Outcome
 from evaluators.run.evaluation import record
 from safe_stepwise.errors import UserError
@@ -33,20 +34,20 @@ def runs(generator: str = "g") -> list[Outcome]:
     ]
 
 
-def against(one: Ablation) -> dict[str, str]:
+def against(one: Comparison) -> dict[str, str]:
     """Each system by name with what it is set against."""
-    names, references = one.comparison.names, one.comparison.references
+    names, references = one.names, one.references
     assert references is not None
     return {names[system]: names[other] for system, other in references.items()}
 
 
 def test_without_a_name_the_first_of_each_method_is_the_reference() -> None:
-    (found,) = make_ablations(runs(), [])
+    (found,) = make_ablations(runs(), []).values()
     assert against(found) == {"SAFE, + noise": "SAFE, verified", "SAFE, diagnosis": "SAFE, verified"}
     # The first of the runs, not of the alphabet; and tables keep that order.
-    names = [found.comparison.names[row.system] for row in found.comparison.rows]
+    names = [found.names[row.system] for row in found.rows]
     assert names == ["No verification", "SAFE, verified", "SAFE, + noise", "SAFE, diagnosis"]
-    assert average_table(found.comparison) == [
+    assert average_table(found) == [
         ("method", "g"),
         ["No verification", "25.0"],
         ["SAFE, verified", "75.0"],
@@ -56,14 +57,15 @@ def test_without_a_name_the_first_of_each_method_is_the_reference() -> None:
 
 
 def test_a_reference_is_a_variant_or_a_method() -> None:
-    by_name, by_method = make_ablations(runs(), ["diagnosis", NO])
+    compared = make_ablations(runs(), ["diagnosis", NO])
+    by_name, by_method = compared.values()
     assert against(by_name) == dict.fromkeys(["No verification", "SAFE, verified", "SAFE, + noise"], "SAFE, diagnosis")
     assert against(by_method) == dict.fromkeys(
         ["SAFE, verified", "SAFE, + noise", "SAFE, diagnosis"], "No verification"
     )
-    (whole,) = make_ablations(runs(), ["SAFE, + noise"])
+    (whole,) = make_ablations(runs(), ["SAFE, + noise"]).values()
     assert set(against(whole).values()) == {"SAFE, + noise"}
-    assert (by_name.title, by_method.title) == ("Against diagnosis", f"Against {NO}")
+    assert [*compared] == ["Against diagnosis", f"Against {NO}"]
 
 
 def test_of_several_baselines_a_variant_meets_the_one_it_ran_beside() -> None:
@@ -71,7 +73,7 @@ def test_of_several_baselines_a_variant_meets_the_one_it_ran_beside() -> None:
         *variant("a", [0, 0], NO), *variant("a", [1, 0]),
         *variant("b", [0, 1], NO), *variant("b", [1, 1]),
     ]  # fmt: skip
-    (one,) = make_ablations(found, [NO])
+    (one,) = make_ablations(found, [NO]).values()
     assert against(one) == {
         "SAFE, a": "No verification, a",
         "SAFE, b": "No verification, b",
@@ -85,8 +87,8 @@ def test_a_name_that_nothing_has_is_refused() -> None:
 
 
 def test_holm_counts_the_tests_against_the_reference_alone() -> None:
-    (found,) = make_ablations(runs(), ["verified"])
-    tested = [d for d in found.comparison.differences if d.benchmark and d.metric == "accuracy"]
+    (found,) = make_ablations(runs(), ["verified"]).values()
+    tested = [d for d in found.differences if d.benchmark and d.metric == "accuracy"]
     assert len(tested) == 3
     assert all(d.second.variant == "verified" for d in tested)
     assert {d.test for d in tested} == {"mcnemar"}
@@ -94,12 +96,12 @@ def test_holm_counts_the_tests_against_the_reference_alone() -> None:
 
 
 def test_generators_are_columns_of_averages_with_their_total() -> None:
-    (found,) = make_ablations([*runs("a"), *runs("b")], [])
-    table = average_table(found.comparison)
+    (found,) = make_ablations([*runs("a"), *runs("b")], []).values()
+    table = average_table(found)
     assert table[0] == ("method", "a", "b", "Total average")
     assert table[3] == ["SAFE, + noise", *["50.0 (-25.0)"] * 3]
-    total = found.comparison.totals[2].system
-    assert found.comparison.references_of(total)["accuracy"] == found.comparison.totals[1].system
+    total = found.totals[2].system
+    assert found.references_of(total)["accuracy"] == found.totals[1].system
 
 
 def test_the_files_say_the_same(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_the_files_say_the_same(tmp_path: Path) -> None:
     assert {t["against"] for t in tests} == {"Against verified", f"Against {NO}"}
     assert {t["than_variant"] for t in tests if t["against"] == "Against verified"} == {"verified"}
     whole = json.loads((tmp_path / "ablation.json").read_text(encoding="utf-8"))
-    assert len(whole["Against verified"]["differences"]) == len(found[0].comparison.differences)
+    assert len(whole["Against verified"]["differences"]) == len(found["Against verified"].differences)
 
 
 def test_a_record_has_the_conditions() -> None:
