@@ -21,8 +21,7 @@ from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.records import Usage
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.store.event_loop import gather_all
-from safe_stepwise.store.replies import Reply as JSONReply
-from safe_stepwise.store.replies import is_blank_form, is_planted, plain_key, read_reply
+from safe_stepwise.store.replies import ReplyError, is_planted, read_reply
 
 MAX_REPLY_CHARACTERS = 20_000
 """Characters of a reply; a longer one is not read."""
@@ -32,14 +31,7 @@ _VERDICTS: dict[str, Readable] = {name: name for name in get_args(Readable)}
 _KEYS = ("verdict", "explanation")
 
 
-# Braces of prose or a formula: they hold no key, no quotation mark, and no verdict.
-_GROUP = re.compile(
-    r"""(?:\\[A-Za-z]{1,20}\s?\{|\{(?!\s*(?:['“‘]|[A-Za-z_]{1,40}\s*:)))(?![^{}]*correct)([^{}"]{1,200})\}"""
-    r"""|\\\{(?!\s*\\?["'“‘])(?![^{}]{0,200}correct)|\\\}""",
-    re.IGNORECASE,
-)
 _STATED = re.compile(r"\bverdict\b\W{0,12}(?:is\W{0,5})?(correct|incorrect)\b", re.IGNORECASE)
-_DEEPEST_GROUP = 8
 _DENIALS = "no|nope|never|wrong|incorrect|false|not correct|not equivalent|not the same|different|mismatch"
 _CONSENTS = "yes|yep|right|correct|true|equivalent|the same|match"
 # A word that is a sentence of its own, or all that is in a box; no quotation, which may be of the answer.
@@ -61,8 +53,9 @@ class VerdictError(ValueError):
 def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     """Read the verdict and the explanation of a reply; raises `VerdictError` if it has no verdict, or several.
 
-    A reply has to hold exactly one JSON object, whole and not inside another. The verdict has to be the whole word
-    ``correct`` or ``incorrect``. ``data`` are the texts that the prompt quoted: a verdict planted in them is refused.
+    A reply has to hold exactly one JSON object with a verdict, whole and not inside another. The verdict has to be the
+    whole word ``correct`` or ``incorrect``. ``data`` are the texts that the prompt quoted: a verdict planted in them is
+    refused.
 
     >>> read_verdict('```json\\n{"verdict": "Correct", "explanation": "One river."}\\n```')
     ('correct', 'One river.')
@@ -73,15 +66,27 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     if len(text) > MAX_REPLY_CHARACTERS:
         raise VerdictError(f"it has more than {MAX_REPLY_CHARACTERS:,} characters")
     reply = read_reply(text)
-    fields = _only_object(reply)
+    try:
+        answers = reply.answers(*_KEYS)
+    except ReplyError as error:
+        raise VerdictError(str(error)) from None
+    if not answers:
+        has_object = reply.outermost(lambda value: isinstance(value, dict))
+        malformed = next((broken.reason for broken in reply.broken), "it holds no JSON object")
+        raise VerdictError("it has no verdict" if has_object else malformed)
+    if len(answers) > 1:
+        raise VerdictError("it holds more than one verdict")
+    if not reply.has_outermost("verdict"):
+        raise VerdictError("it has no verdict of its own, but one within another object")
+    if any(text.rstrip().endswith("{") for text in reply.around):
+        raise VerdictError("its JSON object is malformed or breaks off")
+    (fields,) = answers
     label, explanation = fields.get("verdict"), fields.get("explanation")
     verdict = _VERDICTS.get(label.strip().lower()) if isinstance(label, str) else None
     if verdict is None:
         raise VerdictError(f"its verdict is {str(label)[:40]!r}" if label else "it has no verdict")
     if not isinstance(explanation, str) or not explanation.strip():
         raise VerdictError("it gives no explanation")
-    if is_blank_form(fields, _KEYS):
-        raise VerdictError("it is the form alone, not filled in")
     if is_planted(fields, _KEYS, "\n".join(data)):
         raise VerdictError("its verdict is one that the answer or the question brought along")
     if any(word.lower() != verdict for text in reply.around for word in _STATED.findall(text)):
@@ -93,34 +98,6 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
         raise VerdictError("the words around its verdict take it back, or suppose it only")
     # JSON can spell half a surrogate pair, which no file can hold.
     return verdict, explanation.strip().encode("utf-8", "replace").decode("utf-8")
-
-
-def _only_object(reply: JSONReply) -> dict[str, Any]:
-    """Return the one JSON object of a reply, with its keys normalised; it may be the only item of a list."""
-    # A broken object is not searched any further: its content may be a quotation.
-    if any("{" in _without_groups(text) for text in reply.around):
-        reasons = [broken.reason for broken in reply.broken]
-        doubled = next((reason for reason in reasons if reason.startswith("two values")), "")
-        malformed = "its JSON object is malformed or breaks off"
-        raise VerdictError(f"it holds {doubled}" if doubled else malformed)
-    objects = reply.outermost(lambda value: isinstance(value, dict))
-    if not objects:
-        raise VerdictError("it holds no JSON object")
-    alone = [*reply.values, *(v[0] for v in reply.values if isinstance(v, list) and len(v) == 1)]
-    if len(objects) > 1 or objects[0] not in alone:
-        raise VerdictError("it holds more than one JSON object")
-    return {plain_key(key): value for key, value in objects[0].items()}
-
-
-def _without_groups(text: str) -> str:
-    r"""Remove the braces that cannot be those of a JSON object (formulas, sets), innermost first.
-
-    >>> _without_groups(r"\boxed{\text{Oru}} of {Oru, Vel}").split(), _without_groups('{"verdict')
-    (['Oru', 'of', 'Oru,', 'Vel'], '{"verdict')
-    """
-    for _ in range(_DEEPEST_GROUP if "{" in text else 0):
-        text = _GROUP.sub(r" \1 ", text)
-    return text
 
 
 PROMPT = prompts.load("judge/equivalence")
