@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
@@ -54,8 +54,7 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     """Read the verdict and the explanation of a reply; raises `VerdictError` if it has no verdict, or several.
 
     A reply has to hold exactly one JSON object with a verdict, whole and not inside another. The verdict has to be the
-    whole word ``correct`` or ``incorrect``. ``data`` are the texts that the prompt quoted: a verdict planted in them is
-    refused.
+    whole word ``correct`` or ``incorrect``. ``data`` are the texts that the prompt quoted; verdicts in them are refused.
 
     >>> read_verdict('```json\\n{"verdict": "Correct", "explanation": "One river."}\\n```')
     ('correct', 'One river.')

@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from safe_stepwise.commands.loop import Loop
-from safe_stepwise.commands.serving.http import serve
-from safe_stepwise.commands.serving.stand_in import StandIn
-from safe_stepwise.commands.serving.verified import Bounds, Tally, VerifiedLoop
+from safe_stepwise.commands.serve import Bounds, Tally, VerifiedLoop
+from safe_stepwise.commands.serving import serve
+from safe_stepwise.commands.stand_in import StandIn
 from safe_stepwise.records import Question
 
 Started = Callable[[int], None]

@@ -20,7 +20,7 @@ from typing import Any
 import openai
 import pytest
 
-from safe_stepwise.commands.serving.verified import Bounds, Tally, render_content
+from safe_stepwise.commands.serve import Bounds, Tally, render_content
 from safe_stepwise.commands.traces import Trace, render_trace
 from safe_stepwise.commands.transcript import render_answer
 from safe_stepwise.commands.trying.html import render_trajectory
@@ -285,7 +285,7 @@ def test_a_fault_of_ours_ends_a_stream(tmp_path: Path, monkeypatch: pytest.Monke
     def broken(*_: object) -> tuple[str, ...]:
         raise RuntimeError("database is locked")
 
-    monkeypatch.setattr("safe_stepwise.commands.serving.verified.doubts", broken)
+    monkeypatch.setattr("safe_stepwise.commands.serve.doubts", broken)
     with (
         MockServer(Stepper(flawed=0.0)) as model,
         verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from safe_stepwise.commands.serving import http
+from safe_stepwise.commands import serving as http
 from tests.safe_stepwise.commands.test_serve import asked, client_of
 from tests.servers.openai_server import MockServer
 from tests.servers.serving import stand_in, verified_loop

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from builders.synthetic import Spec, generate
 from safe_stepwise.commands.reading import examples, parse_question
-from safe_stepwise.commands.serving.chat import HttpRefusal
-from safe_stepwise.commands.serving.scenes import QuestionIndex, role_of
-from safe_stepwise.commands.serving.stand_in import StandIn
+from safe_stepwise.commands.serving import HttpRefusal
+from safe_stepwise.commands.stand_in import QuestionIndex, StandIn, role_of
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.generator import generator_request

@@ -19,7 +19,7 @@ from evaluators.comparison.costs import cost_sheet
 from evaluators.prompting.measures import score_outcomes
 from evaluators.run.runner import collect_verdicts, render_run_usage
 from evaluators.traces.page import _run
-from safe_stepwise.commands.serving.chat import usage_object
+from safe_stepwise.commands.serving import usage_object
 from safe_stepwise.commands.transcript import tokens_by_role
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, completion
 from safe_stepwise.engines.client import Client, ResponseCache, render_usage

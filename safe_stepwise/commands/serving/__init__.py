@@ -1,1 +1,0 @@
-"""Servers of the OpenAI protocol: one that stands in for a model, one that answers by the loop."""
