@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.benchmarks.sources import InputSource
-from builders.verified.question_lists import ListIndex, Match, QuestionList, plain
 from builders.verified.questions import PASSAGES
+from builders.verified.teachers.published import ListIndex, Match, QuestionList, plain
 from builders.work.parquet import SplitFiles
 from safe_stepwise.records import NOISE_TYPES, NoiseType
 from safe_stepwise.store.agreement import SOUND, Agreement, Outcome

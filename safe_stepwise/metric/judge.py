@@ -54,7 +54,7 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     """Read the verdict and the explanation of a reply; raises `VerdictError` if it has no verdict, or several.
 
     A reply has to hold exactly one JSON object with a verdict, whole and not inside another. The verdict has to be the
-    whole word ``correct`` or ``incorrect``. ``data`` are the texts that the prompt quoted; verdicts in them are refused.
+    whole word ``correct`` or ``incorrect``. ``data`` are the texts that the prompt quoted: their verdicts are refused.
 
     >>> read_verdict('```json\\n{"verdict": "Correct", "explanation": "One river."}\\n```')
     ('correct', 'One river.')

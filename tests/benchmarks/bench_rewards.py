@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import fmean
 
 from builders.steps.questions import VerifiedSet, open_verified
-from examples.trajectories import Trajectories, trajectories
+from examples.grpo import Trajectories, trajectories
 from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser

@@ -3,14 +3,20 @@
 The lists decide whether a row is noise. They have no type, path or explanation; those come from the `annotations` if
 these agree with the lists. Otherwise the type is ``unspecified``, and the explanation names the lists. A row that the
 lists call sound and the annotations doubt has no path.
+
+A list is a text file of one question a line, or of one JSON string a line, or one JSON array of strings. An entry
+matches the rows with exactly its text; a row without an exact match is matched by its `plain` form, as editors trim
+blanks and recompose accents.
 """
 
 import functools
-from collections.abc import Sequence
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
-from builders.verified.question_lists import ListIndex, QuestionList, read_list
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import drop_loops, validate
@@ -19,6 +25,117 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NoiseType, Question, canonical_json
 from safe_stepwise.store.agreement import PUBLISHED, SOUND
+from safe_stepwise.store.boundary import MAX_JSON_BYTES, parse_json, read_content
+
+Match = Literal["exact", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionList:
+    """A list of questions: ``texts`` in the order of the file, repeated ones too.
+
+    ``name`` is the file's name without its folder; ``sha256`` (64 hex digits) is the digest of its content.
+    """
+
+    name: str
+    sha256: str
+    texts: tuple[str, ...]
+
+
+class ListIndex:
+    """Finds which questions some lists name."""
+
+    def __init__(self, lists: Iterable[QuestionList]) -> None:
+        self._texts = frozenset(text for question_list in lists for text in question_list.texts)
+        self._plain = frozenset(map(plain, self._texts))
+
+    def find(self, question: str) -> Match | None:
+        """Return whether a list names a question by its exact text or its plain form; None if no list does.
+
+        >>> index = ListIndex([QuestionList("a.txt", "", ("Who  was Ana?",))])
+        >>> index.find("Who  was Ana?"), index.find("Who was Ana? "), index.find("who was ana?")
+        ('exact', 'plain', None)
+        """
+        if question in self._texts:
+            return "exact"
+        return "plain" if plain(question) in self._plain else None
+
+
+def plain(text: str) -> str:
+    """Normalise a text: Unicode's composed form (NFC), no outer blanks, one space for each inner blank.
+
+    >>> plain(" Who  wrote\\u00a0E\\u0301mile? ")
+    'Who wrote Émile?'
+    """
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def read_list(file: Path) -> QuestionList:
+    """Read a list of questions; raise ``UserError``, with the line, for another file.
+
+    An empty file is refused, as it would call every row sound.
+    """
+    content = read_content(file, MAX_JSON_BYTES)
+    try:
+        texts = questions_of(content)
+    except ValueError as error:
+        raise UserError(f"{file}{error}; name a text file of questions, one a line") from None
+    return QuestionList(file.name, hashlib.sha256(content).hexdigest(), tuple(texts))
+
+
+def questions_of(content: bytes) -> list[str]:
+    r"""Parse the questions of a list in UTF-8 (with or without byte order mark); blank lines are skipped.
+
+    Raises ``ValueError``, whose message begins with the line or entry, for another content.
+
+    >>> questions_of(b' Who is "Ana"?\r\n\n"Oru", where is it?')
+    [' Who is "Ana"?', '"Oru", where is it?']
+    >>> questions_of(b'"Who is \\"Ana\\"?"\n"Where is Oru?"')
+    ['Who is "Ana"?', 'Where is Oru?']
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f":{line}: not UTF-8 text") from None
+    value = _value(text)
+    if isinstance(value, dict):
+        raise ValueError(": holds an object of JSON, not questions")
+    questions = value if isinstance(value, list) else _texts(text)
+    for number, question in enumerate(questions, 1):
+        if not isinstance(question, str):
+            raise ValueError(f": entry {number} is not the text of a question")
+    if not (filled := [question for question in questions if question.strip()]):
+        raise ValueError(": holds no question")
+    return filled
+
+
+def _texts(text: str) -> list[str]:
+    """Return the lines of a text, decoded if each is a JSON string.
+
+    Where most lines are JSON strings, another line is an error, as it would match no question.
+    """
+    # Only newlines end a line: a question may hold other characters that end a line for Python.
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    values = [_value(line) for line in lines]
+    for number, value in enumerate(values, 1):
+        if isinstance(value, dict | list):
+            raise ValueError(f":{number}: holds an object of JSON, not the text of a question")
+    strings = [value for value in values if isinstance(value, str)]
+    bare = [n for n, line in enumerate(lines, 1) if line.strip() and values[n - 1] is None]
+    if len(strings) > len(bare) > 0:
+        raise ValueError(f":{bare[0]}: is no string of JSON, as most lines are")
+    return lines if bare else strings
+
+
+def _value(text: str) -> object:
+    """Return the JSON string, list or object of a text; None for other text."""
+    if not text.lstrip().startswith(('"', "[", "{")):
+        return None
+    try:
+        return parse_json(text.strip())
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builders.verified.question_lists import ListIndex, QuestionList, plain, questions_of, read_list
+from builders.verified.teachers.published import ListIndex, QuestionList, plain, questions_of, read_list
 from safe_stepwise.errors import UserError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)

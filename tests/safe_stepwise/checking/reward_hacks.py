@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from examples.trajectories import Trajectories
+from examples.grpo import Trajectories
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Item

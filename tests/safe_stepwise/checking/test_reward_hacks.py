@@ -14,7 +14,7 @@ from builders.synthetic import generate, parse_spec
 from builders.verified.lookup import verified_rows
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
-from examples.trajectories import trajectories
+from examples.grpo import trajectories
 from safe_stepwise.checking.rewards import judge_trajectory
 from tests.safe_stepwise.checking.reward_hacks import Example, numbered
 

@@ -18,7 +18,7 @@ from builders.synthetic import generate, parse_spec
 from builders.verified.lookup import verified_rows
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
-from examples.trajectories import Trajectories, trajectories
+from examples.grpo import Trajectories, trajectories
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.rewards import AFTER_THE_ANSWER, COLUMNS, MALFORMED, checker_of, judge_trajectory
 from safe_stepwise.commands.reading import examples, parse_question
