@@ -18,7 +18,7 @@ from safe_stepwise.commands.values import LARGEST
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.records import VerdictOrder
-from safe_stepwise.store.boundary import key_hint, plain, read_yaml
+from safe_stepwise.store import boundary
 from safe_stepwise.store.names import Origin
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
@@ -102,8 +102,9 @@ class Recipe:
             _require(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
         for name in ("held_out", "seed"):
             _require(getattr(self, name) >= 0, name, "has to be 0 or more")
-        for name, limit in LIMITS.items():
-            _require(getattr(self, name) <= limit, name, f"has to be at most {limit:,}")
+        for key in fields(self):
+            number, limit = getattr(self, key.name), LIMITS.get(key.name, LARGEST)
+            _require(not isinstance(number, int | float) or number <= limit, key.name, f"has to be at most {limit:,}")
         if self.tuning == "full":
             _require(self.quantization == "none", "quantization", "is for lora; full needs none")
             _require(self.start is None, "start", "is an adapter, which full has none of")
@@ -126,7 +127,7 @@ class Recipe:
 
     def plain(self) -> dict[str, Any]:
         """Return the keys and values as JSON has them, nested as in YAML."""
-        values: dict[str, Any] = plain(self)
+        values: dict[str, Any] = boundary.plain(self)
         return values
 
 
@@ -241,14 +242,17 @@ def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) 
 
     Raises ``UserError`` for a file that can't be read, an unknown key, a value of the wrong type and a missing key.
     """
-    values = {} if config is None else _flat(read_yaml(config), str(config))
+    values = {} if config is None else _flat(boundary.read_yaml(config), str(config))
     hints = {key.name: key.type for key in keys(kind)}
     entries = [(name, value, f"{config}: {name}") for name, value in values.items()]
     entries += [(name, text, f"--{name}") for name, text in options.items()]
     values_read: dict[str, Any] = {}
     for name, value, place in entries:
         check_key(name, hints, place)
-        values_read[name] = _read(value, hints[name], place)
+        try:
+            values_read[name] = boundary.read(hints[name], _convert(value, hints[name]), f"{place}: {value!r:.99}")
+        except ValueError as error:
+            raise UserError(str(error)) from None
     missing = [key.name for key in keys(kind) if key.default is MISSING and key.name not in values_read]
     if missing:
         raise UserError(f"{config or 'the recipe'}: {missing[0]} is missing; add --{missing[0]}")
@@ -260,7 +264,7 @@ def check_key(name: str, allowed: Iterable[str], place: str) -> None:
     """Raise ``UserError``, which names the nearest key, if a key is not allowed; ``place`` begins the message."""
     names = list(allowed)
     if name not in names:
-        raise UserError(f"{place}: no such key; {key_hint(name, names)}")
+        raise UserError(f"{place}: no such key; {boundary.key_hint(name, names)}")
 
 
 def _flat(values: Any, place: str) -> dict[str, Any]:
@@ -276,40 +280,20 @@ def _flat(values: Any, place: str) -> dict[str, Any]:
     return flat
 
 
-_SCALARS: Mapping[type, tuple[Any, str]] = {
-    bool: (bool, "true or false"),
-    int: ((int, str), "a whole number"),
-    float: ((int, float, str), "a number"),
-    str: (str, "text"),
-    Path: (str, "a path"),
-}
-"""For each type the Python types that it is read from, and its name in messages. YAML reads 1e-4 as text."""
-
-
-def _read(value: Any, hint: Any, place: str) -> Any:
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+def _convert(value: Any, hint: Any) -> Any:
+    """Convert a text to the value that YAML has for a type, as options are texts, and 1e-4 is one in YAML, too."""
+    inner = typing.get_args(hint)
     if type(None) in inner:
-        (inner_hint,) = (kind for kind in inner if kind is not type(None))
-        return None if value in (None, "none", "null") else _read(value, inner_hint, place)
-    if origin is Literal:
-        if value not in inner:
-            raise UserError(f"{place}: {value!r} is not one of {', '.join(inner)}")
-        return value
-    if origin is tuple:
-        items = [item.strip() for item in value.split(",")] if isinstance(value, str) else value
-        if not isinstance(items, list):
-            raise UserError(f"{place}: {value!r} is no list")
-        return tuple(_read(item, inner[0], place) for item in items)
-    kinds, words = _SCALARS[hint]
+        (hint,) = (kind for kind in inner if kind is not type(None))
+        return None if value in ("none", "null") else _convert(value, hint)
+    if typing.get_origin(hint) is tuple and isinstance(value, str):
+        return [item.strip() or None for item in value.split(",")]
     if hint is bool and isinstance(value, str):
-        value = {"true": True, "false": False}.get(value.lower(), value)
-    if isinstance(value, kinds) and value != "" and isinstance(value, bool) == (hint is bool):
-        with suppress(ValueError):
-            number = value if isinstance(value, int) else hint(value)
-            if isinstance(number, int) and abs(number) > LARGEST:
-                raise UserError(f"{place}: is too large: at most {LARGEST:,}")
-            return hint(number)
-    raise UserError(f"{place}: {value!r:.99} is not {words}")
+        return {"true": True, "false": False}.get(value.lower(), value)
+    if hint in (int, float) and isinstance(value, int | str) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            return hint(value)
+    return None if value == "" else value
 
 
 def _require(condition: bool, name: str, message: str) -> None:

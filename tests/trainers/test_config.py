@@ -122,7 +122,7 @@ def test_both_spellings_and_bare_switches(config: Path) -> None:
         ("drop_long: 1", "drop_long: 1 is not true or false"),
         ("quantization: int8", "'int8' is not one of nf4, none"),
         ("max_grad_norm: 0", "max_grad_norm: has to be more than 0"),
-        ("max_grad_norm: .inf", "max_grad_norm: has to be more than 0"),
+        ("max_grad_norm: .inf", "max_grad_norm: inf is not a number"),
         ("filters: {drop_from_prompt: true}", "drop_from_prompt: needs a drop_category: Procedu"),
         (
             "filters: {drop_from_prompt: true, drop_category: Missing Evidence}",
@@ -131,7 +131,7 @@ def test_both_spellings_and_bare_switches(config: Path) -> None:
         ("filters: {drop_category: Logic}", "'Logic' is not one of Procedural, Attribution"),
         ("filters: {origins: [ideal, other]}", "'other' is not one of ideal, injected, refined"),
         ("save_steps: 0", "save_steps: has to be 1 or more"),
-        ("learning_rate: .nan", "learning_rate: has to be more than 0"),
+        ("learning_rate: .nan", "learning_rate: nan is not a number"),
         ("lora_dropout: 1", "lora_dropout: has to be from 0 to less than 1"),
         ("padding_free: true", "padding_free: needs attention: flash_attention_2"),
         ("- a", "not YAML"),
