@@ -1,14 +1,11 @@
-"""Expand and check a manifest's evaluation: its settings are all combinations of methods, players and options.
+"""Check a manifest's evaluation: its methods, players and options.
 
 A player is an engine's spec for a role (generator, verifier, judge); it may have placeholders, such as ``{adapter}``.
 """
 
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields
-from itertools import product
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection
+from dataclasses import fields
 
 from evaluators.run.trial import PROBED_ROLES
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
@@ -16,38 +13,6 @@ from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods import METHODS, base
 from safe_stepwise.open import check_spec
 from safe_stepwise.records import VERDICT_ORDERS
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationSetting:
-    """A method with its players and options."""
-
-    method: str
-    generator: str
-    verifier: str | None
-    options: tuple[tuple[str, Any], ...]
-    conditions: tuple[bool, Path | None]
-    """Whether a gold passage is removed, and the corpus in which evidence is searched."""
-    examples: tuple[str, ...]
-    """The roles whose prompts get worked examples."""
-
-
-def settings_of(entry: EvaluationEntry) -> Iterator[EvaluationSetting]:
-    """Yield each method with every combination of its players and options."""
-    conditions = entry.drop_gold, entry.corpus
-    default = PROBED_ROLES if entry.as_published else ()
-    examples = default if entry.examples is None else entry.examples
-    for name in entry.methods:
-        kind = base.options_type(METHODS[name])
-        option_names = {field.name for field in fields(kind)}
-        choices = {key: tuple(getattr(entry, key)) for key in METHOD_OPTIONS if key in option_names}
-        published = base.published_values(kind) if entry.as_published else {}
-        choices |= {key: (value,) for key, value in published.items() if not choices.get(key)}
-        values = {key: tuple(dict.fromkeys(candidates)) for key, candidates in choices.items() if candidates}
-        verifiers = entry.verifier if "verifier" in METHODS[name].roles else (None,)
-        for generator, verifier, *combination in product(entry.generator, verifiers, *values.values()):
-            options = tuple(zip(values, combination, strict=True))
-            yield EvaluationSetting(name, str(generator), verifier, options, conditions, examples)
 
 
 def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str]) -> None:
@@ -81,9 +46,6 @@ def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str
     for key in METHOD_OPTIONS:
         if getattr(entry, key) and key not in option_names:
             raise UserError(f"{place}.{key}: none of {', '.join(entry.methods)} has it")
-    for setting in settings_of(entry):
-        with at_place(place, ValueError):
-            base.options_type(METHODS[setting.method])(**dict(setting.options))
 
 
 _PLACEHOLDER = re.compile(r"\{\w*\}")

@@ -184,25 +184,35 @@ class Options(Trial, ModelOptions):
 
     def _settings(self, opened: Callable[[str, str], Client]) -> tuple[Setting, ...]:
         """Return the settings, sorted by the answering player, then by method."""
-        methods, players = self.check(), self.players
-        roles = dict.fromkeys(role for method in methods for role in method.roles)
-        clients = {role: [opened(role, spec) for spec in dict.fromkeys(players[role])] for role in roles}
-        for role, role_clients in clients.items():
-            times = Counter(client.engine.name for client in role_clients)
+        methods, players, cached = self.check(), self.players, functools.cache(opened)
+        for role in dict.fromkeys(role for method in methods for role in method.roles):
+            times = Counter(cached(role, spec).engine.name for spec in dict.fromkeys(players[role]))
             if duplicates := [name for name in times if times[name] > 1]:
                 raise UserError(
                     f"two {role}s are both called {duplicates[0]}; evaluate one at a time, and lay them "
                     "side by side with safe-stepwise join_results DIR=NAME DIR=NAME"
                 )
-        places = {id(client): n for role_clients in clients.values() for n, client in enumerate(role_clients)}
-        settings = (
-            Setting(method, cast, resolve_options(method, options, cast))
-            for method in methods
-            for players in product(*(clients[role] for role in method.roles))
-            for cast in [dict(zip(method.roles, players, strict=True))]
-            for options in self._options(method)
-        )
-        return tuple(sorted(settings, key=lambda s: places[id(s.players[s.method.roles[0]])]))
+
+        def place(combination: tuple[Method, dict[str, str], Any]) -> int:
+            role = combination[0].roles[0]
+            return players[role].index(combination[1][role])
+
+        settings = []
+        for method, specs, options in sorted(self.combinations(), key=place):
+            cast = {role: cached(role, spec) for role, spec in specs.items()}
+            settings.append(Setting(method, cast, resolve_options(method, options, cast)))
+        return tuple(settings)
+
+    def combinations(self) -> Iterator[tuple[Method, dict[str, str], Any]]:
+        """Yield each method with every combination of its players' specs by role, and of its options.
+
+        Raises ``UserError`` as `check` does, and for options that a method refuses.
+        """
+        methods, players = self.check(), self.players
+        for method in methods:
+            for specs in product(*(dict.fromkeys(players[role]) for role in method.roles)):
+                for options in self._options(method):
+                    yield method, dict(zip(method.roles, specs, strict=True)), options
 
     def _options(self, method: Method) -> Iterator[Any]:
         kind = options_type(method)

@@ -1,6 +1,6 @@
 """The stages that evaluate methods on the release's evaluation samples: the main evaluation and those of blocks.
 
-An evaluation runs each *setting*, a method with its players and options (`releases.settings`), on every question. A
+An evaluation runs each method with every combination of its players and options on every question. A
 verifier that rejects at random may be *matched*: it rejects as often as the first verifier (`measure_rate`).
 """
 
@@ -18,7 +18,7 @@ from evaluators.run.evaluation import ALL
 from evaluators.run.options import Options
 from evaluators.traces import page
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
-from releases.settings import EvaluationSetting, check_evaluation, settings_of
+from releases.settings import check_evaluation
 from releases.stage import (
     COST_FIELDS,
     CostEstimate,
@@ -32,8 +32,8 @@ from releases.stage import (
 )
 from releases.stages.training import AdapterStage, GeneratorStage
 from safe_stepwise.commands.options import copy_into
-from safe_stepwise.errors import UserError
-from safe_stepwise.methods import METHODS, base
+from safe_stepwise.errors import UserError, at_place
+from safe_stepwise.methods import base
 from safe_stepwise.methods.limits import Limits, retries_of
 from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.records import canonical_json
@@ -77,6 +77,8 @@ class EvaluationStage(Stage[Manifest]):
         place = "evaluation" if self.name == "evaluation" else f"blocks.{self.name}.evaluation"
         trained = {*self.release.manifest.trained, *([OWN_ADAPTER] if self.adapter is not None else [])}
         check_evaluation(self.entry, place, trained)
+        with at_place(place):
+            _ = [*self.options().combinations()]
 
     def check(self) -> None:
         if self.missing():
@@ -95,16 +97,16 @@ class EvaluationStage(Stage[Manifest]):
         builds = zip(manifest.builds, forecast.build_rows, strict=True)
         samples = [min(rows, manifest.evaluation_size) for build, rows in builds if build.split == VALIDATION]
         questions = sum(min(size, entry.limit or size) for size in samples)
-        adapter = OWN_ADAPTER if self.adapter is None else f"{self.name}/{self.adapter.home.name}"
-        if self.adapter is not None and self.adapter.name == ADAPTER:
-            adapter = OWN_ADAPTER
+        options = self.options()
         costs: dict[str, list[CostEstimate]] = {name: [] for name in entry.methods}
         judged = 0
-        for setting in settings_of(entry):
-            key = _request_key(setting, adapter)
-            unit_cost = _unit_cost(setting, forecast.expected["evaluation"])
+        for method, players, method_options in options.combinations():
+            values, conditions = base.option_values(method_options), (entry.drop_gold, entry.corpus, options.allowed)
+            key = method.name, *players.items(), canonical_json(values), *conditions
+            name = "searching" if entry.corpus and "verifier" in players else method.name
+            unit_cost = _unit_cost(name, values, forecast.expected["evaluation"])
             pending = forecast.count_new_questions(key, questions)
-            costs[setting.method].append(price_engine(setting.generator, "", pending, unit_cost))
+            costs[method.name].append(price_engine(players["generator"], "", pending, unit_cost))
             judged += forecast.count_new_questions((key, entry.judge), questions)
         for name, method_costs in costs.items():
             yield add_costs(f"evaluate {name}", method_costs)
@@ -196,20 +198,10 @@ def interpolate(values: dict[int, float], point: int) -> float:
     return values[low] + (values[high] - values[low]) * (point - low) / (high - low)
 
 
-def _request_key(setting: EvaluationSetting, adapter: str) -> object:
-    """Return what identifies a setting's requests: settings of other evaluations with the same key are cached."""
-    options = base.options_type(METHODS[setting.method])(**dict(setting.options))
-    specs = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in (setting.generator, setting.verifier or ""))
-    return setting.method, specs, canonical_json(base.option_values(options)), setting.conditions, setting.examples
-
-
-def _unit_cost(setting: EvaluationSetting, expected: dict[str, Any]) -> UnitCost:
-    """Return the calls and tokens of one question, by the setting's method, retries and votes (of one prompt)."""
-    _, corpus = setting.conditions
-    name = "searching" if corpus and setting.verifier is not None else setting.method
+def _unit_cost(name: str, options: dict[str, Any], expected: dict[str, Any]) -> UnitCost:
+    """Return the calls and tokens of one question by a method's name, its retries and votes (of one prompt)."""
     unit_cost: UnitCost = expected.get(name, expected["other"])
-    calls, options = expected.get(name, {}).get("calls_by_retries"), dict(setting.options)
-    if calls and "max_retries" in options:
+    if (calls := expected.get(name, {}).get("calls_by_retries")) and "max_retries" in options:
         share = interpolate(calls, retries_of(options)) / unit_cost["calls"]
         return {count: unit_cost[count] * share for count in COST_FIELDS if count in unit_cost}
     votes = options.get("samples", 1)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,14 @@ import pytest
 
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from evaluators.run.options import Options
 from releases.manifest import EvaluationEntry
-from releases.settings import settings_of
 from releases.stages import datasets, verifier_steps
 from safe_stepwise import prompts
+from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Effort
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.limits import Limits
 from safe_stepwise.store.names import LOCK
 from scripts import refine_verifier_steps, regenerate
 from tests.makers.manifests import manifest_of
@@ -187,19 +189,20 @@ def test_examples_go_to_the_builders_that_are_named_and_not_to_evaluations(
 
 def test_an_evaluation_may_follow_the_papers() -> None:
     ours = EvaluationEntry(("g",), ("v",), ("safe",), judge="j")
-    (setting,) = settings_of(ours)
-    assert (setting.options, setting.examples) == ((), ())
     theirs = replace(ours, as_published=True, last_rejected=(False,))
-    (followed,) = settings_of(theirs)
-    assert dict(followed.options) == {
-        "tries_total": True,
-        "accepted_diagnosis": True,
-        "last_rejected": False,
-        "answer_when_told": True,
-    }
-    assert followed.examples == ("verify", "judge")
-    (none,) = settings_of(replace(theirs, examples=()))
-    assert none.examples == ()
+
+    def followed(entry: EvaluationEntry) -> tuple[dict[str, Any], list[str]]:
+        options = copy_into(
+            Options, entry, questions="", output=Path(), method=entry.methods, allowance=entry.allowed(AS_PROMPTED)
+        )
+        ((_, _, values),) = options.combinations()
+        changed = {name: value for name, value in asdict(values).items() if value != asdict(Limits())[name]}
+        return changed, [role for role, _ in options.allowed.examples or ()]
+
+    assert followed(ours) == ({}, [])
+    choices = {"tries_total": True, "accepted_diagnosis": True, "answer_when_told": True}
+    assert followed(theirs) == (choices, ["judge", "verify"])
+    assert followed(replace(theirs, examples=())) == (choices, [])
 
 
 @pytest.mark.parametrize(
