@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from releases.manifest import OWN_ADAPTER
 from releases.reading import RecipeEntry, need_positive, need_seed, need_share, read_strictly
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.store.names import BLOCKS, REPORT, TEST, TRAIN, VALIDATION, check_version
@@ -158,6 +159,11 @@ class PathsManifest:
         for key, questions in (("paths", self.paths.questions), (EVALUATION, evaluated)):
             sources |= {f"{key}.questions[{n}]": source for n, source in enumerate(questions)}
         return sources
+
+    @property
+    def trained(self) -> list[str]:
+        """The placeholders of the adapters that the release trains."""
+        return [] if self.adapter is None else [OWN_ADAPTER, *([OWN_SFT] if self.adapter.kto else [])]
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""

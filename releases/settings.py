@@ -5,12 +5,12 @@ A player is an engine's spec for a role (generator, verifier, judge); it may hav
 
 import re
 from collections.abc import Collection
-from dataclasses import fields
 
 from evaluators.run.trial import PROBED_ROLES
-from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
+from releases.manifest import MEASURED_RATE, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
+from releases.paths_manifest import OWN_SFT
 from safe_stepwise.errors import UserError, at_place, check_choice
-from safe_stepwise.methods import METHODS, base
+from safe_stepwise.methods import METHODS
 from safe_stepwise.open import check_spec
 from safe_stepwise.records import VERDICT_ORDERS
 
@@ -42,25 +42,22 @@ def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str
         check_choice(role, PROBED_ROLES, f"{place}.examples:")
     if entry.judge_without_question and entry.judge is None:
         raise UserError(f"{place}.judge_without_question: there is no judge; name one")
-    option_names = {option.name for name in entry.methods for option in fields(base.options_type(METHODS[name]))}
-    for key in METHOD_OPTIONS:
-        if getattr(entry, key) and key not in option_names:
-            raise UserError(f"{place}.{key}: none of {', '.join(entry.methods)} has it")
 
 
 _PLACEHOLDER = re.compile(r"\{\w*\}")
+_TRAINED_BY = {OWN_ADAPTER: "adapter", OWN_GENERATOR: "generator", OWN_SFT: "adapter.kto"}
+"""The manifest's key that trains the model for which a placeholder stands."""
 
 
 def check_player(spec: str, place: str, trained: Collection[str]) -> None:
     """Raise ``UserError`` for an unknown engine's spec, or the placeholder of a model that is not trained."""
     resolved = spec.replace(MEASURED_RATE, "0") if place.endswith(".verifier") else spec
-    for placeholder, noun in ((OWN_ADAPTER, "an adapter"), (OWN_GENERATOR, "a generator")):
+    for placeholder, key in _TRAINED_BY.items():
         if placeholder in spec and placeholder not in trained:
-            key = noun.partition(" ")[2]
-            raise UserError(f"{place}: {placeholder} stands for {noun}; add {key} to the manifest")
+            raise UserError(f"{place}: {placeholder} stands for no model of the release; add {key} to the manifest")
         resolved = resolved.replace(placeholder, "trained")
     if unknown := _PLACEHOLDER.search(resolved):
-        names = f"{OWN_ADAPTER}, {OWN_GENERATOR} or, of a verifier, {MEASURED_RATE}"
+        names = f"{', '.join(_TRAINED_BY)} or, of a verifier, {MEASURED_RATE}"
         raise UserError(f"{place}: {unknown[0]} stands for nothing; write {names}")
     with at_place(place):
         check_spec(resolved)

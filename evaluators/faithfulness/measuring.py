@@ -91,8 +91,9 @@ def read_knowledge(file: Path) -> ExternalGraph:
 QUESTIONS_PER_JOB = 25
 _VERDICT_RANKS = {"faithful": 0, "unjudgeable": 1, "unfaithful": 2}
 
-Judge = Callable[["Job"], list[list[Verdicts]]]
-Spread = Callable[[Judge, Iterable["Job"]], Iterable[tuple["Job", list[list[Verdicts]]]]]
+ChainVerdicts = Mapping[Chain, Verdicts]
+Judge = Callable[["Job"], list[ChainVerdicts]]
+Spread = Callable[[Judge, Iterable["Job"]], Iterable[tuple["Job", list[ChainVerdicts]]]]
 """Runs a judge over jobs; yields each job with its result, in order."""
 
 
@@ -108,7 +109,7 @@ class Piece:
 Job = tuple[Piece, ...]
 
 
-def judge_sequentially(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[list[Verdicts]]]]:
+def judge_sequentially(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[ChainVerdicts]]]:
     """Judge the jobs in this process."""
     return ((job, judge(job)) for job in jobs)
 
@@ -137,22 +138,18 @@ def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[JudgedOut
     starts = range(0, len(keys), QUESTIONS_PER_JOB)
     jobs = [tuple(pieces[key] for key in keys[start : start + QUESTIONS_PER_JOB]) for start in starts]
     total, done_count = sum(len(piece.chains) for piece in pieces.values()), 0
-    verdicts_by_piece: list[list[Verdicts]] = []
+    measured: list[ChainVerdicts] = []
     progress = lambda: counts(done_count, 0, total - done_count)  # noqa: E731
     settings = options.retrieval, options.sigma
     with show_progress("faithfulness", "chain", total, lambda: done_count, progress):
         for job, chain_verdicts in options.spread(partial(judge_all, rules=options.rules, settings=settings), jobs):
-            verdicts_by_piece += chain_verdicts
+            measured += chain_verdicts
             done_count += sum(len(piece.chains) for piece in job)
-    by_chain = {
-        (key, chain): verdicts
-        for key, chain_verdicts in zip(keys, verdicts_by_piece, strict=True)
-        for chain, verdicts in zip(pieces[key].chains, chain_verdicts, strict=True)
-    }
+    by_question = dict(zip(keys, measured, strict=True))
     all_judged = [
         judged
         for (outcome, question), response in zip(pairs, responses, strict=True)
-        for judged in _judged_outcomes(outcome, question, response, by_chain)
+        for judged in _judged_outcomes(outcome, question, response, by_question.get(_key(question), {}))
     ]
     vote_order: dict[Vote, int] = {"only": 0, "majority": 0, "best_of_n": 1}
     ranks = {system: n for n, system in enumerate(sort_systems({judged.system for judged in all_judged}))}
@@ -165,12 +162,12 @@ def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[JudgedOut
     )  # fmt: skip
 
 
-def judge_all(job: Job, rules: Sequence[Rule], settings: tuple[str, float | None]) -> list[list[Verdicts]]:
-    """Return the verdicts on each piece's chains, by rule; ``settings`` are retrieval and sigma."""
+def judge_all(job: Job, rules: Sequence[Rule], settings: tuple[str, float | None]) -> list[ChainVerdicts]:
+    """Return the verdicts on each piece's chains; ``settings`` are retrieval and sigma."""
     retrieval, sigma = RETRIEVALS[settings[0]], settings[1]
     grounds = [grounds_of(piece.question, piece.external) for piece in job]
     return [
-        [{rule: judge_chain(piece_grounds, chain, rule, retrieval, sigma) for rule in rules} for chain in piece.chains]
+        {c: {rule: judge_chain(piece_grounds, c, rule, retrieval, sigma) for rule in rules} for c in piece.chains}
         for piece, piece_grounds in zip(job, grounds, strict=True)
     ]
 
@@ -202,10 +199,9 @@ def _key(question: Question) -> str:
 
 
 def _judged_outcomes(
-    outcome: Outcome, question: Question, response: Response, by_chain: Mapping[tuple[str, Chain], Verdicts]
+    outcome: Outcome, question: Question, response: Response, by_chain: ChainVerdicts
 ) -> Iterator[JudgedOutcome]:
-    system, key = system_of(outcome), _key(question)
-    verdicts = [by_chain.get((key, chain), {}) for chain in response.chains]
+    system, verdicts = system_of(outcome), [by_chain.get(chain, {}) for chain in response.chains]
     for vote in votes_of(response):
         judged = JudgedOutcome(outcome, question, system, vote, response.kind)
         if vote == "best_of_n":

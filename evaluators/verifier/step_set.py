@@ -175,13 +175,14 @@ def build_requests(cases: Iterable[StepCase], setting: RequestOptions = AS_TRAIN
     Requests are about the rows and about the steps before them in trajectories, many of which are
     rows, too. They go question by question, shorter ones first, so that a prefix cache holds.
     """
+    settings = (setting.incomplete_evidence, setting.dropped, setting.prompt_set)
     by_question: dict[Any, dict[Prefix, Question]] = {}
     for case in cases:
         prefixes = by_question.setdefault(case.prefix[:3], {})
         for prefix in case.prefixes if case.is_trajectory else [case.prefix]:
             prefixes.setdefault(prefix, case.question)
     return {
-        prefix: _request(question, prefix.steps, setting)
+        prefix: request_verdict(question, prefix.steps[:-1], prefix.steps[-1], *settings)
         for prefixes in by_question.values()
         for prefix, question in sorted(prefixes.items(), key=lambda item: len(item[0].steps))
     }
@@ -204,12 +205,6 @@ def build_trajectories(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]
         for case in cases
         if case.is_trajectory and not (case.origin == names.IDEAL and case.prefix in continued)
     ]
-
-
-def _request(question: Question, steps: tuple[Step, ...], setting: RequestOptions) -> Request:
-    *previous, step = steps
-    settings = (setting.incomplete_evidence, setting.dropped, setting.prompt_set)
-    return request_verdict(question, previous, step, *settings)
 
 
 def _cases(file: Path) -> Iterator[StepCase]:

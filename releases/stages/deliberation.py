@@ -8,16 +8,16 @@ from typing import Any
 
 from builders.paths.questions import Questions
 from evaluators.deliberation.command import run_deliberation
-from evaluators.deliberation.options import BASELINES, CANDIDATES, Options, split_name
+from evaluators.deliberation.options import BASELINES, CANDIDATES, Options, engines_of, split_name
 from evaluators.traces import page
 from releases.manifest import OWN_ADAPTER
 from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest
+from releases.settings import check_player
 from releases.stage import CostEstimate, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
 from releases.stages.training import write_card
 from safe_stepwise.commands.options import copy_into
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import at_place
 from safe_stepwise.graphs.store import HOPS
-from safe_stepwise.open import check_spec
 from safe_stepwise.store.names import ADAPTER, PATHS, RESULTS, SFT, paths_set
 from trainers.checkpoints import read_json
 
@@ -52,21 +52,11 @@ class DeliberationStage(Stage[PathsManifest]):
         return [PATHS, *(folder for placeholder, folder in _ADAPTER_FOLDERS.items() if self.entry.uses(placeholder))]
 
     def validate(self) -> None:
-        adapter = self.release.manifest.adapter
-        trained = {OWN_ADAPTER: adapter is not None, OWN_SFT: adapter is not None and adapter.kto is not None}
-        for contender in (*self.entry.paths, *([self.entry.generator] if self.entry.generator else ())):
-            spec = split_name(contender)[1]
-            if spec in BASELINES:
-                continue
-            for placeholder, is_made in trained.items():
-                if placeholder in spec and not is_made:
-                    key = "an adapter" if placeholder == OWN_ADAPTER else "adapter.kto"
-                    raise UserError(f"{EVALUATION}.paths: {placeholder} in {spec!r} stands for none; add {key}")
-                spec = spec.replace(placeholder, "x")
-            try:
-                check_spec(spec)
-            except UserError as error:
-                raise UserError(f"{EVALUATION}.paths: {contender!r} is no baseline, and {error}") from None
+        trained = self.release.manifest.trained
+        with at_place(EVALUATION):
+            specs = engines_of(self.entry.paths)
+        for spec in (*specs, *([self.entry.generator] if self.entry.generator else ())):
+            check_player(spec, f"{EVALUATION}.paths", trained)
 
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         """Yield the highest cost of each proposer, with that of the generator."""

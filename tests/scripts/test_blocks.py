@@ -464,7 +464,7 @@ def test_the_papers_are_covered() -> None:
         ('["symbolic:error_rate=0.3", "symb', '[3, "symb', r"generator\[0\] is not a text"),
         ("error_rate=0.5,seed=2", "error_rate=0.3", r"generator: name at least one, and each once"),
         ("symbolic\n      methods: safe", "vllm:m+{adapter}\n      methods: safe",
-         r"blocks\.sweep\.evaluation\.verifier: \{adapter\} stands for an adapter"),
+         r"blocks\.sweep\.evaluation\.verifier: \{adapter\} stands for no model of the release"),
     ],
 )  # fmt: skip
 def test_a_bad_block_names_file_and_key(manifest: Path, old: str, new: str, expected: str) -> None:

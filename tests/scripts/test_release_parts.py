@@ -120,7 +120,7 @@ def test_the_evaluation_waits_for_the_adapter_it_needs(manifest: Path, tmp_path:
         (
             'adapter: {recipe: smollm2-cpu}\nevaluation: {generator: "symbolic:error_rate=0.3"',
             'evaluation: {generator: "vllm:x+{adapter}"',
-            r"\{adapter\} stands for an adapter",
+            r"\{adapter\} stands for no model of the release",
         ),
     ],
 )

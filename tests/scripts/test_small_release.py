@@ -294,7 +294,7 @@ def test_the_order_of_verdicts_is_measured_on_the_same_rows_by_one_recipe() -> N
     ("old", "new", "said"),
     [
         ("{generator}", "{generators}", "{generators} stands for nothing; write {adapter}"),
-        ("generator: {recipe: small-generator}", "", "{generator} stands for a generator; add"),
+        ("generator: {recipe: small-generator}", "", "{generator} stands for no model of the release; add generator"),
         ("small-generator}", "small}", "generator.recipe: there is no"),
         ("small-generator}", "small-generator, change: {filters.x: 1}}", "generator.change"),
         ("test_split: validation", "test_split: test", "verifier_steps.test_split"),
