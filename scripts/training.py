@@ -20,7 +20,7 @@ from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 from scripts.cli import note
 from trainers import checkpoints, models
-from trainers.config import Key, Recipe, check_key, keys, read_recipe
+from trainers.config import Key, Recipe, keys, read_recipe
 from trainers.record import RECORD
 from trainers.rows.base import fingerprint, kind_of
 from trainers.run import train
@@ -36,7 +36,7 @@ class TrainingCommand(BaseCommand):
 
     def __init__(self, name: str, about: str | None, recipe_type: type[Recipe]) -> None:
         text = f"{about}\n\n\b\nrecipes:\n{_recipe_list(name)}"
-        super().__init__(name, help=text, context_settings={**SETTINGS, **_UNKNOWN_ALLOWED})
+        super().__init__(name, help=text, context_settings=SETTINGS)
         self.recipe_type, self.notes = recipe_type, notes_of(Path(__file__), name)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -51,12 +51,7 @@ class TrainingCommand(BaseCommand):
         return ["--config FILE --dataset DIR --output DIR [--resume] [--KEY VALUE ...]"]
 
     def parsed_values(self, ctx: click.Context) -> tuple[Path | None, dict[str, str], bool]:
-        """Return the recipe file, values of keys and whether to resume; raise ``UserError`` for unknown options."""
-        if ctx.args:
-            option = ctx.args[0].partition("=")[0]
-            if option.startswith("--"):
-                check_key(option.lstrip("-").replace("-", "_"), [key.name for key in keys(self.recipe_type)], option)
-            raise UserError(f"{ctx.args[0]!r} belongs to no option; see {ctx.command_path} --help")
+        """Return the recipe file, values of keys and whether to resume."""
         values = {key.name: ctx.params[_param_name(key)] for key in keys(self.recipe_type)}
         options = {name: value for name, value in values.items() if value is not None}
         return ctx.params["config"], options, ctx.params["resume"]
@@ -77,9 +72,6 @@ class TrainingCommand(BaseCommand):
             raise SystemExit(130) from None
         if is_first:
             print(render_summary(record, recipe.output))
-
-
-_UNKNOWN_ALLOWED = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
 def find_recipes(name: str) -> Iterator[Path]:

@@ -8,12 +8,13 @@ recipes of Deliberation on Priors (``trainers/recipes/dp-*.yaml``) set what diff
 
 import math
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+from safe_stepwise.commands.options import nested_fields
 from safe_stepwise.commands.values import LARGEST
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptsName
@@ -222,16 +223,11 @@ class Key:
     help: str
 
 
-def keys(kind: type, prefix: str = "") -> Iterator[Key]:
+def keys(kind: type) -> Iterator[Key]:
     """Yield every key of a recipe class, in the order of its fields."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    for entry in fields(kind):
-        hint = hints[entry.name]
-        if isinstance(hint, type) and is_dataclass(hint):
-            yield from keys(hint, f"{entry.name}.")
-        else:
-            value_type, help_text = typing.get_args(hint)
-            yield Key(prefix + entry.name, value_type, entry.default, help_text)
+    for name, hint, default in nested_fields(kind):
+        value_type, help_text = typing.get_args(hint)
+        yield Key(name, value_type, default, help_text)
 
 
 R = TypeVar("R", bound=Recipe)
@@ -248,7 +244,8 @@ def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) 
     entries += [(name, text, f"--{name}") for name, text in options.items()]
     values_read: dict[str, Any] = {}
     for name, value, place in entries:
-        check_key(name, hints, place)
+        if name not in hints:
+            raise UserError(f"{place}: no such key; {boundary.key_hint(name, [*hints])}")
         try:
             values_read[name] = boundary.read(hints[name], _convert(value, hints[name]), f"{place}: {value!r:.99}")
         except ValueError as error:
@@ -258,13 +255,6 @@ def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) 
         raise UserError(f"{config or 'the recipe'}: {missing[0]} is missing; add --{missing[0]}")
     filters = {name.partition(".")[2]: values_read.pop(name) for name in [*values_read] if "." in name}
     return kind(**values_read, filters=typing.get_type_hints(kind)["filters"](**filters))
-
-
-def check_key(name: str, allowed: Iterable[str], place: str) -> None:
-    """Raise ``UserError``, which names the nearest key, if a key is not allowed; ``place`` begins the message."""
-    names = list(allowed)
-    if name not in names:
-        raise UserError(f"{place}: no such key; {boundary.key_hint(name, names)}")
 
 
 def _flat(values: Any, place: str) -> dict[str, Any]:

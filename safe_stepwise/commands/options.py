@@ -94,7 +94,7 @@ class CommandLine:
             "efforts": ", ".join(EFFORTS),
         }
         params: dict[str, list[click.Parameter]] = {}
-        for name, hint, default in _fields(self.kind):
+        for name, hint, default in nested_fields(self.kind):
             if hint is Allowance and self.roles:
                 params |= {role: [option] for role, option in self._role_options(placeholders)}
             elif spec := self.specs.get(name):
@@ -140,13 +140,13 @@ def check_exclusive(options: Any, *names: str, required: bool = False) -> None:
         raise UserError(f"one of the arguments {' '.join(spelled.values())} is required; {hint}")
 
 
-def _fields(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+def nested_fields(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield the name, type and default of each field, those of nested dataclasses as ``outer.inner``."""
     hints = get_type_hints(kind, include_extras=True)
     for slot in fields(kind):
         name, hint = f"{prefix}{slot.name}", hints[slot.name]
         if is_dataclass(hint) and hint is not Allowance:
-            yield from _fields(hint, f"{name}.")
+            yield from nested_fields(hint, f"{name}.")
         else:
             yield name, hint, slot.default if slot.default_factory is MISSING else ()
 

@@ -183,9 +183,9 @@ def test_the_most_of_a_number_is_allowed_and_one_more_is_not(key: str) -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("--lerning-rate 1", "--lerning-rate: no such key; did you mean learning_rate?"),
+        ("--lerning-rate 1", "no such option '--lerning-rate'. (Did you mean one of: '--learning-rate'"),
         ("--epochs two", "--epochs: 'two' is not a number"),
-        ("steps", "'steps' belongs to no option"),
+        ("steps", "unexpected extra argument (steps); see safe-stepwise train_verifier --help"),
     ],
 )
 def test_a_mistake_in_an_option_is_one_line(config: Path, said: str, told: str) -> None:
