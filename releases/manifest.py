@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
 from builders.steps.composition import Composition
 from builders.verified.questions import EVALUATION_SIZE
@@ -18,10 +18,14 @@ from releases.reading import RecipeEntry, need_positive, need_seed, need_share, 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError, at_place, check_choice
-from safe_stepwise.methods.prompt_sets import PromptSet
+from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
+from safe_stepwise.records import VerdictOrder
 from safe_stepwise.store import names
+from safe_stepwise.store.names import Audited
 from trainers.config import GeneratorRecipe, VerifierRecipe
 
+OnError = Literal["stop", "keep"]
+"""Whether a row that can't be read stops a build, or is kept among its rejects."""
 OWN_ADAPTER = "{adapter}"
 """In an engine's spec: the folder of the release's adapter; in a block with adapters, of each of them in turn."""
 OWN_GENERATOR = "{generator}"
@@ -57,7 +61,7 @@ class EvaluationEntry(Trial):
     generator: tuple[str, ...]
     verifier: tuple[str, ...]
     methods: tuple[str, ...] = LOOP
-    verdict_order: str | None = None
+    verdict_order: VerdictOrder | None = None
     """The order of a verdict's fields, if the players' training records do not have it."""
     examples: tuple[str, ...] | None = None
     """The roles of `evaluators.run.trial.PROBED_ROLES` whose prompts get worked examples."""
@@ -108,8 +112,6 @@ OWN_PARTS = (
     "evaluation",
 )
 """The parts of a release without blocks, which may not have these names."""
-EXAMPLE_ROLES = ("extract", "path", "inject")
-"""The roles of builds whose prompts may get worked examples."""
 TEST_SHARE = 0.1
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
@@ -124,11 +126,11 @@ class BuildEntry:
 
     benchmark: str
     input: str
-    split: str
+    split: Literal["train", "validation"]
     teacher: str = "annotations"
     sha256: str | None = None
     limit: int | None = None
-    on_error: str = "stop"
+    on_error: OnError = "stop"
     expected_rows: int | None = None
     """The rows of a missing input, for a dry run alone."""
     min_confidence: float = 0.0
@@ -138,8 +140,6 @@ class BuildEntry:
 
     def check(self, prefix: str) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        check_choice(self.split, (names.TRAIN, names.VALIDATION), f"{prefix}split")
-        check_choice(self.on_error, ("stop", "keep"), f"{prefix}on_error")
         need_positive(self, prefix, "limit")
         if not 0 <= self.min_confidence <= 1:
             raise UserError(f"{prefix}min_confidence: has to lie between 0 and 1")
@@ -174,8 +174,8 @@ class StepsEntry:
     """The share of questions in test; `TEST_SHARE` if neither this nor ``test_split`` is set."""
     test_split: str | None = None
     """The split of the builds whose questions are those of test."""
-    prompts: str | None = None
-    verdict_order: str | None = None
+    prompts: PromptsName | None = None
+    verdict_order: VerdictOrder | None = None
     pool: int | None = None
     refined_from: Path | None = None
     """The file of refined rows, unless ``refinement`` mines them."""
@@ -192,9 +192,8 @@ class StepsEntry:
 
     @property
     def prompt_set(self) -> PromptSet:
-        """The prompts that render the rows; raises ``ValueError`` for unknown ones."""
-        choices: Any = (self.prompts, self.verdict_order)
-        return PromptSet.from_choices(*choices)
+        """The prompts that render the rows."""
+        return PromptSet.from_choices(self.prompts, self.verdict_order)
 
     @property
     def composition(self) -> Composition:
@@ -213,8 +212,8 @@ class StepsEntry:
             check_choice(name, [build.benchmark for build in builds], f"{prefix}per_benchmark")
         if self.refinement is not None and self.refined_from is not None:
             raise UserError(f"{prefix}refinement: finds the rows that refined_from has; name one")
-        with at_place(key, (UserError, ValueError)):
-            _ = self.composition, self.prompt_set
+        with at_place(key):
+            _ = self.composition
         if any(number is not None and number < 1 for number in (self.max_length, self.pool)):
             raise UserError(f"{prefix}max_length and {prefix}pool have to be 1 or more")
         need_share(self.test_share, f"{prefix}test_share")
@@ -230,8 +229,7 @@ class StepsEntry:
 class AuditEntry:
     """One entry of ``audits``: the scores that people's judgements give labels or steps, for the cards."""
 
-    of: str
-    """``labels`` or ``steps``."""
+    of: Audited
     file: Path
     """The file that ``audit_labels score`` wrote."""
 
@@ -324,8 +322,8 @@ class Manifest:
     blocks: Mapping[str, BlockEntry] = field(default_factory=dict)
     max_tokens: Mapping[str, Any] | None = None
     reasoning_effort: Mapping[str, Any] | None = None
-    examples: tuple[str, ...] = ()
-    """The roles of `EXAMPLE_ROLES` whose prompts get worked examples; evaluations have their own."""
+    examples: tuple[Literal["extract", "path", "inject"], ...] = ()
+    """The roles of builds whose prompts get worked examples; evaluations have their own."""
 
     @property
     def allowance(self) -> Allowance:
@@ -378,17 +376,16 @@ class Manifest:
             block.check(name, self)
 
     def _check_audits(self) -> None:
-        """Raise ``UserError`` for an audit of an unknown kind, a repeated one, or one without the set it judges."""
+        """Raise ``UserError`` for a repeated audit, or one without the set that it judges."""
         for number, entry in enumerate(self.audits):
             place = f"audits[{number}]"
-            check_choice(entry.of, names.AUDITED, f"{place}.of")
             if entry.of in [earlier.of for earlier in self.audits[:number]]:
                 raise UserError(f"{place}: {entry.of} again; score all files of a sample together")
             if entry.of == names.STEPS and self.verifier_steps is None:
                 raise UserError(f"{place}: judges the verifier set; add verifier_steps")
 
     def _check_roles(self) -> None:
-        """Raise ``UserError`` for an unknown role or value in ``max_tokens``, ``reasoning_effort`` or ``examples``."""
+        """Raise ``UserError`` for an unknown role or value in ``max_tokens`` or ``reasoning_effort``."""
         for role, tokens in (self.max_tokens or {}).items():
             check_choice(role, prompts.limits(), "max_tokens:")
             if type(tokens) is not int or tokens < 1:
@@ -396,8 +393,6 @@ class Manifest:
         for role, effort in (self.reasoning_effort or {}).items():
             check_choice(role, prompts.limits(), "reasoning_effort:")
             check_choice(str(effort), EFFORTS, f"reasoning_effort.{role}:")
-        for role in self.examples:
-            check_choice(role, EXAMPLE_ROLES, "examples:")
 
 
 def read_manifest(values: Any, folder: Path) -> Manifest:

@@ -8,21 +8,21 @@ questions (`releases.manifest`), never of both, as each has one adapter.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
-from releases.manifest import OWN_ADAPTER
+from releases.manifest import OWN_ADAPTER, OnError
 from releases.reading import RecipeEntry, need_positive, need_seed, need_share, read_strictly
-from safe_stepwise.errors import UserError, check_choice
-from safe_stepwise.store.names import BLOCKS, REPORT, TEST, TRAIN, VALIDATION, check_version
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import BLOCKS, REPORT, check_version
 from trainers.config import PathRecipe
 
 EVALUATION = "deliberation"
 """The name of the evaluation, as a key of the manifest and as a part of the release."""
-MODES = ("constrained", "free")
+Mode = Literal["constrained", "free"]
 """Whether the adapter's proposals are constrained to the paths that the graph has from a topic."""
 OWN_SFT = "{sft}"
 """In an engine's spec: the adapter after SFT, from which KTO starts. ``{adapter}`` is the published one."""
-_SPLITS = (TRAIN, VALIDATION, TEST)
+Split = Literal["train", "validation", "test"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class PathsEntry:
 
     benchmark: str
     questions: tuple[SourceEntry, ...]
-    split: str = "train"
+    split: Split = "train"
     kb: SourceEntry | None = None
     limit: int | None = None
-    on_error: str = "stop"
+    on_error: OnError = "stop"
     max_hops: int | None = None
     negatives: int | None = None
     test_share: float | None = None
@@ -75,8 +75,6 @@ class PathsEntry:
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        check_choice(self.split, _SPLITS, "paths.split")
-        check_choice(self.on_error, ("stop", "keep"), "paths.on_error")
         need_positive(self, "paths.", "limit", "max_hops", "negatives")
         need_share(self.test_share, "paths.test_share")
         if not self.questions:
@@ -91,7 +89,7 @@ class ProposerEntry:
 
     sft: RecipeEntry
     kto: RecipeEntry | None = None
-    splits: str = "template"
+    splits: Literal["question", "template"] = "template"
     """Whether train and test share no question, or no template."""
 
     @property
@@ -101,7 +99,6 @@ class ProposerEntry:
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        check_choice(self.splits, ("question", "template"), "adapter.splits")
         for method, entry in self.stages.items():
             _check_stage(entry, method)
 
@@ -114,11 +111,11 @@ class DeliberationEntry:
     """The proposers of paths, as the command's ``--paths`` names them; the first one heads the report."""
     questions: tuple[SourceEntry, ...] = ()
     """The sources of the questions; if empty, the sources of ``paths``."""
-    split: str = "test"
+    split: Split = "test"
     held_out: bool = True
     """Whether only questions of the adapter's test split are asked."""
     per_hop: int | None = None
-    ways: tuple[str, ...] = MODES
+    ways: tuple[Mode, ...] = get_args(Mode)
     generator: str | None = None
     candidates: int | None = None
 
@@ -134,10 +131,7 @@ class DeliberationEntry:
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        check_choice(self.split, _SPLITS, f"{EVALUATION}.split")
         need_positive(self, f"{EVALUATION}.", "per_hop", "candidates")
-        for mode in self.ways:
-            check_choice(mode, MODES, f"{EVALUATION}.ways")
         if not self.paths or not self.ways or len({*self.ways}) < len(self.ways):
             raise UserError(f"{EVALUATION}.paths and ways: name at least one, each way once")
 

@@ -12,7 +12,6 @@ from releases.paths_manifest import OWN_SFT
 from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods import METHODS
 from safe_stepwise.open import check_spec
-from safe_stepwise.records import VERDICT_ORDERS
 
 
 def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str]) -> None:
@@ -36,8 +35,6 @@ def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str
         )
     if not entry.methods or (entry.limit is not None and entry.limit < 1):
         raise UserError(f"{place}.methods and {place}.limit: name at least one")
-    if entry.verdict_order is not None:
-        check_choice(entry.verdict_order, VERDICT_ORDERS, f"{place}.verdict_order")
     for role in entry.examples or ():
         check_choice(role, PROBED_ROLES, f"{place}.examples:")
     if entry.judge_without_question and entry.judge is None:

@@ -172,7 +172,7 @@ def read_audits(manifest: Manifest) -> dict[str, AuditScores]:
 
     Raises ``UserError`` for a file that can't be read or holds something else.
     """
-    audits = {}
+    audits: dict[str, AuditScores] = {}
     for entry in manifest.audits:
         scores = read_scores(entry.file, entry.of)  # raises for a missing file, before the digest would
         audits[entry.of] = AuditScores(entry.file.name, files.sha256_of(entry.file), scores)

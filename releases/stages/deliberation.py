@@ -34,7 +34,7 @@ class DeliberationStage(Stage[PathsManifest]):
 
     entry: DeliberationEntry
     mode: str
-    """One of `releases.paths_manifest.MODES`."""
+    """One of `releases.paths_manifest.Mode`."""
     manifest_type = PathsManifest
     note = (
         "Answers are priced at most: a path proposed for each candidate, and with a generator 1 + "

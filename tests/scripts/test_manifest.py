@@ -183,7 +183,7 @@ def test_examples_go_to_the_builders_that_are_named_and_not_to_evaluations(
     assert dict(shown.examples or ()) == prompts.examples(["judge"])
     for said in ("[verify]", "[nobody]"):
         manifest.write_text(f"{MANIFEST}examples: {said}\n", encoding="utf-8")
-        with pytest.raises(UserError, match=r"examples: '.*' is not known"):
+        with pytest.raises(UserError, match=r"examples\[0\] is not one of extract, path, inject"):
             manifest_of(manifest)
 
 

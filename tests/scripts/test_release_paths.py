@@ -335,7 +335,7 @@ def test_a_mistake_in_an_adapter_is_one_line(manifest: Path, tmp_path: Path, ada
     [
         ("{paths: []}", "deliberation.paths and ways: name at least one"),
         ("{paths: [oracle], ways: [free, free]}", "each way once"),
-        ("{paths: [oracle], ways: [bound]}", "deliberation.ways 'bound' .*constrained, free"),
+        ("{paths: [oracle], ways: [bound]}", "deliberation.ways\\[0\\] is not one of constrained, free"),
         ("{paths: [oracle], per_hop: 0}", "deliberation.per_hop: has to be 1 or more"),
         ("{paths: [oracel]}", "deliberation: --paths oracel: is not known; did you mean oracle"),
         ("{paths: ['A=vllm:b+{adapter}']}", "stands for no model of the release; add adapter to"),
