@@ -244,28 +244,19 @@ def _array_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
 
 def _parquet_rows(path: Path) -> Iterator[RawRow]:
     import pyarrow
+    from pyarrow.parquet import ParquetFile
 
     number = -1
     try:
-        for number, row in enumerate(parquet_content(path)):
-            yield RawRow(f"{path.name}[{number}]", row)
+        with ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=256):
+                names = batch.schema.names
+                for values in zip(*map(_values, batch.columns), strict=True):
+                    number += 1
+                    yield RawRow(f"{path.name}[{number}]", dict(zip(names, values, strict=True)))
     except (pyarrow.ArrowException, OSError, ValueError) as error:  # a column name may not be UTF-8
         reason = str(error).partition("\n")[0]
         raise UserError(f"{path}: damaged or cut short, row {number + 1} or after: {reason}") from error
-
-
-def parquet_content(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet file, their values converted by `plain`.
-
-    Raises ``pyarrow.ArrowException``, ``OSError``, or ``ValueError`` for a column name that is not UTF-8.
-    """
-    from pyarrow.parquet import ParquetFile
-
-    with ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=256):
-            names = batch.schema.names
-            for values in zip(*map(_values, batch.columns), strict=True):
-                yield dict(zip(names, values, strict=True))
 
 
 def plain(value: Any) -> Any:

@@ -189,7 +189,10 @@ class EngineError(Exception):
 
 
 class Engine(Protocol):
-    """The protocol of every engine file. An engine belongs to the event loop that first uses it."""
+    """The protocol of every engine file. An engine belongs to the event loop that first uses it.
+
+    An engine that derives from it needs nothing and has nothing to free, unless it says so.
+    """
 
     identity: Mapping[str, Any]
     """Everything about the engine that can change a reply: kind, model, revision, adapter, base URL."""

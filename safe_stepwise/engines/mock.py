@@ -32,7 +32,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, get_args
 
-from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request, completion, request_key
+from safe_stepwise.engines.base import NO_USAGE, Completion, Engine, EngineError, Request, completion, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -169,7 +169,7 @@ class Script:
 
 
 @dataclass
-class MockEngine:
+class MockEngine(Engine):
     """An engine whose ``reply`` function returns the text for a request, or raises ``EngineError``."""
 
     reply: Callable[[Request], str]
@@ -208,12 +208,6 @@ class MockEngine:
             ) from None
         reply, digest = partial(_reply, rules, script.default), hashlib.sha256(raw).hexdigest()
         return cls(reply, digest, script.latency, script.cache, script.faults)
-
-    async def check(self) -> None:
-        """Do nothing, as nothing can be missing."""
-
-    async def close(self) -> None:
-        """Do nothing, as nothing has to be freed."""
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """Reply to all requests at once."""

@@ -10,13 +10,11 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NoReturn
-
-from tqdm import tqdm
+from typing import Any
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED
@@ -34,8 +32,6 @@ from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
 from safe_stepwise.store import event_loop, progress
 
-BAR_AFTER_S = 1.0
-"""Seconds of work before a bar shows."""
 _UNJUDGED: Mapping[str, Any] = {"accuracy": None, "unscored": 0}
 _REPORTED = (
     *("calls_per_question", "steps_per_question", "error_types", "error_positions"),
@@ -271,12 +267,10 @@ async def _trajectories(
     clients: Mapping[str, Client], questions: Sequence[Question], method: Method, options: Any
 ) -> list[Trajectory]:
     playing = {role: clients[role] for role in method.roles}
-    with _bar(len(questions), "question") as bar:
-        trajectories = await run_questions(
-            questions,
-            make_answerer(method, playing, options),
-            on_done=lambda *_: _advance(bar, list(playing.values())),
-        )
+    done: list[int] = []
+    with _bar("question", questions, done, playing.values()):
+        answerer = make_answerer(method, playing, options)
+        trajectories = await run_questions(questions, answerer, on_done=lambda index, _: done.append(index))
     if all(trajectory.stop_reason == FAILED for trajectory in trajectories):
         engine = playing[method.roles[0]].engine.name
         source = f"{engine} or the {method.roles[-1]}" if len(playing) > 1 else engine
@@ -288,21 +282,23 @@ async def _trajectories(
 
 
 async def _verdicts(judge: Judge, cases: Sequence[JudgeCase]) -> tuple[Verdict, ...]:
-    with _bar(len(cases), "verdict") as bar:
-        verdicts = await judge.judge_all(cases, on_done=lambda _: _advance(bar, [judge.client]))
+    done: list[Verdict] = []
+    with _bar("verdict", cases, done, [judge.client]):
+        verdicts = await judge.judge_all(cases, on_done=done.append)
     judged = [verdict for verdict in verdicts if verdict.replies]
     if judged and all(reply.failed for verdict in judged for reply in verdict.replies):
         raise UserError(f"judge: {judge.client.engine.name}: {judged[-1].explanation}")
     return verdicts
 
 
-def _bar(total: int, unit: str) -> tqdm[NoReturn]:
-    return progress.bar(total=total, unit=unit, desc="safe_stepwise", delay=BAR_AFTER_S)
-
-
-def _advance(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
-    bar.set_postfix_str(render_requests(client.total() for client in clients), refresh=False)
-    bar.update(1)
+def _bar(unit: str, items: Sized, done: Sized, clients: Collection[Client]) -> AbstractContextManager[None]:
+    return progress.show_progress(
+        "safe_stepwise",
+        unit,
+        len(items),
+        lambda: len(done),
+        lambda: render_requests(client.total() for client in clients),
+    )
 
 
 def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
+from safe_stepwise.engines.base import Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback
 from safe_stepwise.methods.quoting import with_evidence
@@ -81,7 +81,7 @@ Raises ``EngineError`` if the scene lacks what the role needs.
 """
 
 
-class Player:
+class Player(Engine):
     """A simulated model; its replies depend only on its identity and the request."""
 
     simulated = True
@@ -90,12 +90,6 @@ class Player:
         pairs = ",".join(f"{name}={value}" for name, value in settings.items())
         self.name = f"{engine}:{pairs} (simulated)"
         self.identity: Mapping[str, Any] = {"engine": engine, **settings}
-
-    async def check(self) -> None:
-        """Check nothing: the engine needs no files."""
-
-    async def close(self) -> None:
-        """Do nothing: there is nothing to free."""
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         return [self.answer(request) for request in requests]

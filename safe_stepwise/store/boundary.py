@@ -356,12 +356,7 @@ def read_object(file: Path) -> dict[str, Any]:
     """Read a JSON file that holds an object; raises ``UserError`` for any other file and for a repeated key."""
     content = read_content(file, MAX_JSON_BYTES)
     try:
-        value = parse_json(content)
-        json.loads(content, object_pairs_hook=_check_pairs)
-    except _Refused as error:
-        with at_place(f"{file}", ValueError):
-            parse_yaml(content)  # whose error has the line's number
-        raise UserError(f"{file}: {error}") from None
+        value = parse_json(content, unique=True)
     except ValueError as error:
         raise UserError(f"{file}: not JSON ({terminal.printable(str(error))})") from None
     if not isinstance(value, dict):
@@ -370,15 +365,7 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 class _Refused(ValueError):
-    """A valid YAML or JSON document breaks our own rules: a repeated key, or too many levels or values."""
-
-
-def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
-    keys = set()
-    for key, _ in pairs:
-        if key in keys:
-            raise _Refused(f"the key {terminal.printable(str(key))} is there twice")
-        keys.add(key)
+    """A valid YAML document breaks our own rules: a repeated key, or too many levels or values."""
 
 
 def _check_nesting(text: str) -> None:
