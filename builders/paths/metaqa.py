@@ -29,10 +29,10 @@ from typing import Any
 
 from builders.benchmarks import sources
 from builders.work import fields
-from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import NamedTriple
 from safe_stepwise.records import KGQuestion
-from safe_stepwise.store.files import open_unpacked
+from safe_stepwise.store.files import open_unpacked, read_lines
 
 NAME = "metaqa"
 LICENSE = "cc-by-3.0"
@@ -112,13 +112,9 @@ def _lines(file: Path, split: str) -> Iterator[sources.RawRow]:
     match = _HOP.search(f"{file.parent.parent.name}/{file.parent.name}/{file.name}".lower())
     hop = int(match[1]) if match else 0
     stem = f"{hop}hop-{split}" if hop else split
-    try:
-        with open_unpacked(file) as content:
-            for number, line in enumerate(content, 1):
-                if line.strip():
-                    yield _row(line, number, file.name, f"{stem}-{number}", hop)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{file}: can't be read to its end: {error}") from None
+    for number, (_, line) in enumerate(read_lines(file, bytes, "question", "get it anew"), 1):
+        if line.strip():
+            yield _row(line, number, file.name, f"{stem}-{number}", hop)
 
 
 def _row(line: bytes, number: int, name: str, id_: str, hop: int) -> sources.RawRow:

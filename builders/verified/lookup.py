@@ -56,19 +56,17 @@ def add_annotations(questions: Sequence[Question], folder: Path) -> list[Questio
     return [_annotated(q, full_questions[q.benchmark, q.id], folder) for q in questions]
 
 
-def verified_rows(
-    benchmark: str, file: Path, split: str, ids: Container[str] | None = None, report: Callable[[str], object] = print
-) -> Iterator[Labelled]:
+def verified_rows(benchmark: str, file: Path, split: str, ids: Container[str] | None = None) -> Iterator[Labelled]:
     """Yield the questions of a benchmark's file (only those of ``ids``, if given) with their labels by annotations.
 
-    ``report`` is called with a line for each row that can't be read.
+    Prints a line for each row that can't be read.
     """
     teacher = AnnotationsTeacher()
     for row in sources.raw_rows(str(file), split):
         try:
             question = parse_row(sources.decode(row), benchmark, split)
         except RowError as error:
-            report(f"left out: {row.location}: {error}")
+            print(f"left out: {row.location}: {error}")
             continue
         if ids is None or question.id in ids:
             yield question, asyncio.run(verify(question, teacher))

@@ -1,6 +1,6 @@
 """Builds the local knowledge graph of one question: resolves entities, finds paths, explains gaps.
 
-A thin layer over ``networkx.MultiDiGraph``: nodes are entity keys, edges carry the triples. Two spellings share a node
+Nodes are entity keys, edges carry the triples; ``networkx`` finds the paths. Two spellings share a node
 when only case, diacritics, articles, honorifics or the writing of a date or number tell them apart; name-alikes ("the
 Elder" / "the Younger", "(painter)" / "(footballer)", "II" / "III") never do.
 """
@@ -62,19 +62,7 @@ class KnowledgeGraph:
             self._ends.setdefault(tail, {})
 
     @cached_property
-    def graph(self) -> "nx.MultiDiGraph[str]":
-        """The graph for networkx, built on first use; a node's ``name`` is the last spelling."""
-        graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-        for triple in self._triples:
-            head, tail = self.node(triple.head), self.node(triple.tail)
-            graph.add_node(head, name=triple.head)
-            graph.add_node(tail, name=triple.tail)
-            graph.add_edge(head, tail, relation=triple.relation, triple=triple)
-        return graph
-
-    @cached_property
     def _joined(self) -> "nx.Graph[str]":
-        # Not a view of the graph: a view walks neighbours in hash order, which no run repeats.
         return _linked((self.node(t.head), self.node(t.tail)) for t in self._triples)
 
     @cached_property
@@ -145,7 +133,8 @@ class KnowledgeGraph:
         if any(self.node(target) in self._components[self.node(source)] for source in present):
             return ""
         near = self._components[self.node(present[0])]
-        names = sorted(self.graph.nodes[n]["name"] for n in near if n != self.node(present[0]))
+        last_spelling = {self.node(name): name for t in self._triples for name in (t.head, t.tail)}
+        names = sorted(last_spelling[n] for n in near if n != self.node(present[0]))
         quoted = ", ".join(f"“{name}”" for name in names)
         reach = f"only reaches {quoted}" if names else "has no edge"
         return f"“{present[0]}” {reach}; nothing joins it to “{target}”"

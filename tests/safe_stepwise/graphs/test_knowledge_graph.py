@@ -109,8 +109,7 @@ def test_the_same_triple_is_kept_once_and_another_place_is_another() -> None:
     graph = KnowledgeGraph([one, elsewhere, one])
     assert graph.triples == (one, elsewhere)
     assert graph.find("A", "r", "B") == (one, elsewhere)
-    assert graph.graph.number_of_edges() == 2
-    assert [name for _, name in graph.graph.nodes(data="name")] == ["A", "B"]
+    assert graph.gap(["A"], "C") == "“C” is not in the graph"
 
 
 def test_find() -> None:
@@ -177,14 +176,14 @@ def test_a_path_joins_its_ends_by_edges_of_the_graph(
         assert at in ends
         at = next(iter(ends - {at}), at)
     assert at == graph.node(target)
-    assert len(path) < max(2, len(graph.graph))
+    assert len(path) < max(2, len({graph.node(name) for t in edges for name in (t.head, t.tail)}))
 
 
 @given(EDGES, ALIASES)
 def test_order_does_not_matter(edges: list[Triple], same: dict[str, str]) -> None:
     one = KnowledgeGraph(edges, same)
     other = KnowledgeGraph(reversed(edges), dict(reversed(same.items())))
-    assert set(one.graph) == set(other.graph)
+    assert {one.node(t.head) for t in edges} == {other.node(t.head) for t in edges}
     assert set(one.triples) == set(other.triples)
 
 
