@@ -70,15 +70,15 @@ class ComparisonPlan:
 
 @dataclass(frozen=True, slots=True)
 class ResampledMeans:
-    """Means and bootstrap means in one benchmark: arrays with three columns (`METRICS`) per system, total or pair.
+    """Means and bootstrap means in one benchmark, by system, total or pair, and by `METRICS`.
 
-    Arrays have the shape (columns,); ``resampled``, ``regained`` and ``flipped`` have (resamples, columns).
+    Arrays have the shape (places, 3); ``resampled``, ``regained`` and ``flipped`` have (resamples, places, 3).
     """
 
     means: Matrix
     resampled: Matrix
     gains: Matrix
-    """Mean differences of pairs; the columns of this field and those below are of pairs."""
+    """Mean differences of pairs; the places of this field and those below are of pairs."""
     regained: Matrix
     """Bootstrap means of the differences."""
     flipped: Matrix
@@ -94,8 +94,7 @@ class ResampledMeans:
     def estimates(self, place: int) -> dict[Metric, Estimate | None]:
         """Return the estimates of a system or total by its index."""
         return {
-            metric: _estimate(self.means[3 * place + m], self.resampled[:, 3 * place + m])
-            for m, metric in enumerate(METRICS)
+            metric: _estimate(self.means[place, m], self.resampled[:, place, m]) for m, metric in enumerate(METRICS)
         }
 
     def differences(
@@ -103,15 +102,15 @@ class ResampledMeans:
     ) -> Iterable[Difference]:
         """Yield the tested differences of a pair by its index, for each measure that both systems have."""
         for m, metric in enumerate(METRICS):
-            pair = 3 * place + m
-            if (estimate := _estimate(self.gains[pair], self.regained[:, pair])) is None:
+            pair = place, m
+            if (estimate := _estimate(self.gains[pair], self.regained[:, place, m])) is None:
                 continue
             counts = int(self.counts[pair]), int(self.unpaired[pair])
             test: Test = "mcnemar" if self.exact[place] and metric != "f1" else "sign_flip"
             if test == "mcnemar":
                 p = stats.mcnemar(int(self.wins[pair]), int(self.losses[pair]))
             else:
-                p = stats.flip_test(float(self.gains[pair]), self.flipped[:, pair])
+                p = stats.flip_test(float(self.gains[pair]), self.flipped[:, place, m])
             yield Difference(later, earlier, benchmark, metric, simulated, *counts, estimate, test, p)
 
 
@@ -149,21 +148,21 @@ def draw_sample(
     differences = values[:, later] - values[:, earlier]
     one_only = np.isnan(values[:, later]) != np.isnan(values[:, earlier])
     columns = np.concatenate([values, differences], axis=1).reshape(len(ids), -1)
-    differences = differences.reshape(len(ids), -1)
-    means, resampled = stats.column_means(columns), stats.bootstrap_means(columns, rng, resamples)
-    width = 3 * len(questions)
+    means, size = stats.column_means(columns).reshape(-1, 3), len(questions)
+    resampled = stats.bootstrap_means(columns, rng, resamples).reshape(resamples, -1, 3)
+    flipped = stats.flipped_means(differences.reshape(len(ids), -1), rng, resamples).reshape(resamples, -1, 3)
     place = {system: n for n, system in enumerate(plan.systems)}
     systems = [[n] for n in place.values()] + [[place[s] for s in members] for members in plan.totals.values()]
     pair_place = {pair: n for n, pair in enumerate(pairs_in_order)}
     pairs = [[pair_place[pair] for pair in members] for members in plan.places]
     return ResampledMeans(
-        means=_aggregated(systems, means[:width]),
-        resampled=_aggregated(systems, resampled[:, :width]),
-        gains=_aggregated(pairs, means[width:]),
-        regained=_aggregated(pairs, resampled[:, width:]),
-        flipped=_aggregated(pairs, stats.flipped_means(differences, rng, resamples)),
-        counts=_aggregated(pairs, (~np.isnan(differences)).sum(axis=0).astype(np.float64), np.sum),
-        unpaired=_aggregated(pairs, one_only.reshape(len(ids), -1).sum(axis=0), np.sum),
+        means=_aggregated(systems, means[:size]),
+        resampled=_aggregated(systems, resampled[:, :size]),
+        gains=_aggregated(pairs, means[size:]),
+        regained=_aggregated(pairs, resampled[:, size:]),
+        flipped=_aggregated(pairs, flipped),
+        counts=_aggregated(pairs, (~np.isnan(differences)).sum(axis=0), np.sum),
+        unpaired=_aggregated(pairs, one_only.sum(axis=0), np.sum),
         wins=_aggregated(pairs, (differences > 0).sum(axis=0), np.sum),
         losses=_aggregated(pairs, (differences < 0).sum(axis=0), np.sum),
         exact=[True] * len(plan.pairs) + [False] * len(plan.total_pairs),
@@ -171,11 +170,9 @@ def draw_sample(
 
 
 def _aggregated(groups: Sequence[Sequence[int]], columns: Matrix, reduce: Callable[..., Matrix] = np.mean) -> Matrix:
-    """Combine triples of columns (`METRICS`) by groups of their indices; NaN if one of a group is NaN."""
-    threes = columns.reshape(*columns.shape[:-1], -1, 3).astype(np.float64)
-    aggregates = [reduce(threes[..., list(group), :], axis=-2) for group in groups]
-    shape = (*columns.shape[:-1], 3 * len(groups))
-    return np.stack(aggregates, axis=-2).reshape(shape) if aggregates else np.empty(shape)
+    """Combine the places of (…, places, 3) by groups of their indices; NaN if one of a group is NaN."""
+    aggregates = [reduce(columns[..., list(group), :].astype(np.float64), axis=-2) for group in groups]
+    return np.stack(aggregates, axis=-2) if aggregates else np.empty((*columns.shape[:-2], 0, 3))
 
 
 def mean_sample(samples: Sequence[ResampledMeans]) -> ResampledMeans:

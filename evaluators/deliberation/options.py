@@ -23,7 +23,6 @@ SplitRule = Literal["question", "template"]
 BASELINES = ("oracle", "majority", "nearest")
 CANDIDATES = 3
 """The default number of paths per topic entity with a generator; without one only the first path counts."""
-IN_FLIGHT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ class Options(ModelOptions):
     at_once: Count = AT_ONCE
     """Questions that are answered concurrently."""
     seed: int = 0
-    in_flight: Count = IN_FLIGHT
+    in_flight: Count = 64
     """The maximum of concurrent requests to an engine."""
 
     def __post_init__(self) -> None:

@@ -100,7 +100,6 @@ def _case(row: Mapping[str, Any]) -> PathCase:
 PAGE, VERDICTS = "paths.md", "verdicts"
 OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{prompt}.jsonl" for prompt in STYLES))
 """The files of an evaluation."""
-IN_FLIGHT = 64
 MEASURES = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "accuracy"}
 """Measures in the first table, with their titles."""
 
@@ -115,7 +114,7 @@ class Options(ModelOptions):
     prompt: Sequence[str] = ()
     split: str = TEST
     limit: Count | None = None
-    in_flight: Count = IN_FLIGHT
+    in_flight: Count = 64
     seed: int = 0
 
     @property

@@ -34,7 +34,6 @@ QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "conf
 VERDICTS, PREFIXES = "verdicts", "prefixes"
 OWNED = (QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl")
 """The files of an evaluation; each baseline adds files like the last two."""
-IN_FLIGHT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ class Options(ModelOptions):
     prompts: PromptsName | None = None
     verdict_order: VerdictOrder | None = None
     limit: Count | None = None
-    in_flight: Count = IN_FLIGHT
+    in_flight: Count = 64
     seed: int = 0
 
     @property
