@@ -4,7 +4,7 @@ R4C gives, for a HotpotQA question, three annotators' derivations: triples with 
 read from. A trajectory agrees as far as its steps cite those passages and name both ends of those triples.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,13 +31,16 @@ class Coverage:
         return self.triples == 1.0
 
 
-def measure_coverage(texts: Mapping[str, str], derivations: Sequence[Derivation]) -> Coverage:
-    """Return how much texts by title cover of the derivation that they agree with most.
+def measure_coverage(statements: Iterable[tuple[str, str]], derivations: Sequence[Derivation]) -> Coverage:
+    """Return how much of the derivation that they agree with most texts cover, each with its passage's title.
 
     >>> town, river = ("Oru", "lies on", "the Vel"), ("Vel", "is", "a river")
-    >>> measure_coverage({"Oru": "Oru lies on the Vel."}, [[("Oru", 0, town), ("Vel", 1, river)]])
+    >>> measure_coverage([("Oru", "Oru lies on the Vel.")], [[("Oru", 0, town), ("Vel", 1, river)]])
     Coverage(passages=0.5, triples=0.5)
     """
+    texts: dict[str, str] = {}
+    for title, text in statements:
+        texts[title] = f"{texts.get(title, '')} {text}"
     coverages = []
     for derivation in filter(None, derivations):
         titles = {title for title, _, _ in derivation}

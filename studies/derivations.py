@@ -1,6 +1,6 @@
 """Measures how much of R4C's gold derivations our HotpotQA graphs and ideal trajectories cover."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from builders.steps.making import AnnotationsMaker
@@ -24,10 +24,13 @@ def build_coverage_rows(folder: Path) -> list[tuple[object, ...]]:
             questions += 1
             if label.noise_type != "none":
                 continue
-            triples = ((t.passage or 1, f"{t.head} {t.relation} {t.tail}") for t in label.knowledge_graph)
-            graphs.append(measure_coverage(_by_title(question, triples), derivations[question.id]))
-            if texts := _by_title(question, _cited_sentences(question, label)):
-                trajectories.append(measure_coverage(texts, derivations[question.id]))
+            titles = [passage.title for passage in question.passages]
+            triples = (
+                (titles[(t.passage or 1) - 1], f"{t.head} {t.relation} {t.tail}") for t in label.knowledge_graph
+            )
+            graphs.append(measure_coverage(triples, derivations[question.id]))
+            if steps := [(titles[number - 1], text) for number, text in _cited_sentences(question, label)]:
+                trajectories.append(measure_coverage(steps, derivations[question.id]))
     return [("all", questions, "", "", ""), _row("graph", graphs), _row("ideal trajectory", trajectories)]
 
 
@@ -38,14 +41,6 @@ def _cited_sentences(question: Question, label: Label) -> Iterator[tuple[int, st
     for row in result.rows:
         if row.origin == "ideal" and row.step.kind == "Attribution":
             yield from ((number, row.step.text) for number in read_step(row.step.text).cited)
-
-
-def _by_title(question: Question, texts: Iterable[tuple[int, str]]) -> dict[str, str]:
-    joined: dict[str, str] = {}
-    for number, text in texts:
-        title = question.passages[number - 1].title
-        joined[title] = f"{joined.get(title, '')} {text}"
-    return joined
 
 
 def _row(name: str, coverages: Sequence[Coverage]) -> tuple[object, ...]:

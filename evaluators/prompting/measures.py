@@ -10,7 +10,7 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, get_args
 
@@ -54,8 +54,8 @@ def measure_trajectory(
         **_support(support, scoring),
         **_sub_answer_counts(support),
     }
-    if derivations and (texts := _texts_by_title(support)) is not None:
-        covered = measure_coverage(texts, derivations)
+    if derivations and support.passages is not None:
+        covered = measure_coverage(_statements(support, support.passages), derivations)
         values["derivations"] = {"passages": covered.passages, "triples": covered.triples}
     if kind := failure(support):
         values["failure"] = kind
@@ -108,17 +108,12 @@ def _sub_answer_counts(support: SupportedAnswer) -> dict[str, dict[str, int]]:
     }
 
 
-def _texts_by_title(support: SupportedAnswer) -> dict[str, str] | None:
-    """Return a method's statements about each passage, by its title; None for a method that makes none."""
-    if support.passages is None:
-        return None
-    titles, texts = support.titles, dict[str, str]()
+def _statements(support: SupportedAnswer, passages: Iterable[int]) -> Iterator[tuple[str, str]]:
+    """Yield a method's statements about ``passages``, each with the passage's title."""
     triples = " ".join(" ".join(triple) for triple in support.triples or ())
     statements = [(hop.passage, f"{hop.question} {hop.answer}") for hop in support.sub_answers]
-    for page, text in [*statements, *((page, triples) for page in support.passages)]:
-        title = titles[page - 1]
-        texts[title] = f"{texts.get(title, '')} {text}"
-    return texts
+    titles = support.titles
+    yield from ((titles[page - 1], text) for page, text in (*statements, *((page, triples) for page in passages)))
 
 
 def failure(support: SupportedAnswer) -> Failure | Literal[""]:
