@@ -6,12 +6,12 @@ take a machine to an unintended state."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.reading import Reading, attempt_of
-from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Step, Trajectory
+from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Question, Step, Trajectory
 from safe_stepwise.taxonomy import CORRECT
 
 M = TypeVar("M")
@@ -132,3 +132,20 @@ async def drive(
         stop_reason=stop,
         failure=failure,
     )
+
+
+@dataclass
+class MachineMethod(Generic[M]):
+    """A method that drives a machine; ``remember`` makes its first memory of a question and the options."""
+
+    name: str
+    title: str
+    machine: Machine[M]
+    remember: Callable[[Question, Any], M]
+    prompts: tuple[str, ...]
+    options: type[Any]
+    roles: tuple[str, ...] = ("generator",)
+
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: Any) -> Trajectory:
+        """Answer one question and return its trajectory."""
+        return await drive(self.machine, self.remember(question, options), clients, question.id, self.name)

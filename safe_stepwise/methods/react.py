@@ -10,16 +10,15 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from safe_stepwise.engines.base import Request
-from safe_stepwise.engines.client import Client
-from safe_stepwise.methods.machine import Machine, Move, State, drive
-from safe_stepwise.methods.prompting import GENERATOR, PromptingOptions, answer_fields, request_of
+from safe_stepwise.methods.machine import Machine, MachineMethod, Move, State
+from safe_stepwise.methods.prompting import PromptingOptions, answer_fields, request_of
 from safe_stepwise.methods.reading import Form, Reading, read, reason, words
 from safe_stepwise.methods.scene import PromptingScene
-from safe_stepwise.records import ANSWERED, Passage, Question, Trajectory
+from safe_stepwise.records import ANSWERED, Passage, Question
 from safe_stepwise.store.replies import is_copied
 
 MAX_TITLES = 5
@@ -254,23 +253,11 @@ MACHINE = Machine(
     number=lambda memory: len(memory.turns),
     answer=lambda memory: memory.answer,
 )
-
-
-@dataclass
-class React:
-    """The method ReAct."""
-
-    name: str = "react"
-    title: str = "ReAct"
-    roles: tuple[str, ...] = (GENERATOR,)
-    prompts: tuple[str, ...] = ("react/react",)
-    options = TurnOptions
-    machine = MACHINE
-
-    async def answer(self, question: Question, clients: Mapping[str, Client], options: TurnOptions) -> Trajectory:
-        """Answer one question and return its trajectory."""
-        start = ReactMemory(question, options, Library(question.passages, options.evidence))
-        return await drive(MACHINE, start, clients, question.id, self.name)
-
-
-REACT = React()
+REACT = MachineMethod(
+    "react",
+    "ReAct",
+    MACHINE,
+    lambda question, options: ReactMemory(question, options, Library(question.passages, options.evidence)),
+    ("react/react",),
+    TurnOptions,
+)

@@ -25,11 +25,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from safe_stepwise.engines.base import Request
-from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import reading as reads
-from safe_stepwise.methods.machine import UNASKED, Machine, Move, State, drive
+from safe_stepwise.methods.machine import UNASKED, Machine, MachineMethod, Move, State
 from safe_stepwise.methods.prompting import (
-    GENERATOR,
     MAX_REPEATED_CHARACTERS,
     MachineOptions,
     answer_fields,
@@ -39,7 +37,7 @@ from safe_stepwise.methods.prompting import (
 )
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PromptingScene, SubAnswer
-from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Trajectory
+from safe_stepwise.records import ANSWERED, Feedback, Passage, Question
 
 DECOMPOSE, SEARCH, TERMINATE, SUMMARIZE = "q0", "q2", "q4", "q6"
 REVISED_IN = {DECOMPOSE: "q1", SEARCH: "q3", TERMINATE: "q4r", SUMMARIZE: "q6r"}
@@ -293,21 +291,10 @@ TWO = _machine({**_FIRST, DONE: _TO_SUMMARY, **states_of(SUMMARIZING)}, END)
 """The machines of SG-FSM1 and SG-FSM2."""
 
 
-@dataclass
-class SgFsm:
-    """The method SG-FSM1 or SG-FSM2."""
-
-    name: str
-    title: str
-    machine: Machine[Memory]
-    prompts: tuple[str, ...] = PROMPTS
-    roles: tuple[str, ...] = (GENERATOR,)
-    options: type[MachineOptions] = MachineOptions
-
-    async def answer(self, question: Question, clients: Mapping[str, Client], options: MachineOptions) -> Trajectory:
-        """Answer one question and return its trajectory."""
-        return await drive(self.machine, Memory(question, options, question.question), clients, question.id, self.name)
+def start(question: Question, options: MachineOptions) -> Memory:
+    """Return the memory with which a machine starts on a question."""
+    return Memory(question, options, question.question)
 
 
-SG_FSM1 = SgFsm("sg_fsm1", "SG-FSM1", SINGLE_TURN, PROMPTS[:-1])
-SG_FSM2 = SgFsm("sg_fsm2", "SG-FSM2", TWO)
+SG_FSM1 = MachineMethod("sg_fsm1", "SG-FSM1", SINGLE_TURN, start, PROMPTS[:-1], MachineOptions)
+SG_FSM2 = MachineMethod("sg_fsm2", "SG-FSM2", TWO, start, PROMPTS, MachineOptions)

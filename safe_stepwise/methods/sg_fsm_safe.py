@@ -21,7 +21,7 @@ from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import learnt_prompts, sg_fsm, verifier
 from safe_stepwise.methods.limits import OnExhausted, Search
 from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
-from safe_stepwise.methods.machine import Machine, Move, State
+from safe_stepwise.methods.machine import Machine, MachineMethod, Move, State
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.methods.prompting import GENERATOR, MachineOptions
 from safe_stepwise.methods.reading import Reading
@@ -247,7 +247,7 @@ MACHINE = Machine(
 )
 
 
-class SgFsmSafe(sg_fsm.SgFsm):
+class SgFsmSafe(MachineMethod[Memory]):
     """The method: SG-FSM's machine, guarded by a verifier."""
 
     def resolve_options(self, options: GuardOptions, clients: Mapping[str, Client]) -> GuardOptions:
@@ -263,5 +263,5 @@ class SgFsmSafe(sg_fsm.SgFsm):
 
 
 SG_FSM_SAFE = SgFsmSafe(
-    "sg_fsm_safe", "SG-FSM + SAFE", MACHINE, sg_fsm.PROMPTS + VERIFY, (GENERATOR, VERIFIER), GuardOptions
+    "sg_fsm_safe", "SG-FSM + SAFE", MACHINE, sg_fsm.start, sg_fsm.PROMPTS + VERIFY, GuardOptions, (GENERATOR, VERIFIER)
 )
