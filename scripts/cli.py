@@ -1,13 +1,12 @@
 """The imports and helpers that the commands of a checkout share."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
-from safe_stepwise import prompts
 from safe_stepwise.commands.command import command as command
 from safe_stepwise.commands.ending import run as run
 from safe_stepwise.commands.model_options import ModelOptions as ModelOptions
+from safe_stepwise.prompts import roles_of as roles_of
 from safe_stepwise.store.progress import note as note
 
 HELP = Path(__file__).with_name("help")
@@ -17,8 +16,3 @@ HELP = Path(__file__).with_name("help")
 def cores() -> int:
     """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def roles_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the roles of prompts, without repetition."""
-    return tuple(dict.fromkeys(prompts.load(name).role for name in names))

@@ -129,30 +129,20 @@ def parse_judgement(line: str | bytes) -> Judgement:
         raise ValueError(f"it has no {lacking[0]}")
     if strange := sorted(set(record) - {*_KEYS, *names}):
         raise ValueError(f"{terminal.printable(strange[0])} is no key of it")
-    stratum = tuple(boundary.read(list[str], record["stratum"], "stratum"))
-    if len(stratum) != len(STRATUM_FIELDS[audited]) or stratum[0] != record["benchmark"]:
+    replies = {name: record[name] for name in names if record[name] is not None}
+    judgement = boundary.read(Judgement, {**{name: record[name] for name in _KEYS}, "answers": replies}, "it")
+    stratum = judgement.stratum
+    if len(stratum) != len(STRATUM_FIELDS[audited]) or stratum[0] != judgement.benchmark:
         raise ValueError(f"stratum is not {', '.join(STRATUM_FIELDS[audited])}")
-    texts = {name: record[name] for name in _KEYS if name not in ("of", "stratum")}
-    answers = _answers(audited, stratum, {name: record[name] for name in names})
-    judgement = Judgement(of=audited, stratum=stratum, answers=answers, **texts)
-    boundary.read(Judgement, judgement, "it")
     if not judgement.reviewer.strip():
         raise ValueError("reviewer is empty")
-    return judgement
-
-
-def _answers(audited: Audited, stratum: Stratum, replies: Mapping[str, object]) -> dict[str, str]:
     allowed = {question.name: question.answers for question in questions_for(audited, stratum)}
-    answers: dict[str, str] = {}
-    for name, answer in replies.items():
-        if answer is None:
-            continue
+    for name, answer in judgement.answers.items():
         if name not in allowed:
             raise ValueError(f"{name} is not asked of this row, so it has to be null")
-        if not isinstance(answer, str) or answer not in allowed[name]:
+        if answer not in allowed[name]:
             raise ValueError(f"{name} is not one of {', '.join(allowed[name])}, or null")
-        answers[name] = answer
-    return answers
+    return judgement
 
 
 def read(files: Iterable[Path]) -> list[Judgement]:

@@ -56,7 +56,7 @@ class Setting:
     @property
     def allowance(self) -> Allowance:
         """The allowance of the method's roles beside their prompts."""
-        roles = {prompts.load(name).role for name in self.method.prompts}
+        roles = prompts.roles_of(self.method.prompts)
         return next((client.allowance.restrict(roles) for client in self.players.values()), AS_PROMPTED)
 
     @property

@@ -26,11 +26,11 @@ from releases.settings import check_player
 from releases.stage import CostEstimate, Forecast, Release, Result, Stage, add_costs, price_engine, price_rows
 from releases.stages.datasets import open_teachers, read_audits
 from releases.stages.training import AdapterStage
-from safe_stepwise import prompts
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.open import Opener
+from safe_stepwise.prompts import roles_of
 from safe_stepwise.records import canonical_json, identity
 from safe_stepwise.store import boundary, names
 from safe_stepwise.store.files import sha256_of, write_atomically
@@ -252,7 +252,7 @@ class RefinementStage(Stage[Manifest]):
         plan_refinement = refinement.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
         specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(folder / names.ADAPTER))]
         specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
-        options = replace(self.release.options, allowance=manifest.allowance.restrict(_roles(_LOOP)))
+        options = replace(self.release.options, allowance=manifest.allowance.restrict(roles_of(_LOOP)))
         with options.replies() as cache:
             clients = [options.client(engine, cache) for engine in map(Opener(options.timeout), specs)]
             mined = refine(plan_refinement, clients[0], clients[1], clients[2] if clients[2:] else None)
@@ -263,7 +263,7 @@ class RefinementStage(Stage[Manifest]):
         file, manifest = self._work / _IDENTITY, self.release.manifest
         recipe = self._adapter(self.release.output).recipe.plain()
         files = [file for split in labeled_files(self.release.datasets / names.VERIFIED).values() for file in split]
-        allowance = manifest.allowance.restrict(_roles(_PROMPTS)).plain
+        allowance = manifest.allowance.restrict(roles_of(_PROMPTS)).plain
         current = {
             "manifest": identity([manifest.verifier_steps, manifest.seed, manifest.version, allowance]),
             "recipe": identity({key: recipe[key] for key in recipe if key not in (*CHANGEABLE, "dataset")}),
@@ -280,7 +280,3 @@ class RefinementStage(Stage[Manifest]):
                     f"{self._work}: was begun with another {key}; use that one, choose another --output, "
                     "or delete that folder, and what was trained there with it"
                 )
-
-
-def _roles(prompt_names: tuple[str, ...]) -> list[str]:
-    return [prompts.load(name).role for name in prompt_names]

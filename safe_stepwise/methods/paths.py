@@ -65,7 +65,7 @@ def prompt_of(style: Style) -> str:
 
 def roles() -> tuple[str, ...]:
     """Return the roles of the path prompts."""
-    return tuple(prompts.load(name).role for name in _PROMPTS.values())
+    return prompts.roles_of(_PROMPTS.values())
 
 
 def read_verdict(text: str, data: str = "") -> Verdict:

@@ -95,6 +95,11 @@ def limits() -> Mapping[str, int]:
     return {prompt.role: prompt.sampling.max_tokens for prompt in load_all()}
 
 
+def roles_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the roles of prompts, without repetition."""
+    return tuple(dict.fromkeys(load(name).role for name in names))
+
+
 def examples(roles: Iterable[str]) -> dict[str, str]:
     """Return the worked examples of the roles that have any, as texts that follow the instructions.
 
