@@ -158,9 +158,9 @@ def loading(source: object, failing: str = "cannot be loaded") -> Iterator[None]
         raise UserError(f"{source}: {failing} ({error_line(error)})") from None
 
 
-def error_line(error: BaseException, limit: int = 300) -> str:
+def error_line(error: BaseException) -> str:
     """Return an error's message on one line, without credentials, or its type if it has no message."""
-    return terminal.sanitize(error, limit) or type(error).__name__
+    return terminal.sanitize(error, 300) or type(error).__name__
 
 
 SMALL = ("*.json", "*.jinja", "*.txt", "*.model")

@@ -162,19 +162,19 @@ def read(kind: Any, value: Any, name: str = "it", *, exact: bool = False) -> Any
 
 
 @overload
-def read_file(kind: type[T], path: Path, name: str = "it", mend: str = "", *, exact: bool = False) -> T: ...
+def read_file(kind: type[T], path: Path, name: str = "it", mend: str = "") -> T: ...
 @overload
-def read_file(kind: Any, path: Path, name: str = "it", mend: str = "", *, exact: bool = False) -> Any: ...
-def read_file(kind: Any, path: Path, name: str = "it", mend: str = "", *, exact: bool = False) -> Any:
+def read_file(kind: Any, path: Path, name: str = "it", mend: str = "") -> Any: ...
+def read_file(kind: Any, path: Path, name: str = "it", mend: str = "") -> Any:
     """Read an instance of ``kind`` from a file: YAML if its suffix is ``.yaml`` or ``.yml``, else JSON.
 
-    ``name`` and ``exact`` are those of `read`. Raises ``UserError`` with the file's path; its message ends with
+    ``name`` is that of `read`. Raises ``UserError`` with the file's path; its message ends with
     ``mend``, which says what the user can do.
     """
     try:
         content = read_yaml(path) if path.suffix in (".yaml", ".yml") else read_json(path)
         json.dumps(content, ensure_ascii=False, default=str).encode()  # refuses half of a surrogate pair
-        return read(kind, content, name, exact=exact)
+        return read(kind, content, name)
     except OSError as error:
         reason = error.strerror
     except ValueError as error:

@@ -134,15 +134,15 @@ class Sheet(Generic[R]):
         return csv_bytes([[column.key for column in columns], *cells])
 
 
-def table_of(columns: Iterable[Column[R]], rows: Iterable[R], missing: str = NOTHING) -> Table:
-    """Make the cells of a table, the columns' titles first; for CSV ``missing`` is empty.
+def table_of(columns: Iterable[Column[R]], rows: Iterable[R]) -> Table:
+    """Make the cells of a table, the columns' titles first.
 
     >>> columns = [Column("of", lambda row: row[0]), Column("EM", lambda row: row[1], percent)]
     >>> table_of(columns, [("musique", 0.5), ("average", None)])
     [['of', 'EM'], ['musique', '50.0'], ['average', '–']]
     """
     columns = list(columns)
-    cells = [[format_cell(column.value(row), column.form, missing) for column in columns] for row in rows]
+    cells = [[format_cell(column.value(row), column.form) for column in columns] for row in rows]
     return [[column.title for column in columns], *cells]
 
 

@@ -39,8 +39,9 @@ def test_markdown_has_a_dash_for_what_is_missing() -> None:
 
 
 def test_csv_has_nothing_for_what_is_missing() -> None:
-    columns = [Column[Score]("rows", lambda score: score.rows), Column[Score]("EM", lambda score: score.share)]
-    assert csv_bytes(table_of(columns, ROWS, missing="")) == b"rows,EM\n2000,0.5\n7,\n"
+    rows = Column[Score]("", lambda score: score.rows, key="rows")
+    share = Column[Score]("", lambda score: score.share, key="EM")
+    assert Sheet((rows, share), ROWS).csv == b"rows,EM\n2000,0.5\n7,\n"
 
 
 def test_text_has_its_numbers_to_the_right() -> None:
