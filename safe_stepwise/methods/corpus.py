@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.searching import RETRIEVED
 from safe_stepwise.records import Passage
 from safe_stepwise.store import boundary, opening
-from safe_stepwise.store.files import remove_folder, write_folder
+from safe_stepwise.store.files import explain_line, remove_folder, write_folder
 
+_FORM = 'write {"title": "...", "text": "..."} or {"title": "...", "sentences": ["..."]}'
 _INDEX = "1"  # version of the index; increase it when indexing changes
 
 
@@ -92,44 +93,26 @@ def _terms(texts: Sequence[str]) -> list[list[str]]:
 
 
 def _passages(path: Path, text: str) -> Iterator[Passage]:
-    for place, entry in _entries(path, text):
-        try:
-            yield _passage(entry)
-        except (ValueError, TypeError, KeyError) as error:
-            reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
-            raise UserError(
-                f"--corpus {place}: is no passage ({reason}); write "
-                '{"title": "...", "text": "..."} or {"title": "...", "sentences": ["..."]}'
-            ) from None
-
-
-def _entries(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a corpus, each with its place; an object of titles is split."""
+    """Yield the passages of a corpus; an object of titles is split. Raises ``UserError`` with an entry's place."""
     try:
-        content = boundary.parse_json(text)
+        content, is_lines = boundary.parse_json(text), False
     except ValueError:
-        yield from _lines(path, text)
-        return
+        content, is_lines = text.split("\n"), True
     if isinstance(content, dict) and "title" not in content:
         content = [
             {"title": title, **(entry if isinstance(entry, dict) else {"text": entry})}
             for title, entry in content.items()
         ]
-    entries = content if isinstance(content, list) else [content]
-    yield from ((f"{path}[{number}]", entry) for number, entry in enumerate(entries))
-
-
-def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
+    for number, entry in enumerate(content if isinstance(content, list) else [content]):
+        if is_lines and not entry.strip():
             continue
-        try:
-            yield f"{path}:{number}", boundary.parse_json(line)
-        except ValueError as error:
-            raise UserError(f"--corpus {path}:{number}: is no JSON ({error})") from None
+        place = f"{path}:{number + 1}" if is_lines else f"{path}[{number}]"
+        with explain_line(f"--corpus {place}: is no passage", _FORM):
+            passage = _passage(boundary.parse_json(entry) if is_lines else entry)
+        yield passage
 
 
-def _passage(entry: Mapping[str, Any]) -> Passage:
+def _passage(entry: Any) -> Passage:
     if not isinstance(entry, dict):
         raise ValueError("not a JSON object")
     content = entry["sentences"] if "sentences" in entry else entry["text"]

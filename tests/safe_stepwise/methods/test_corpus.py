@@ -86,7 +86,7 @@ def test_an_object_maps_titles_to_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (lines()[:-20], r"c\.jsonl:5: is no JSON"),
+        (lines()[:-20], r"c\.jsonl:5: is no passage \(Unterminated"),
         ('{"title": "Oru"}\n{"title": "Vel", "text": "x"}', r"c\.jsonl:1: is no passage"),
         ('[{"title": "Oru", "text": 3}]', r"c\.jsonl\[0\]: is no passage"),
         ('[{"title": null, "text": "x"}]', "its title is no string"),
