@@ -13,7 +13,7 @@ from safe_stepwise.engines import mock, openai, transformers, vllm
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache, check, default_cache
 from safe_stepwise.engines.weights import Model, read_models
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, at_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +121,10 @@ async def open_clients(
     replies: ResponseCache | None = None
     try:
         for role, spec in specs.items():
-            try:
+            with at_place(role):
                 if spec not in engines:
                     engines[spec] = Opener(timeout)(spec)
                     await check(engines[spec])
-            except UserError as error:
-                raise UserError(f"{role}: {error}") from None
         replies = ResponseCache(Path(cache) if cache else default_cache())
         yield {role: Client(engines[spec], replies, allowance=allowance) for role, spec in specs.items()}
     finally:

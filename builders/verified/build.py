@@ -29,7 +29,7 @@ from builders.work.collect import Collected
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import agreement, boundary, names, tables
-from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.files import read_lines, sha256_of
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import parquet_files
 
@@ -227,19 +227,14 @@ def _lines_of_other_builds(plan: Build, name: str) -> list[bytes]:
 
     Raises ``UserError`` for a line without benchmark and split.
     """
-    file, other_lines = plan.output / name, []
-    lines = file.read_bytes().split(b"\n") if file.exists() else []
-    for number, line in enumerate(lines, 1):
-        if not line and number == len(lines):
-            break
-        try:
-            row = boundary.read(Mapping[str, Any], boundary.parse_json(line))
-            is_replaced = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
-        except (ValueError, KeyError) as error:
-            raise UserError(f"{file}:{number}: is not of a build ({error}); mend the line or remove it") from None
-        if not is_replaced:
-            other_lines.append(line + b"\n")
-    return other_lines
+
+    def read(line: bytes) -> tuple[bool, bytes]:
+        row = boundary.read(Mapping[str, Any], boundary.parse_json(line))
+        return (row["benchmark"], row["split"]) == (plan.benchmark, plan.split), line.removesuffix(b"\n") + b"\n"
+
+    file = plan.output / name
+    lines = read_lines(file, read, "line of a build", "mend the line or remove it") if file.exists() else ()
+    return [line for _, (is_replaced, line) in lines if not is_replaced]
 
 
 def describe_replaced(plan: Build) -> str:
