@@ -103,13 +103,10 @@ def describe_split(folder: Path, split: str, incomplete_evidence: bool = False) 
 
     Raises ``UserError`` if the folder is no such set.
     """
-    files = {
-        f"{config}/{file.name}" if config != names.STEPS else file.name: file
-        for config in names.STEP_CONFIGS[incomplete_evidence]
-        for file in split_files(folder, split, config)
-    }
+    prefix = f"{names.STEPS}/"  # left out of the names of the main config's files
+    files = {f"{file.parent.name}/{file.name}": file for file in _files(folder, split, incomplete_evidence)}
     try:
-        digests = {name: sha256_of(file) for name, file in files.items()}
+        digests = {name.removeprefix(prefix): sha256_of(file) for name, file in files.items()}
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror}); {parquet.ANEW}") from None
     record = folder / names.STEPS_RECORD
