@@ -134,8 +134,8 @@ def model_card(
     datasets = [learnt, *learnt["plus"], *builds, *([measured.steps] if measured else [])]
     simulated = [dataset["simulated"] for dataset in datasets]
     # The training rows' dataset on the Hub (None if local), and the filters that left rows out.
-    data = {"published": hub_id(learnt["name"]), "revision": learnt["revision"]}
-    data["filters"], sources = filters_of(training, _UNFILTERED), sources_of(builds)
+    filters, sources = filters_of(training, _UNFILTERED), sources_of(builds)
+    data = {"published": hub_id(learnt["name"]), "revision": learnt["revision"], "filters": filters}
     made_up = [source["source"]["synthetic"] for source in sources]
     kind, prompts = "model" if config is None else "adapter", training.get("prompts", {})
     role = "generator" if config is None and prompts.get("role") == "generator" else "verifier"
