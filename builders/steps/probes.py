@@ -1,8 +1,9 @@
-"""Probe a set: try to label its steps without the passages, to measure what a verifier need not read.
+"""Probe a set: try to label its steps without reading the passages, to measure what a verifier need not read.
 
-Each probe is a logistic regression over the TF-IDF of word 1-3 grams, scored on questions that it was not trained on.
-If a probe scores higher than its ``aim``, labels can be guessed without reading the passages. The fit is stochastic,
-with fixed seeds: a tenth of the time of the exact fit, and as strong (``tests/benchmarks/bench_probes.py``).
+A probe is scored on questions that it was not trained on. One that sees words is a logistic regression over the TF-IDF
+of word 1-3 grams; its fit is stochastic, with fixed seeds: a tenth of the time of the exact fit, and as strong
+(``tests/benchmarks/bench_probes.py``). One that compares words with those of the passages (`overlap`) is a random
+forest. If a probe scores higher than its ``aim``, labels can be guessed without reading.
 """
 
 from collections import Counter
@@ -13,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from builders.steps.overlap import overlap
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
 from safe_stepwise.steps import format_step
-from safe_stepwise.taxonomy import EVIDENCE, labels
+from safe_stepwise.taxonomy import CORRECT, EVIDENCE, labels
 
 FOLDS = 5
+TREES = 200
 UPDATES, EPOCHS = 40_000, (5, 40)
 """Approximate updates of the weights, and the fewest and most passes over the rows; more do not help."""
 COST, BALANCED_COST = 60, 5
@@ -27,15 +30,17 @@ COST, BALANCED_COST = 60, 5
 
 @dataclass(frozen=True, slots=True)
 class ProbeKind:
-    """A kind of probe: the rows that it labels, the text that it sees, and the score that it should not exceed."""
+    """A kind of probe: the rows that it labels, what it sees of one, and the score that it should not exceed."""
 
     name: str
-    sees: Callable[[StepRow], str]
+    sees: Callable[[StepRow], str | list[float]]
+    """Returns a text, or numbers."""
     takes: Callable[[StepRow], bool]
     balanced: bool
     """Whether its score is balanced accuracy (the mean of the labels' recall)."""
     aim: float
     """The score (0-1) that the probe should not exceed."""
+    label: Callable[[StepRow], str] = lambda row: row.feedback.error_type
 
 
 def _steps(row: StepRow) -> str:
@@ -46,10 +51,20 @@ def _is_evidence(row: StepRow) -> bool:
     return row.step.kind == "Attribution" and row.feedback.error_type in EVIDENCE
 
 
+def _is_right(row: StepRow) -> str:
+    return CORRECT if row.feedback.error_type == CORRECT else "error"
+
+
+def _is_attribution(row: StepRow) -> bool:
+    return row.step.kind == "Attribution"
+
+
 PROBE_KINDS = (
     ProbeKind("step alone", lambda row: format_step(row.step), lambda _: True, balanced=False, aim=0.50),
     ProbeKind("step and previous steps", _steps, lambda _: True, balanced=False, aim=0.62),
     ProbeKind("evidence types, step alone", lambda row: format_step(row.step), _is_evidence, balanced=True, aim=0.40),
+    ProbeKind("evidence types, overlap with passages", overlap, _is_evidence, balanced=True, aim=0.60),
+    ProbeKind("error or not, overlap with passages", overlap, _is_attribution, True, 0.72, _is_right),
 )
 MISSED = ProbeKind("missing or missed", _steps, lambda row: row.incomplete, balanced=True, aim=0.60)
 """A probe of incomplete evidence: is the evidence that a step denies absent, or was it overlooked?"""
@@ -97,33 +112,38 @@ def run_probes(rows: Sequence[StepRow], kinds: Sequence[ProbeKind] = PROBE_KINDS
 
 
 def _probe(kind: ProbeKind, rows: Sequence[StepRow]) -> ProbeResult:
-    gold, groups = [row.feedback.error_type for row in rows], [row.question_key for row in rows]
+    gold, groups = [kind.label(row) for row in rows], [row.question_key for row in rows]
     counts, measure = Counter(gold), "balanced accuracy" if kind.balanced else "accuracy"
     baseline = round(1 / len(counts) if kind.balanced else max(counts.values()) / len(rows), 4) if rows else None
     if len(counts) < 2 or len(set(groups)) < 2:
         return ProbeResult(kind.name, measure, kind.aim, len(rows), None, baseline, {})
     labelled = cross_predict([kind.sees(row) for row in rows], gold, groups, kind.balanced)
     right = Counter(a for a, b in zip(gold, labelled, strict=True) if a == b)
-    recall = {name: right[name] / counts[name] for name in labels(True) if name in counts}
+    recall = {name: right[name] / counts[name] for name in (*labels(True), "error") if name in counts}
     score = sum(recall.values()) / len(recall) if kind.balanced else right.total() / len(rows)
     recalls = {name: round(share, 4) for name, share in recall.items()}
     return ProbeResult(kind.name, measure, kind.aim, len(rows), round(score, 4), baseline, recalls)
 
 
-def cross_predict(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool) -> list[str]:
-    """Label each text by a probe that was trained on the texts of other groups (five folds at most).
+def cross_predict(
+    seen: Sequence[str | list[float]], gold: Sequence[str], groups: Sequence[str], balanced: bool
+) -> list[str]:
+    """Label each text, or row of numbers, by a probe that was trained on those of other groups (five folds at most).
 
-    ``gold`` are the labels and ``groups`` the questions of the texts. ``balanced`` weighs labels as if they were
-    equally frequent. Raises ``ValueError`` for fewer than two groups, or if no two texts share a word, and
-    ``UserError`` if scikit-learn is not installed.
+    ``gold`` are the labels and ``groups`` the questions. ``balanced`` weighs labels as if they were equally frequent.
+    Raises ``ValueError`` for fewer than two groups, or if no two texts share a word, and ``UserError`` if scikit-learn
+    is not installed.
     """
-    counts = _count_ngrams(texts)  # once for all folds, as the vocabulary tells no label
+    is_text = isinstance(seen[0], str)
+    # Once for all folds, as the vocabulary tells no label.
+    values = _count_ngrams([str(text) for text in seen]) if is_text else np.array(seen, dtype=float)
     from sklearn.model_selection import GroupKFold
 
     truth, labelled = np.array(gold), np.array(gold)
     folds = GroupKFold(min(FOLDS, len(set(groups))), shuffle=True, random_state=0)
-    for train, test in folds.split(counts, groups=groups):
-        labelled[test] = _fit_predict(counts[train], truth[train], counts[test], balanced)
+    predict = _fit_predict if is_text else _grow_predict
+    for train, test in folds.split(values, groups=groups):
+        labelled[test] = predict(values[train], truth[train], values[test], balanced)
     return [str(name) for name in labelled]
 
 
@@ -143,6 +163,15 @@ def _count_ngrams(texts: Sequence[str]) -> Any:
     from sklearn.feature_extraction.text import CountVectorizer
 
     return CountVectorizer(ngram_range=(1, 3), min_df=2, dtype=float).fit_transform(texts)
+
+
+def _grow_predict(values: Any, truth: Any, test_values: Any, balanced: bool) -> Any:
+    """Grow a random forest on features and labels, and predict the labels of the test features."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    weight = "balanced" if balanced else None
+    forest = RandomForestClassifier(TREES, min_samples_leaf=3, class_weight=weight, random_state=0)
+    return forest.fit(values, truth).predict(test_values)
 
 
 def _fit_predict(counts: Any, truth: Any, test_counts: Any, balanced: bool) -> Any:

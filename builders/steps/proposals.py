@@ -14,16 +14,16 @@ from typing import Any
 from builders.steps import contexts
 from builders.steps.contexts import StepSource
 from builders.steps.values import WORDS
-from builders.steps.wrong_values import unstated_year, value_in, wrong_values
+from builders.steps.wrong_values import sort_of, unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import calculation_of
 from safe_stepwise.checking.plans import DESCRIBED, Item
-from safe_stepwise.checking.statements import is_free, is_noun, list_steps, quote_sentence, state
+from safe_stepwise.checking.statements import fill, is_free, is_noun, list_steps, quote_sentence, state
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for, missing
 from safe_stepwise.checking.writing import Writer
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name, without_qualifier
+from safe_stepwise.language.text import as_date, as_number, normal_name, without_qualifier
 from safe_stepwise.records import StepKind, Triple
 from safe_stepwise.steps import ANSWER_MARKER
 
@@ -182,14 +182,35 @@ class Injector:
         """Yield facts with another value than the passage has: either the step or the passage is altered."""
         value = self._alterable(item)
         wrong = self._wrong_values(item, value, position)
-        if self._choice(position, "altered") % 2 and self.words is None:
+        way = self._choice(position, "way") % 5 if self.words is None else None
+        if way == 0:
             for wrong_value in wrong:
                 if context := contexts.alter_value(self.source, item, value, wrong_value):
                     yield replace(self._state_fact(item, position), context=context)
+        elif way == 1:
+            yield from self._denied(item, position)
+        elif way == 2:
+            yield from self._reversed(item, position)
         for wrong_value in wrong:
             draft = self._otherwise(item, value, wrong_value, position)
             if draft.wording != "misquoted" or wrong_value in draft.values["sentence"]:
                 yield draft
+
+    def _denied(self, item: Item, position: int) -> Iterator[_Draft]:
+        """Yield the fact with its verb denied."""
+        draft = self._state_fact(item, position)
+        key = "claim" if "claim" in draft.values else "sentence"
+        denied = _COPULA.sub(r"\g<0> not", draft.values[key], count=1)
+        if denied != draft.values[key]:
+            yield replace(draft, wording="denied", values={**draft.values, key: denied})
+
+    def _reversed(self, item: Item, position: int) -> Iterator[_Draft]:
+        """Yield the fact with its ends exchanged: "Ana was directed by Dune Rain"."""
+        triple = item.triples[0]
+        if item.sentence is not None or triple.relation not in WORDS["turnable"]:
+            return
+        claim = state([Triple(triple.tail, triple.relation, triple.head)], self._choice(position, "claim"))
+        yield _Draft("reversed", "Attribution", {"n": item.passage, "claim": claim})
 
     def _alterable(self, item: Item) -> str:
         """Return the part of a fact that can be altered: its value, else a date or number of its sentence."""
@@ -225,11 +246,25 @@ class Injector:
         return None
 
     def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
-        """Yield claims that the passage, or all passages, lack: of four kinds, in random order."""
-        twice = (self._without_passage, self._without_passage)
-        drafts = (*twice, self._other_passage, self._detailed, self._other_relation)
+        """Yield claims that the passage, or all passages, lack, in random order; one in three only cites wrongly."""
+        invented = (self._with_invention,) * 3
+        drafts = (self._without_passage, self._other_passage, *invented, self._other_relation, self._other_relation)
         for draft in self._shuffle(drafts, position, "unsupported"):
             yield from draft(item, position)
+
+    def _with_invention(self, item: Item, position: int) -> Iterator[_Draft]:
+        """Yield the true fact with a detail after it that no passage has."""
+        if is_free(item.triples[0]) and item.sentence is None:
+            return
+        draft = self._state_fact(item, position)
+        key = "claim" if "claim" in draft.values else "sentence"
+        sort = sort_of(item.page(self.passages)) or "thing"
+        year = unstated_year(self.question, self._choice(position, "year"))
+        for detail in self._shuffle(WORDS["inventions"][sort], position, "invention"):
+            fact = draft.values[key].rstrip(". ")
+            yield replace(
+                draft, wording="invented", values={**draft.values, key: f"{fact}, {fill(detail, year=year)}."}
+            )
 
     def _without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the true fact in a context without its passage."""
@@ -247,17 +282,6 @@ class Injector:
         page = item.page(self.passages)
         for number in self._shuffle(distractors, position, "passage")[:2]:
             yield replace(draft, wording=wording, values={**draft.values, "n": number, "page": page})
-
-    def _detailed(self, item: Item, position: int) -> Iterator[_Draft]:
-        """Yield the fact with a year that no passage has, if its own passage has none."""
-        triple = item.triples[0]
-        if item.sentence is not None or is_free(triple) or as_date(triple.tail):
-            return
-        if any(date.year for date in dates_in(item.page(self.passages).text)):
-            return
-        year = unstated_year(self.question, self._choice(position, "year"))
-        claim = f"{state(item.triples, self._choice(position, 'claim'))} in {year}"
-        yield _Draft("detailed", "Attribution", {"n": item.passage, "claim": claim})
 
     def _other_relation(self, item: Item, position: int) -> Iterator[_Draft]:
         triple = item.triples[0]
@@ -435,6 +459,7 @@ class Injector:
         return [options[n] for n in ranked]
 
 
+_COPULA = re.compile(r"\b(?:is|was|are|were|did|has|had|can|could)\b(?! not\b)")
 _MAX_ASIDE_CHARS = 240
 """The most characters of an irrelevant sentence."""
 _SHORTEST_ASIDE = 6

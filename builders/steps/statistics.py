@@ -41,7 +41,7 @@ def chosen_rows(rows: configs.RowGroups) -> Record:
         # The share of a type's rows that one skeleton should not exceed.
         "most_alike": skeletons.MAX_SHARE,
         "common_diagnoses": {"skeletons": skeletons.COMMONEST, "share": skeletons.common_diagnoses(everything)},
-        # What can be labelled without passages.
+        # What can be labelled without reading passages.
         "probes": probes.run_probes(everything),
         "preference": {split: configs.preference_counts(split_rows) for split, split_rows in rows.items()},
         "examples": _examples(rows[names.TRAIN]),
@@ -53,7 +53,7 @@ def concerns(record: Record) -> Iterator[str]:
     for probe in (*record["probes"], record["missing_evidence_probe"]):
         if probe.exceeds_aim:
             yield (
-                f"without its passages {probe.score:.2f} of the set can be labelled ({probe.name}, "
+                f"{probe.score:.2f} of the set can be labelled without reading its passages ({probe.name}, "
                 f"{probe.measure}), more than {probe.aim:.2f}"
             )
     for name, variety in record["variety"].items():
@@ -72,7 +72,7 @@ def summary(output: Path, record: Record) -> str:
     by_benchmark = record["types"].values()
     types = [("error type", *record["types"])]
     types += [(t.name, *(sum(counts.get(t.name, {}).values()) for counts in by_benchmark)) for t in ERROR_TYPES]
-    probe_rows = [("without passages", "rows", "reached", "majority", "aim")]
+    probe_rows = [("without reading passages", "rows", "reached", "majority", "aim")]
     probe_rows += [probe.cells for probe in (*record["probes"], record["missing_evidence_probe"])]
     text = fill(
         Path(__file__).parent,

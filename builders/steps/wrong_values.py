@@ -12,7 +12,8 @@ from typing import Literal, get_args
 from builders.steps.values import WORDS
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.step_reading import has_value
-from safe_stepwise.language.relations import RELATIONS, same_nation
+from safe_stepwise.language.mentions import names_in
+from safe_stepwise.language.relations import RELATIONS, is_nation, same_nation
 from safe_stepwise.language.text import CAPITAL, MONTHS, as_date, as_number, dates_in, normal_name, without_qualifier
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question
@@ -25,7 +26,7 @@ _VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
 def wrong_values(question: Question, item: Item, value: str, choice: int, pages: Sequence[Passage] = ()) -> list[str]:
-    """Return other values for a fact, at most six, in an order that ``choice`` varies.
+    """Return other values for a fact, at most six, in an order that ``choice`` varies: first those of its passage.
 
     ``pages`` are passages of another question, used if this question's have too few values of the sort. A value of
     unknown sort has no other values.
@@ -48,8 +49,15 @@ def wrong_values(question: Question, item: Item, value: str, choice: int, pages:
     candidates = [
         v for v in dict.fromkeys(values) if normal_name(v) not in ends and not set(normal_name(v).split()) >= words
     ]
-    start = choice % len(candidates) if candidates else 0
-    return (candidates[start:] + candidates[:start])[:_MAX_CANDIDATES]
+    own_page = item.page(question.passages)
+    beside = [value for value in candidates if has_value(own_page, value)]
+    others = [value for value in candidates if value not in beside]
+    return [*_turned(beside, choice), *_turned(others, choice)][:_MAX_CANDIDATES]
+
+
+def _turned(values: list[str], choice: int) -> list[str]:
+    start = choice % len(values) if values else 0
+    return values[start:] + values[:start]
 
 
 def value_in(sentence: str) -> str | None:
@@ -124,9 +132,18 @@ def _names(question: Question, item: Item, value: str, partners: Sequence[Passag
     if sort is None:
         return
     words = set(normal_name(value).split())
+    if item.sentence is None:
+        for name, _ in names_in(item.page(question.passages)).values():
+            if _is_like(name, value) and not words & set(normal_name(name).split()):
+                yield name
     for pages in (question.passages, partners):
         names = dict.fromkeys(of_sort(sort, pages))
         yield from sorted(names, key=lambda name: -len(words & set(normal_name(name).split())))
+
+
+def _is_like(name: str, value: str) -> bool:
+    """Whether a name may be of a value's sort, as far as their forms tell: words, capitals, no digits."""
+    return len(name.split()) == len(value.split()) and name.istitle() and not is_nation(name.lower())
 
 
 Sort = Literal["person", "place", "group", "work"]

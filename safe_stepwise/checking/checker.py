@@ -26,7 +26,7 @@ from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.syntax import Predication, parse
-from safe_stepwise.language.text import as_date, fold, has_words, without_qualifier, words_of
+from safe_stepwise.language.text import as_date, fold, has_words, normal_name, without_qualifier, words_of
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
@@ -189,7 +189,7 @@ class Checker:
         if new:
             return self._check_new_facts(case, new)
         if places:
-            return self._redundant(case, places[0])
+            return None if self._may_read_on(case) else self._redundant(case, places[0])
         checks: Mapping[str, Callable[[_Case], Feedback | None]] = {
             "Off-topic": self._off_topic,
             "Inefficiency": self._inefficiency,
@@ -313,6 +313,10 @@ class Checker:
         number = reading.cited[0]
         if not 0 < number <= len(self.passages) or not self.claims.taken_from(reading, number):
             return None
+        support = self._weigh(case, ())
+        is_needed = any(item.passage == number for item in self.claims.facts)
+        if support.contradiction or (is_needed and not support.is_borne_out):
+            return None
         title = self.passages[number - 1].title
         return self._feedback(case, "Off-topic", "off_topic", passage=number, title=title)
 
@@ -339,10 +343,16 @@ class Checker:
         items = self.plan.items
         for item in sorted(self.claims.facts, key=lambda item: items.index(item) in case.established):
             claimed = self.claims.other_value(reading, item)
-            if claimed is not None:
+            if claimed is not None and not self._leads_to(item, claimed):
                 value = None if item.sentence is not None else item.triples[0].tail
                 return self._fact_feedback(item, case, "Contradictory", "contradicted", value=value, claimed=claimed)
         return None
+
+    def _leads_to(self, item: Item, name: str) -> bool:
+        """Whether a name is the value of a fact about an item's value: "the director of Dune Rain was born in Oru"."""
+        place, tail = self.plan.items.index(item), normal_name(item.triples[0].tail)
+        later = (other for other in self.claims.facts if place in other.uses)
+        return any(is_same_name(name, o.triples[0].tail) and normal_name(o.triples[0].head) == tail for o in later)
 
     def _unsupported(self, case: _Case) -> Feedback | None:
         reading = case.reading
@@ -539,6 +549,12 @@ class Checker:
 
     def _unread(self, case: _Case) -> list[Item]:
         return [self.plan.items[n] for n in self.plan.facts if n not in case.established]
+
+    def _may_read_on(self, case: _Case) -> bool:
+        """Whether a step that repeats a fact may read an open one, too: it names its value, as nothing before does."""
+        earlier = self.claims.as_context(case.previous)
+        values = map(self.claims.value_of, self._unread(case))
+        return any(case.reading.mentions(value) and not has_value(earlier, value) for value in values)
 
     def _redundant(self, case: _Case, place: int) -> Feedback:
         item = self.plan.items[place]

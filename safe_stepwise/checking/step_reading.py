@@ -254,7 +254,11 @@ def _unframed(text: str) -> str:
         bare = text[: match.start()] + text[match.end() :] if match else text
         if match is None or len(bare.split()) < _MIN_CLAIM_WORDS:
             continue
-        if pattern is _SUFFIX or not _names_something(match[0]):
+        if pattern is _SUFFIX:
+            names_nothing = not re.search(r"[A-Z\d]", _CITED.split(match[0])[-1])
+        else:
+            names_nothing = not _names_something(match[0])
+        if names_nothing:
             return bare
     return text
 

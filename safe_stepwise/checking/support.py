@@ -20,7 +20,7 @@ from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, is_nation, nation_pattern
-from safe_stepwise.language.senses import are_alike, meaning_of, sense_cues, senses_of
+from safe_stepwise.language.senses import SINGLE, are_alike, meaning_of, sense_cues, senses_of
 from safe_stepwise.language.syntax import (
     LONGEST_TEXT,
     Argument,
@@ -73,6 +73,7 @@ _LEADS = tuple(
     for pattern, words in (
         (rf"(?:^|(?<=[.;] )|(?<=\band )|(?<=\bbut ))(?:according to {_CITED},|{_CITED}:)(?= )", "The text says that"),
         (r"(?<=\d )(?:say|state|note|report|mention|tells us)s?(?= (?-i:[A-Z]))", "says that"),
+        (r",? (?:and |but )?not (?:in|by|on|at|from) (?-i:[A-Z])[^,.;]{1,60}(?=[.,;]|$)", ""),
         (rf", (?:as )?(?:per|according to|so|so says) {_CITED},", ""),
     )
 )
@@ -249,7 +250,8 @@ class _Comparison:
     """The arguments of a claim by how those of a passage's predication agree with them.
 
     ``unknown``: the passage has an argument at that end, of which it can't be told whether it is the same.
-    ``absent``: it has none. ``open``: none, nor any of its kind (a time, a place).
+    ``absent``: it has none. ``open``: none, nor any of its kind (a time, a place). ``rivals``: of the different ones,
+    the names and dates at the tail. ``has_head``: whether a matched one is the head.
     """
 
     matched: list[Argument] = field(default_factory=list)
@@ -258,6 +260,8 @@ class _Comparison:
     unknown: list[Argument] = field(default_factory=list)
     absent: list[Argument] = field(default_factory=list)
     open: list[Argument] = field(default_factory=list)
+    rivals: list[Argument] = field(default_factory=list)
+    has_head: bool = False
 
     @property
     def score(self) -> tuple[float, float]:
@@ -506,6 +510,9 @@ class _Weighing:
         if sum(bool(a.value) for a in comparison.exchanged) > 1:
             finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
+        if self._has_rival(claim, comparison, fact):
+            finding = Finding("otherwise", f"Passage {number} says it of others ({claim.predicate})")
+            return finding._replace(**_located(number, source, fact))
         is_kind = claim.is_noun and "is" in claim.roles and bool(names)
         pronouns = [a for _, a in claim.arguments if self._has_antecedent(a)] if claim.predicate not in _LIGHT else []
         if (
@@ -516,6 +523,12 @@ class _Weighing:
         ):
             return Finding("not read", f"Passage {number} says {claim.predicate!r} of others")
         return None
+
+    def _has_rival(self, claim: Predication, comparison: _Comparison, fact: Predication) -> bool:
+        """Whether a passage says what a claim says of the same head, with another name or date: another birthplace."""
+        is_plain = fact.is_stated and not (claim.is_denied or fact.is_denied)
+        has_one = any(expression.sense in SINGLE for expression in claim.expressions)
+        return is_plain and has_one and comparison.has_head and comparison.different == comparison.rivals != []
 
     def _hold(
         self,
@@ -609,6 +622,9 @@ class _Weighing:
                 continue
             kinds = {"matched": agreed, "exchanged": exchanged, "different": different, "unknown": unknown}
             kind = next((kind for kind, holds in kinds.items() if holds), "")
+            comparison.has_head |= kind == "matched" and end == "head"
+            if kind == "different" and end in ("tail", "time") and argument.value:
+                comparison.rivals.append(argument)
             is_open = (end == "time" or not is_core) and role not in _EXCLUDING and end not in ends
             getattr(comparison, kind or ("open" if is_open else "absent")).append(argument)
         return comparison
@@ -681,8 +697,8 @@ class _Weighing:
     def _excluded_words(self) -> Iterator[Finding]:
         """Yield the words that a passage names only to say that it is not so ("not a comedy")."""
         spellings = (w.name or w.text for w in self.syntax.words if not Argument(w.name, "", 0).is_source)
-        copied = {word for piece in self.copied for word in piece.split()}
-        words_of_text = {word for spelling in spellings for word in _words_of(spelling)} - copied
+        copied = {word for piece in self.copied if "not" in (words := piece.split()) for word in words}
+        words_of_text = set(re.findall(r"\w+", strip_diacritics(" ".join(spellings)).lower())) - copied
         for number, source in self.sources:
             if words := sorted(words_of_text & source.excluded):
                 reason = f"Passage {number} says: not {words[0]}"

@@ -20,7 +20,7 @@ from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
 
 _MAX_WORDINGS = 8  # wordings tried until one passes the checker
-_QUOTING_CYCLE = 7  # of this many facts with a wording, two are quoted instead; of free hops, all but two
+_QUOTING_CYCLE = 14  # of this many facts with a wording, one is quoted instead; of free hops, all but one
 
 
 class Checks(Protocol):
@@ -91,8 +91,8 @@ class Writer:
     def state_or_quote(self, item: Item, seed: str) -> dict[str, str]:
         """Return a fact under the key ``claim`` (in our words) or ``sentence`` (quoted from its passage)."""
         place = self.claims.place_of(item)
-        twice = choice_for(self.seed, seed, "quoted") % _QUOTING_CYCLE < 2
-        in_our_words = item.sentence is None and twice == statements.is_free(item.triples[0])
+        once = choice_for(self.seed, seed, "quoted") % _QUOTING_CYCLE < 1
+        in_our_words = item.sentence is None and once == statements.is_free(item.triples[0])
         if place is None or in_our_words:
             choice = choice_for(self.seed, seed, "claim")
             return {"claim": statements.state(item.triples, choice)}

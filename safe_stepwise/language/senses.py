@@ -178,6 +178,10 @@ _INVERSE: Mapping[str, str] = load("senses")["inverse"]
 _ALIKE = {general: frozenset(senses.split()) for general, senses in load("senses")["alike"].items()}
 
 
+SINGLE = frozenset(load("senses")["single"])
+"""Senses of which a text names all tails of one head: whoever else it names is none."""
+
+
 def are_alike(sense: str, other_sense: str) -> bool:
     """Whether two senses are the same, or one says the same as the other, but less of it.
 

@@ -701,8 +701,10 @@ def _antecedent(noun: Token) -> Token:
 
 
 def _denies(token: Token) -> bool:
-    """Whether a word denies its head: "not", but not that of "not only"."""
+    """Whether a word denies its head: "not", but not that of "not only", nor of ", not in Vel" after it."""
     if token.dep_ != "neg" and token.lower_ not in _WORDS["denials"]:
+        return False
+    if token.i > token.head.i and token.doc[token.i - 1].lower_ in (",", "and", "but"):
         return False
     following = token.doc[token.i + 1].lower_ if token.i + 1 < len(token.doc) else ""
     return following not in ("only", "just", "merely", "simply", "solely")
