@@ -15,7 +15,7 @@ from safe_stepwise.checking.wordings import WordingStyle, choice_for, missing, p
 from safe_stepwise.graphs.comparisons import Side, compare, find_common_values, is_by_size
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import normal_name, without_qualifier
+from safe_stepwise.language.text import as_date, normal_name, without_qualifier
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
 
@@ -152,7 +152,8 @@ class Writer:
             outcome = "different"
         elif outcome not in ("same", "different") and self._is_second(answer):
             values.reverse()
-        outcome_text = self.render(f"outcome_{outcome}", seed, a=values[0], b=values[1])
+        between = {"a": values[0], "b": values[1], "years": _years_apart(sides)}
+        outcome_text = self.render(f"outcome_{outcome}", seed, **between)
         return self.render("comparison", seed, **fields, outcome=outcome_text)
 
     def _of_sets(self, item: Item, fields: Mapping[str, Any], seed: str) -> str:
@@ -188,3 +189,10 @@ class Writer:
             count = calculation_of(self.plan, self.plan.items[step - 1])
             return f"{count.amount(count.number)} (Step {step})" if count else ""
         return f"{side.values[0]} (Step {step})"
+
+
+def _years_apart(sides: Sequence[Side]) -> int | None:
+    """Return the years between the dates of two sides; None if one has none, or both are of one year."""
+    dates = [as_date(side.values[0]) for side in sides if side.values and not side.since]
+    years = [date.year for date in dates if date and date.year]
+    return (abs(years[0] - years[1]) or None) if len(years) == 2 else None

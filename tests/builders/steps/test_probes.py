@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from builders.steps.probes import EVIDENCE, FOLDS, PROBE_KINDS, cross_predict, run_probes
 from builders.steps.rows import StepRow
-from safe_stepwise.records import Feedback, Question, Step
+from safe_stepwise.records import Feedback, Passage, Question, Step
 
 WORDS = "river town duke built before after crowned stone bridge north south of the by in".split()
 
@@ -35,7 +36,7 @@ def rows(number: int, giveaway: bool, before: bool = False) -> list[StepRow]:
 
 
 def test_a_giveaway_is_found() -> None:
-    for probe in run_probes(rows(400, giveaway=True)):
+    for probe in run_probes(rows(400, giveaway=True))[:3]:
         assert probe.score is not None
         assert probe.score > 0.98
         assert probe.exceeds_aim
@@ -51,7 +52,7 @@ def test_without_one_nothing_is_found() -> None:
 
 
 def test_a_giveaway_in_the_steps_before_is_found_by_the_probe_that_sees_them() -> None:
-    alone, both, _ = run_probes(rows(400, giveaway=True, before=True))
+    alone, both, *_ = run_probes(rows(400, giveaway=True, before=True))
     assert alone.score is not None
     assert both.score is not None
     assert alone.score < 0.4
@@ -106,5 +107,26 @@ def test_one_label_is_no_task() -> None:
 
 
 def test_aims_are_those_of_the_design() -> None:
-    assert [(kind.aim, kind.balanced) for kind in PROBE_KINDS] == [(0.5, False), (0.62, False), (0.4, True)]
+    words, overlaps = [(0.5, False), (0.62, False), (0.4, True)], [(0.6, True), (0.72, True)]
+    assert [(kind.aim, kind.balanced) for kind in PROBE_KINDS] == words + overlaps
     assert FOLDS == 5
+
+
+@pytest.mark.parametrize("label", ["Contradictory", "Unsupported"])
+def test_a_label_that_copied_words_tell_is_found_by_the_probes_of_overlap_alone(label: str) -> None:
+    rng = random.Random(3)
+    made = []
+    for n in range(200):
+        page = Passage(f"P{n}", (" ".join(rng.choices(WORDS, k=12)),))
+        is_copied = n % 2 == 0
+        words = page.text.split()[2:10] if is_copied else rng.choices(WORDS, k=8)
+        plain = row(n, f"Passage 1 says {' '.join(words)}", "Correct" if is_copied else label)
+        made.append(replace(plain, question=replace(plain.question, passages=(page,))))
+    alone, both, types, overlap_types, overlap_errors = run_probes(made)
+    for probe in (alone, both, types):
+        assert probe.score is not None
+        assert probe.score < 0.65
+    for probe in (overlap_types, overlap_errors):
+        assert probe.score is not None
+        assert probe.score > 0.9
+        assert probe.exceeds_aim
