@@ -253,18 +253,14 @@ class Injector:
             yield from draft(item, position)
 
     def _with_invention(self, item: Item, position: int) -> Iterator[_Draft]:
-        """Yield the true fact with a detail after it that no passage has."""
-        if is_free(item.triples[0]) and item.sentence is None:
-            return
-        draft = self._state_fact(item, position)
+        """Yield the true fact, and a sentence after it that no passage states."""
+        draft, page = self._state_fact(item, position), item.page(self.passages)
         key = "claim" if "claim" in draft.values else "sentence"
-        sort = sort_of(item.page(self.passages)) or "thing"
-        year = unstated_year(self.question, self._choice(position, "year"))
-        for detail in self._shuffle(WORDS["inventions"][sort], position, "invention"):
-            fact = draft.values[key].rstrip(". ")
-            yield replace(
-                draft, wording="invented", values={**draft.values, key: f"{fact}, {fill(detail, year=year)}."}
-            )
+        fact = draft.values[key].rstrip(". ")
+        year = unstated_year(self.question, self._choice(position, "year"), page)
+        for sentence in self._shuffle(WORDS["inventions"][sort_of(page) or "thing"], position, "invention")[:2]:
+            invention = fill(sentence, s=without_qualifier(page.title), year=year)
+            yield replace(draft, wording="invented", values={**draft.values, key: f"{fact}. {invention}"})
 
     def _without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the true fact in a context without its passage."""

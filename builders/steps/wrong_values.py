@@ -73,11 +73,12 @@ def value_in(sentence: str) -> str | None:
     return number[0] if number else None
 
 
-def unstated_year(question: Question, choice: int) -> int:
-    """Return a year of the last centuries that no passage has."""
+def unstated_year(question: Question, choice: int, page: Passage) -> int:
+    """Return a year that no passage has, of the years after the last one of a passage, if that has any."""
     text = " ".join(page.text for page in question.passages)
-    start = choice % 160
-    return next(y for n in range(160) if str(y := 1850 + (start + 7 * n) % 160) not in text)
+    years = [date.year for date in dates_in(page.text) if 1500 < date.year < 2000]
+    first = max(years, default=1900) + 1
+    return next(year for n in range(200) if str(year := first + (choice + 7 * n) % 25 + n) not in text)
 
 
 def _dates(question: Question, value: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_country, is_nation
 from safe_stepwise.language.text import as_date, without_qualifier
-from safe_stepwise.language.vocabulary import load, wording
+from safe_stepwise.language.vocabulary import load, word_list, wording
 from safe_stepwise.records import Passage, Triple
 
 _WORDINGS: Mapping[str, Any] = load("statements")
@@ -19,6 +19,7 @@ _PRONOUN = wording("statements", "pronoun")
 _FULL_STOP = re.compile(r"(?<=[^\W\d_]{5})\.$")
 _ARTICLE_TWICE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
+_SMALL = word_list("stop_words")
 _QUESTION_OPENS = re.compile(r"^(?:who|what|when|where|which|how|why|in |on )", re.IGNORECASE)
 LONGEST_NAME = 5
 """Maximum words of an answer that a sentence uses like a name; a longer one is quoted."""
@@ -156,6 +157,17 @@ def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
     if needed in words and needed not in text:
         return words
     return text
+
+
+def as_clause(sentence: str, title: str) -> str:
+    """Return a sentence as it goes on after "says that": its first word is small unless it opens a name.
+
+    >>> as_clause("The idea was his.", "Ana Vorr"), as_clause("The Silent Ford is a film.", "The Silent Ford")
+    ('the idea was his.', 'The Silent Ford is a film.')
+    """
+    first, _, rest = sentence.partition(" ")
+    opens_a_name = sentence.startswith(title.split(" (")[0]) or rest[:1].isupper()
+    return sentence if opens_a_name or first.lower() not in _SMALL else f"{first.lower()} {rest}"
 
 
 def names_subject(passage: Passage, sentence: str) -> bool:

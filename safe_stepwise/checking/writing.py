@@ -106,11 +106,12 @@ class Writer:
 
     def quotation(self, sentence: str, page: Passage, number: int, item: Item, position: int, seed: str) -> str:
         """Word the step that quotes a passage's sentence when it is to find an item."""
-        around = self.around(item, number, position, seed)
-        if statements.names_subject(page, sentence):
-            return self.render("quotation", seed, sentence=sentence, **around)
         title = without_qualifier(page.title)
-        return self.render("quotation_about", seed, sentence=sentence, title=title, **around)
+        clause = statements.as_clause(sentence, title)
+        values = {**self.around(item, number, position, seed), "sentence": sentence, "clause": clause, "title": title}
+        return self.render(
+            "quotation" if statements.names_subject(page, sentence) else "quotation_about", seed, **values
+        )
 
     def around(self, item: Item, number: int, position: int, seed: str) -> dict[str, object]:
         """Return the values that a fact's wording may add: the target, an earlier step, a silent passage."""
