@@ -290,15 +290,16 @@ def test_steps_of_test_that_stand_in_train_are_taken_out(made: StepsBuild, tmp_p
 
 
 def test_what_probes_reach_is_recorded_and_warned_of(made: StepsBuild, tmp_path: Path) -> None:
-    step, both, evidence = record(made)["probes"]
+    step, both, evidence, *overlaps = record(made)["probes"]
     assert step["rows"] == both["rows"] == 400
     # This maker's errors say what they are.
     assert step["score"] > 0.9
     assert evidence["score"] > 0.9
+    above = [probe for probe in (step, both, evidence, *overlaps) if probe["score"] > probe["aim"]]
     said: list[str] = []
     plan = replace(made, output=tmp_path)
     build(plan, PlausibleMaker(), card, said.append)
-    assert sum("can be labelled" in line for line in said) == 3
+    assert sum("can be labelled" in line for line in said) == len(above) >= 3
     assert contents(tmp_path) == contents(made.output)
 
 
