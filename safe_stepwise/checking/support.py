@@ -510,7 +510,7 @@ class _Weighing:
         if sum(bool(a.value) for a in comparison.exchanged) > 1:
             finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
-        if self._has_rival(claim, comparison, fact):
+        if self._has_rival(claim, comparison, fact, source):
             finding = Finding("otherwise", f"Passage {number} says it of others ({claim.predicate})")
             return finding._replace(**_located(number, source, fact))
         is_kind = claim.is_noun and "is" in claim.roles and bool(names)
@@ -524,11 +524,15 @@ class _Weighing:
             return Finding("not read", f"Passage {number} says {claim.predicate!r} of others")
         return None
 
-    def _has_rival(self, claim: Predication, comparison: _Comparison, fact: Predication) -> bool:
+    def _has_rival(self, claim: Predication, comparison: _Comparison, fact: Predication, source: Source) -> bool:
         """Whether a passage says what a claim says of the same head, with another name or date: another birthplace."""
         is_plain = fact.is_stated and not (claim.is_denied or fact.is_denied)
-        has_one = any(expression.sense in SINGLE for expression in claim.expressions)
-        return is_plain and has_one and comparison.has_head and comparison.different == comparison.rivals != []
+        if not (is_plain and comparison.has_head and comparison.different == comparison.rivals != []):
+            return False
+        # Who else does something in the same sentence, the parser may have missed.
+        return any(expression.sense in SINGLE for expression in claim.expressions) or not any(
+            self._is_near(rival.value, fact, source) for rival in comparison.rivals
+        )
 
     def _hold(
         self,
