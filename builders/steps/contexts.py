@@ -80,6 +80,19 @@ def alter_value(source: StepSource, item: Item, value: str, new_value: str) -> C
         return None
 
 
+def add_sentence(source: StepSource, item: Item, sentence: str) -> Context | None:
+    """Let the passage of a fact end with a sentence; return None if the path then gives no plan."""
+    number, page = item.passage, item.page(source.question.passages)
+    assert number is not None
+    question = _with_page(source.question, number, replace(page, sentences=(*page.sentences, sentence)))
+    try:
+        label = source.label
+        checker = Checker(question, label.reasoning_path, label.knowledge_graph, source.checker.style)
+    except PlanError:
+        return None
+    return Context(question, checker, "altered")
+
+
 def exchange_passage(source: StepSource, item: Item, partner: Question, seed: str) -> Context | None:
     """Replace the passage of a fact by a passage of another question; return None if no passage fits.
 

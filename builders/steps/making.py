@@ -153,13 +153,15 @@ def _check_answer(question: Question, steps: Sequence[Step]) -> None:
 
 
 def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> list[StepRow]:
-    """Make Correct steps with another value in contexts whose passage has that value.
+    """Make Correct steps with another value, or an invention, in contexts whose passage has it.
 
-    They are the twins of contradictory steps: the same words with another label.
+    They are the twins of contradictory and unsupported steps: the same words with another label.
     """
     rows = []
-    for position, item in enumerate(injector.plan.items, 1):
-        proposal = injector.otherwise_right(item, position) if item.triples else None
+    facts = [(n, item) for n, item in enumerate(injector.plan.items, 1) if item.triples]
+    proposals = [(n, injector.otherwise_right(item, n)) for n, item in facts]
+    proposals += [(n, injector.invented_right(item, n)) for n, item in facts[injector.draw(len(facts)) :][:1]]
+    for position, proposal in proposals:
         if proposal and proposal.context:
             step = Step(position, " ".join(proposal.text.split()), proposal.kind)
             row = _row(proposal.context, ideal[: position - 1], step, IDEAL, teacher)

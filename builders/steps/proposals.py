@@ -14,7 +14,7 @@ from typing import Any
 from builders.steps import contexts
 from builders.steps.contexts import StepSource
 from builders.steps.values import WORDS
-from builders.steps.wrong_values import sort_of, unstated_year, value_in, wrong_values
+from builders.steps.wrong_values import of_sort, sort_of, unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import calculation_of
 from safe_stepwise.checking.plans import DESCRIBED, Item
 from safe_stepwise.checking.statements import fill, is_free, is_noun, list_steps, quote_sentence, state
@@ -22,6 +22,7 @@ from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for, missing
 from safe_stepwise.checking.writing import Writer
 from safe_stepwise.graphs.comparisons import is_yes_or_no
+from safe_stepwise.language.mentions import names_in
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.text import as_date, as_number, normal_name, without_qualifier
 from safe_stepwise.records import StepKind, Triple
@@ -74,6 +75,10 @@ class Injector:
     def positions(self, error_type: str, steps: int) -> list[int]:
         """Return the positions of a trajectory (from 1), in a random order for each error type."""
         return self._shuffle(range(1, steps + 1), 0, error_type)
+
+    def draw(self, number: int) -> int:
+        """Return the place (from 0) of one of a number of facts, which a question and seed decide."""
+        return self._choice(0, "fact") % max(1, number)
 
     def propose(self, error_type: str, position: int) -> Iterator[Proposal]:
         """Yield steps with an intended error of a type at a position (from 1)."""
@@ -254,13 +259,36 @@ class Injector:
 
     def _with_invention(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the true fact, and a sentence after it that no passage states."""
-        draft, page = self._state_fact(item, position), item.page(self.passages)
+        for sentence in self._inventions(item, position)[:2]:
+            yield self._followed_by(sentence, item, position)
+
+    def invented_right(self, item: Item, position: int) -> Proposal | None:
+        """Propose a fact with an invention after it in a context whose passage has this."""
+        for sentence in self._inventions(item, position)[:1]:
+            if context := contexts.add_sentence(self.source, item, sentence):
+                draft = self._followed_by(sentence, item, position)
+                return Proposal(self._render(draft, "right", position), draft.kind, context)
+        return None
+
+    def _followed_by(self, sentence: str, item: Item, position: int) -> _Draft:
+        draft = self._state_fact(item, position)
         key = "claim" if "claim" in draft.values else "sentence"
         fact = draft.values[key].rstrip(". ")
-        year = unstated_year(self.question, self._choice(position, "year"), page)
-        for sentence in self._shuffle(WORDS["inventions"][sort_of(page) or "thing"], position, "invention")[:2]:
-            invention = fill(sentence, s=without_qualifier(page.title), year=year)
-            yield replace(draft, wording="invented", values={**draft.values, key: f"{fact}. {invention}"})
+        return replace(draft, wording="invented", values={**draft.values, key: f"{fact}. {sentence}"})
+
+    def _inventions(self, item: Item, position: int) -> list[str]:
+        """Return sentences on the subject of an item's passage that no passage states, in random order."""
+        page = item.page(self.passages)
+        known = {name for page in self.passages for name in (normal_name(page.title), *names_in(page))}
+        lent = self.partner.question.passages if self.partner else ()
+        values: dict[str, Any] = {"s": without_qualifier(page.title)}
+        values["year"] = unstated_year(self.question, self._choice(position, "year"), page)
+        for sort in ("person", "place"):
+            names = [name for name in of_sort(sort, lent) if normal_name(name) not in known]
+            if names:
+                values[sort] = names[self._choice(position, sort) % len(names)]
+        sentences = (fill(sentence, **values) for sentence in WORDS["inventions"][sort_of(page) or "thing"])
+        return self._shuffle([s for s in sentences if "{" not in s], position, "invention")
 
     def _without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the true fact in a context without its passage."""
