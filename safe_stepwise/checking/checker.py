@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.checking import inference
-from safe_stepwise.checking.claims import MIN_QUOTE_SHARE, Claims
+from safe_stepwise.checking.claims import MIN_QUOTE_SHARE, MIN_SOURCE_SHARE, Claims
 from safe_stepwise.checking.inference import Conclusion, Count, Lifespan, calculation_of, holds, measure_of
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import filled_question, is_free, list_steps, plural
-from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
+from safe_stepwise.checking.step_reading import Reading, content_words, coverage, has_value, read_step
 from safe_stepwise.checking.support import Support, is_asserted, is_same_name, weigh
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, guide_to, missing, quote_item, render, state_item
 from safe_stepwise.graphs.comparisons import is_yes_or_no
@@ -360,13 +360,18 @@ class Checker:
             return None
         for item in self.claims.facts:
             if item.sentence is not None and item.passage not in reading.cited and reading.cited:
-                if self.claims.quoted_share(reading, item) >= MIN_QUOTE_SHARE:
+                if self.claims.quoted_share(reading, item) >= MIN_QUOTE_SHARE and not self._is_near_cited(reading):
                     return self._not_in_passage(case, item)
             elif self.claims.other_relation(reading, item):
                 ends = dict(zip(("head", "tail"), item.ends, strict=False))
                 fields = {**self._fact_fields(case, item), **ends}
                 return self._feedback(case, "Unsupported", "no_relation", **fields)
         return None
+
+    def _is_near_cited(self, reading: Reading) -> bool:
+        """Whether a cited passage has nearly all words of a claim, so that it may state it in other words."""
+        pages = (self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages))
+        return any(coverage(reading.words, f"{page.title} {page.text}") >= MIN_SOURCE_SHARE for page in pages)
 
     def _information_miss(self, case: _Case) -> Feedback | None:
         for item in self._unread(case) if case.reading.denies else ():

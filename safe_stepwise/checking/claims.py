@@ -125,6 +125,8 @@ class Claims:
         values = [v for v in reading.values if not _is_end(v, triple)]
         if not values or reading.mentions(triple.tail):
             return None
+        if is_free(triple) and content_words(triple.tail) <= reading.words:
+            return None
         if triple.relation in RELATIONS:
             return self._misstated(reading, triple, values)
         if reading.cited and item.passage not in reading.cited:

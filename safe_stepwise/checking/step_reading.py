@@ -43,6 +43,7 @@ _UNKNOWN = wording("step_reading", "unknown", re.IGNORECASE)
 _NOT_ASSERTED = wording("step_reading", "not_asserted", re.IGNORECASE)
 _QUOTED = re.compile(r"“([^”]*+)(?:”|$)")
 """Quoted words; an unclosed quotation extends to the end, so that the pattern takes linear time."""
+_TITLE = re.compile(r"\"[^\"]{1,80}\"")
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w*")
 _STOP_WORDS = word_list("stop_words")
 _OPENER = re.compile(rf"^(?:(?:{'|'.join(sorted(_STOP_WORDS | word_list('step_openers')))})\b\s*)+", re.IGNORECASE)
@@ -225,12 +226,12 @@ def _points(sentence: str) -> bool:
 
 
 def _own_words(text: str) -> str:
-    """Replace a text's closed quotations, and its capitalised words inside a sentence, by X.
+    """Replace a text's closed quotations and titles, and its capitalised words inside a sentence, by X.
 
-    >>> _own_words("They sang “I Must Go” in Oru, Kelvia; nobody “came.")
-    'They sang X in X, X; nobody “came.'
+    >>> _own_words('They sang “I Must Go” and "Ain\'t It So" in Oru, Kelvia; nobody “came.')
+    'They sang X and X in X, X; nobody “came.'
     """
-    plain = _CAPITALISED.sub("X", text)
+    plain = _CAPITALISED.sub("X", _TITLE.sub("X", text))
     return _QUOTED.sub(lambda quoted: "X" if quoted[0].endswith("”") else quoted[0], plain)
 
 
