@@ -34,8 +34,8 @@ def add_annotations(questions: Sequence[Question], folder: Path) -> list[Questio
     """Return the questions of published step rows with the answers and annotations that ``folder`` holds.
 
     Step rows hold only what a verifier may see. A symbolic player needs the question as `build_verified` wrote it,
-    with the passages in the order of the step rows. One passage may be replaced by another question's, or have another
-    value; the annotations then get that value too. Raises ``UserError`` for a folder that is no verified set, or not
+    with the passages in the order of the step rows. One passage may be replaced by another question's, have one more
+    sentence, or have another value; the annotations then get that value too. Raises ``UserError`` for a folder that is no verified set, or not
     the one that the steps were made of.
     """
     full_questions: dict[tuple[str, str], Question] = {}
@@ -135,6 +135,8 @@ def _cut(text: str, sentences: Sequence[str]) -> Iterator[str]:
 
     >>> list(_cut("Ana left Vel. It is old.", ("Ana left Oru.", "It is old.")))
     ['Ana left Vel.', 'It is old.']
+    >>> list(_cut("Ana left Oru. It is old.", ("Ana left Oru.",)))
+    ['Ana left Oru.', 'It is old.']
     """
     start = 0
     for number, sentence in enumerate(sentences):
@@ -144,6 +146,8 @@ def _cut(text: str, sentences: Sequence[str]) -> Iterator[str]:
             end = next((place - 1 for place in starts if place >= start), len(text))
         yield text[start:end]
         start = min(end + 1, len(text))
+    if start < len(text):
+        yield text[start:]
 
 
 def _with_value(question: Question, old: Passage, new: Passage) -> Question:

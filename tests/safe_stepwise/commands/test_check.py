@@ -128,7 +128,7 @@ def test_an_error_supports_no_later_step() -> None:
     wrong, *_, conclusion = judge_steps(
         QUESTION, pages, ["Dune Rain was directed by Ana Brell.", "So Ana Brell directed Dune Rain. (Logical)"]
     )
-    assert wrong.label == "Unsupported"
+    assert wrong.label == "Contradictory"
     assert conclusion.label == "undecided"
 
 

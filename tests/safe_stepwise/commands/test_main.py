@@ -199,7 +199,7 @@ def test_answer_prints_steps_and_a_verdict(rows: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "    rejected, Premature Attribution: " in out
     assert out.count("\nStep ") == out.count("    verified: ") + out.count("    rejected, ")
-    assert out.endswith("Answer: Tesk\nverified; 4 steps, 8 tries (simulated)\n")
+    assert out.endswith("Answer: Tesk\nverified; 4 steps, 5 tries (simulated)\n")
 
 
 def test_an_answer_of_which_nothing_can_be_read_is_no_success(tmp_path: Path) -> None:
