@@ -35,8 +35,8 @@ def add_annotations(questions: Sequence[Question], folder: Path) -> list[Questio
 
     Step rows hold only what a verifier may see. A symbolic player needs the question as `build_verified` wrote it,
     with the passages in the order of the step rows. One passage may be replaced by another question's, have one more
-    sentence, or have another value; the annotations then get that value too. Raises ``UserError`` for a folder that is no verified set, or not
-    the one that the steps were made of.
+    sentence, or have another value; the annotations then get that value too. Raises ``UserError`` for a folder that
+    is no verified set, or not the one that the steps were made of.
     """
     full_questions: dict[tuple[str, str], Question] = {}
     dataset = parquet.dataset_folder(folder, names.VERIFIED)

@@ -24,10 +24,11 @@ from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.statements import wordings
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import RowError
-from safe_stepwise.records import Feedback, Label, Question, Step
+from safe_stepwise.records import Feedback, Label, Question, Step, Triple
 from safe_stepwise.steps import final_answer, format_step, parse_step
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
 
@@ -109,6 +110,32 @@ def test_the_checker_agrees_with_every_injected_row() -> None:
         checker = Checker(row.question, label.reasoning_path, label.knowledge_graph)
         found = checker.check(row.previous, row.step)
         assert found == row.feedback
+
+
+def test_inventions_are_also_true_somewhere() -> None:
+    """The same kind of sentence after a fact is Unsupported, and Correct where the passage ends with it."""
+    pages = {question.id: {page.text for page in question.passages} for question, _ in synthetic()}
+    altered = [row for row in rows() if row.origin == "ideal" and row.context == "altered"]
+    twins = [
+        row
+        for row in altered
+        for page in row.question.passages
+        if page.text not in pages[row.question.id] and row.step.text.rstrip("”").endswith(page.sentences[-1])
+    ]
+    assert len(twins) > 0.5 * len(synthetic())
+    openings = Counter(row.step.text.rpartition(". ")[2].split(" in ")[0].split()[-1] for row in twins)
+    invented = [row for row in rows() if row.feedback.error_type == "Unsupported" and ". " in row.step.text]
+    assert len(invented) > 0.3 * len(synthetic())
+    assert {row.step.text.rpartition(". ")[2].split(" in ")[0].split()[-1] for row in invented} & {*openings}
+
+
+def test_facts_are_reversed_and_denied() -> None:
+    contradictory = [row.step.text for row in rows() if row.feedback.error_type == "Contradictory"]
+    assert sum(" not " in text for text in contradictory) > 5
+    facts = {triple for question, _ in synthetic() for triple in question.evidence}
+    turned = (Triple(fact.tail, fact.relation, fact.head) for fact in facts)
+    claims = {claim for fact in turned for claim in wordings(fact)}
+    assert sum(any(claim in text for claim in claims) for text in contradictory) > 3
 
 
 def test_a_row_holds_diagnosis_and_one_action() -> None:
