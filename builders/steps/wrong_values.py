@@ -74,10 +74,10 @@ def value_in(sentence: str) -> str | None:
 
 
 def unstated_year(question: Question, choice: int, page: Passage) -> int:
-    """Return a year that no passage has, of the years after the last one of a passage, if that has any."""
+    """Return a year that no passage has, soon after the last one of a passage, if that has any."""
     text = " ".join(page.text for page in question.passages)
-    years = [date.year for date in dates_in(page.text) if 1500 < date.year < 2000]
-    first = max(years, default=1900) + 1
+    years = [date.year for date in dates_in(page.text) if 1000 < date.year < 2030]
+    first = min(max(years, default=1950), 1990) + 1
     return next(year for n in range(200) if str(year := first + (choice + 7 * n) % 25 + n) not in text)
 
 

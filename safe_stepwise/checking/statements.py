@@ -19,7 +19,7 @@ _PRONOUN = wording("statements", "pronoun")
 _FULL_STOP = re.compile(r"(?<=[^\W\d_]{5})\.$")
 _ARTICLE_TWICE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
-_SMALL = word_list("stop_words")
+_SMALL = word_list("stop_words") | frozenset("he her his it its she their they".split())
 _QUESTION_OPENS = re.compile(r"^(?:who|what|when|where|which|how|why|in |on )", re.IGNORECASE)
 LONGEST_NAME = 5
 """Maximum words of an answer that a sentence uses like a name; a longer one is quoted."""
