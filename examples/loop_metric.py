@@ -21,7 +21,7 @@ from scripts.cli import run
 
 SPACE = Path(__file__).parents[1] / "evaluators" / "safe_stepwise"
 """The metric's folder; after `safe-stepwise register`, `evaluate.load` finds it by name, too."""
-ERRS = "error_rate=0.4,seed=3"
+ERRS = "error_rate=0.4,seed=1"
 """The options of the simulated generator; the verifier makes no errors."""
 PRINTED = ("exact_match", "f1", "calls_per_question", "steps_per_question", "error_types")
 

@@ -49,8 +49,8 @@ def wrong_values(question: Question, item: Item, value: str, choice: int, pages:
     candidates = [
         v for v in dict.fromkeys(values) if normal_name(v) not in ends and not set(normal_name(v).split()) >= words
     ]
-    own_page = item.page(question.passages)
-    beside = [value for value in candidates if has_value(own_page, value)]
+    own_pages = [item.page(question.passages)] if item.passage else []
+    beside = [value for value in candidates if any(has_value(page, value) for page in own_pages)]
     others = [value for value in candidates if value not in beside]
     return [*_turned(beside, choice), *_turned(others, choice)][:_MAX_CANDIDATES]
 
@@ -133,7 +133,7 @@ def _names(question: Question, item: Item, value: str, partners: Sequence[Passag
     if sort is None:
         return
     words = set(normal_name(value).split())
-    if item.sentence is None:
+    if item.sentence is None and item.passage:
         for name, _ in names_in(item.page(question.passages)).values():
             if _is_like(name, value) and not words & set(normal_name(name).split()):
                 yield name

@@ -20,7 +20,8 @@ from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
 
 _MAX_WORDINGS = 8  # wordings tried until one passes the checker
-_QUOTING_CYCLE = 14  # of this many facts with a wording, one is quoted instead; of free hops, all but one
+_QUOTED_IN = 14  # of this many facts with a wording, one is quoted instead
+_WORDED_IN = 4  # of this many free hops, whose wording is a question, all but one are quoted
 
 
 class Checks(Protocol):
@@ -91,8 +92,8 @@ class Writer:
     def state_or_quote(self, item: Item, seed: str) -> dict[str, str]:
         """Return a fact under the key ``claim`` (in our words) or ``sentence`` (quoted from its passage)."""
         place = self.claims.place_of(item)
-        once = choice_for(self.seed, seed, "quoted") % _QUOTING_CYCLE < 1
-        in_our_words = item.sentence is None and once == statements.is_free(item.triples[0])
+        choice, is_free = choice_for(self.seed, seed, "quoted"), statements.is_free(item.triples[0])
+        in_our_words = item.sentence is None and (choice % _WORDED_IN == 0 if is_free else choice % _QUOTED_IN > 0)
         if place is None or in_our_words:
             choice = choice_for(self.seed, seed, "claim")
             return {"claim": statements.state(item.triples, choice)}

@@ -59,7 +59,7 @@ def judgement() -> Request:
         (
             generation(),
             "3f8b9aecb15b8257dafc6baaaf75b9347d4ad37c77c176f380ffb104c6a790b5",
-            "Step 2: Per Passage 2, Oru the Other was the birthplace of Ors Velt. (Attribution)",
+            "Step 2: According to Passage 2, Oru the Other was the birthplace of Ors Velt. (Attribution)",
         ),
         (
             judgement(),
