@@ -306,14 +306,14 @@ def test_it_learns_twelve_labels(recipe: VerifierRecipe, whole: Any, tmp_path: P
         recipe,
         incomplete_evidence=True,
         output=tmp_path / "twelve",
-        filters=Filters(drop_category="Attribution", origins=("injected",), rows=8),
+        filters=Filters(drop_category="Attribution", origins=("injected",), rows=24),
     )
     rows = train_rows(twelve)[1]
     assert any("Missing Evidence" in row["completion"][0]["content"] for row in rows)
     assert all("Missing Evidence" in row["prompt"][0]["content"] for row in rows)
     made = train(twelve)
     losses = [point["loss"] for point in made["curve"]]
-    assert len(losses) == made["run"]["steps"] == 8
+    assert len(losses) == made["run"]["steps"] > 8
     assert made["held_out"]["loss_after"] < made["held_out"]["loss_before"]
     assert made["recipe"]["incomplete_evidence"] is True
     assert made["prompt_sha256"] == prompt_digest(incomplete_evidence=True)
