@@ -247,7 +247,8 @@ def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) 
         if name not in hints:
             raise UserError(f"{place}: no such key; {boundary.key_hint(name, [*hints])}")
         try:
-            values_read[name] = boundary.read(hints[name], _convert(value, hints[name]), f"{place}: {value!r:.99}")
+            what = place if isinstance(value, list) else f"{place}: {value!r:.99}"  # of a list, the entry is named
+            values_read[name] = boundary.read(hints[name], _convert(value, hints[name]), what)
         except ValueError as error:
             raise UserError(str(error)) from None
     missing = [key.name for key in keys(kind) if key.default is MISSING and key.name not in values_read]

@@ -111,8 +111,8 @@ def stem(word: str) -> str:
 def is_same_name(name: str, other_name: str) -> bool:
     """Whether two spellings name the same: one has the words of the other, or both are one day.
 
-    >>> is_same_name("Velt", "Ors Velt"), is_same_name("Ors Velt", "Ors Vorr")
-    (True, False)
+    >>> is_same_name("Velt", "Ors Velt"), is_same_name("O. Velt", "Ors Velt"), is_same_name("Ors Velt", "Ors Vorr")
+    (True, True, False)
     """
     if name[:1].isdigit() and other_name[:1].isdigit() and name == other_name:
         return True
@@ -123,6 +123,8 @@ def is_same_name(name: str, other_name: str) -> bool:
     if not words or not other_words:
         return False
     short, long = sorted((words, other_words), key=len)
+    if len(short) > 1 and short[-1] == long[-1] and short[0][0] == long[0][0] and 1 in (len(short[0]), len(long[0])):
+        return True
     if set(short) <= set(long) and (short[-1] == long[-1] or short[0] == long[0]):
         return True
     return 1 < len(short) < len(long) and (short[0], short[-1]) == (long[0], long[-1])

@@ -299,7 +299,7 @@ def test_the_order_of_verdicts_is_measured_on_the_same_rows_by_one_recipe() -> N
         ("small-generator}", "small-generator, change: {filters.x: 1}}", "generator.change"),
         ("test_split: validation", "test_split: test", "verifier_steps.test_split"),
         ("test_split: validation", "test_split: validation\n  test_share: .2", "say one of them"),
-        ("prompts: compact", "prompts: short", "verifier_steps: prompts is one of paper"),
+        ("prompts: compact", "prompts: short", "verifier_steps.prompts is not one of paper"),
         ("verdict_order: evidence_first\ngen", "verdict_order: last\ngen", "verdict_order is not one of label_first"),
         (
             '[*learned, "chance:reject={rate}"]',

@@ -129,7 +129,7 @@ def test_both_spellings_and_bare_switches(config: Path) -> None:
             "drop_from_prompt: needs a drop_category: Procedural, Attribution, Logical, Final",
         ),
         ("filters: {drop_category: Logic}", "'Logic' is not one of Procedural, Attribution"),
-        ("filters: {origins: [ideal, other]}", "'other' is not one of ideal, injected, refined"),
+        ("filters: {origins: [ideal, other]}", "filters.origins[1] is not one of ideal, injected, refined"),
         ("save_steps: 0", "save_steps: has to be 1 or more"),
         ("learning_rate: .nan", "learning_rate: nan is not a number"),
         ("lora_dropout: 1", "lora_dropout: has to be from 0 to less than 1"),
