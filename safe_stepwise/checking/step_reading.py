@@ -228,7 +228,7 @@ def _points(sentence: str) -> bool:
 def _own_words(text: str) -> str:
     """Replace a text's closed quotations and titles, and its capitalised words inside a sentence, by X.
 
-    >>> _own_words('They sang “I Must Go” and "Ain\'t It So" in Oru, Kelvia; nobody “came.')
+    >>> _own_words("They sang “I Must Go” and “Ain't It So” in Oru, Kelvia; nobody “came.")
     'They sang X and X in X, X; nobody “came.'
     """
     plain = _CAPITALISED.sub("X", _TITLE.sub("X", text))
