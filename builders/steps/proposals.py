@@ -140,15 +140,21 @@ class Injector:
         if choice == 2 and self.words is None:
             for index in self._shuffle(self.plan.facts, position, "again"):
                 yield self._state_fact(self.plan.items[index], position)
-        for number, sentence in self._asides(gold=True):
-            yield _Draft("reading_on", "Attribution", {"n": number, "sentence": sentence})
+        yield from self._read_beside("reading_on", position, gold=True)
 
     def _off_topic(self, position: int) -> Iterator[_Draft]:
         """Yield true sentences of other passages: facts that another question needs, or any sentence."""
         if self._choice(position, "beside") % 4:
             yield from self._beside(position)
-        for number, sentence in self._asides(gold=False):
-            yield _Draft("elsewhere", "Attribution", {"n": number, "sentence": sentence})
+        yield from self._read_beside("elsewhere", position, gold=False)
+
+    def _read_beside(self, wording: str, position: int, *, gold: bool) -> Iterator[_Draft]:
+        """Yield sentences that no fact needs, of passages with or without evidence."""
+        for number, sentence in self._asides(gold=gold):
+            values: dict[str, Any] = {"n": number, "sentence": sentence}
+            if self.words is None:
+                values |= self.writer.shorten_or_quote(sentence, self.passages[number - 1], "", f"{position} {number}")
+            yield _Draft(wording, "Attribution", values)
 
     def _beside(self, position: int) -> Iterator[_Draft]:
         """Yield facts that the partner's plan needs, with their passage."""
@@ -198,7 +204,7 @@ class Injector:
             yield from self._reversed(item, position)
         for wrong_value in wrong:
             draft = self._otherwise(item, value, wrong_value, position)
-            if draft.wording != "misquoted" or wrong_value in draft.values["sentence"]:
+            if draft.wording != "misquoted" or wrong_value in draft.values.get("claim", draft.values["sentence"]):
                 yield draft
 
     def _denied(self, item: Item, position: int) -> Iterator[_Draft]:
@@ -236,8 +242,9 @@ class Injector:
             triples = [Triple(t.head, t.relation, wrong_value) for t in item.triples]
             claim = state(triples, self._choice(position, "claim"))
             return replace(draft, wording="other_value", values={**draft.values, "claim": claim})
-        sentence = contexts.replace_value(draft.values["sentence"], value, wrong_value)
-        return replace(draft, wording="misquoted", values={**draft.values, "sentence": sentence})
+        key = "claim" if self.words is None and "claim" in draft.values else "sentence"
+        words = contexts.replace_value(draft.values[key], value, wrong_value)
+        return replace(draft, wording="misquoted", values={**draft.values, key: words})
 
     def otherwise_right(self, item: Item, position: int) -> Proposal | None:
         """Propose a fact with another value in a context whose passage has that value."""

@@ -100,8 +100,15 @@ class Claims:
             return False
         keys = self._linking_names(item)
         if item.triples[0].relation == DESCRIBED or not keys:
-            return self.quoted_share(reading, item) >= _MIN_COPIED_SHARE
+            return self.quoted_share(reading, item) >= _MIN_COPIED_SHARE or self._has_asked_words(reading, item)
         return all(reading.mentions(key) for key in keys)
+
+    def _has_asked_words(self, reading: Reading, item: Item) -> bool:
+        """Whether a step has the words of an item's sentence, besides its title's, that the question or answer has."""
+        page = item.page(self.passages)
+        asked = content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
+        needed = content_words(item.quoted(self.passages)) & asked
+        return bool(needed) and needed <= reading.words
 
     def _linking_names(self, item: Item) -> tuple[str, ...]:
         """Return the ends of an item's triples that its sentence names, apart from its passage's title."""

@@ -25,7 +25,7 @@ _NO_DENIAL = re.compile(r"\bno (?:doubt|question about|more than|less|other)\b",
 _QUOTING = wording("step_reading", "quoting", re.IGNORECASE)
 """The start of a passage's own words after a colon: a denial in them is not the step's."""
 _GOAL = wording("step_reading", "goal", re.IGNORECASE)
-_GOAL_ENDS = re.compile("[:;] ")
+_GOAL_ENDS = re.compile("[:;.] |, and ")
 _MAX_GOAL_ENDS = 3  # clause ends that are tried as the end of a goal
 _MAX_POINTER = 120  # characters of a sentence that only points to a passage
 _POINTER = re.compile(r"[^“”.:]{8,140}[.:] (?=[^a-z ])")
@@ -184,10 +184,12 @@ def _split_clauses(text: str) -> list[str]:
 
 
 def _without_goal(text: str) -> str:
-    """Remove a step's goal ("To find …,") if a citation follows.
+    """Remove a step's goal ("To find …:") or what it says of the question, if a citation follows.
 
     >>> _without_goal("To find who led Oru, I turn to Passage 2: Passage 2 says that Vel did.")
     'Passage 2 says that Vel did.'
+    >>> _without_goal("The question is about Oru. Passage 2 says that Vel led it.")
+    'Passage 2 says that Vel led it.'
     """
     if not _GOAL.match(text):
         return text

@@ -9,12 +9,14 @@ from typing import Any, Protocol
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import calculation_of, lifespan_of
-from safe_stepwise.checking.plans import Item
+from safe_stepwise.checking.plans import DESCRIBED, Item
 from safe_stepwise.checking.statements import list_steps
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, missing, phrase
 from safe_stepwise.graphs.comparisons import Side, compare, find_common_values, is_by_size
+from safe_stepwise.language.clauses import shorten
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
+from safe_stepwise.language.syntax import names_in_text
 from safe_stepwise.language.text import as_date, normal_name, without_qualifier
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
@@ -22,6 +24,8 @@ from safe_stepwise.steps import ANSWER_MARKER
 _MAX_WORDINGS = 8  # wordings tried until one passes the checker
 _QUOTED_IN = 14  # of this many facts with a wording, one is quoted instead
 _WORDED_IN = 4  # of this many free hops, whose wording is a question, all but one are quoted
+_QUOTED_WHOLE_IN = 6  # of this many sentences that can be shortened, one is quoted
+_SHORT_FORMS = 2  # of a sentence, the shortest
 
 
 class Checks(Protocol):
@@ -90,15 +94,27 @@ class Writer:
         return self.quotation(content["sentence"], page, item.passage, item, position, seed)
 
     def state_or_quote(self, item: Item, seed: str) -> dict[str, str]:
-        """Return a fact under the key ``claim`` (in our words) or ``sentence`` (quoted from its passage)."""
+        """Return a fact as a ``claim`` in our words or a ``sentence`` of its passage; as both if this is shortened."""
         place = self.claims.place_of(item)
         choice, is_free = choice_for(self.seed, seed, "quoted"), statements.is_free(item.triples[0])
         in_our_words = item.sentence is None and (choice % _WORDED_IN == 0 if is_free else choice % _QUOTED_IN > 0)
         if place is None or in_our_words:
             choice = choice_for(self.seed, seed, "claim")
             return {"claim": statements.state(item.triples, choice)}
-        page = item.page(self.question.passages)
-        return {"sentence": statements.quote_sentence(page, place, self.claims.value_of(item))}
+        page, value = item.page(self.question.passages), self.claims.value_of(item)
+        sentence = statements.quote_sentence(page, place, value)
+        choice = choice_for(self.seed, seed, "shortened")
+        is_part = value in sentence and item.triples[0].relation != DESCRIBED
+        return self.shorten_or_quote(sentence, page, value if is_part else "", seed)
+
+    def shorten_or_quote(self, sentence: str, page: Passage, needed: str, seed: str) -> dict[str, str]:
+        """Return a passage's ``sentence``, in most cases with a ``claim``: a shorter form that has what is needed."""
+        choice = choice_for(self.seed, seed, "shortened")
+        shorter = shorten(sentence, needed) if choice % _QUOTED_WHOLE_IN else ()
+        if not shorter or not statements.names_subject(page, shorter[-1]):
+            return {"sentence": sentence}
+        claim = statements.pick(shorter[-_SHORT_FORMS:], choice // _QUOTED_WHOLE_IN)
+        return {"sentence": sentence, "claim": statements.as_clause(claim, without_qualifier(page.title))}
 
     def claim(self, claim: str, number: int, item: Item, position: int, seed: str) -> str:
         """Word the step that reads a clause in a passage (number from 1) when it is to find an item."""
@@ -115,13 +131,20 @@ class Writer:
         )
 
     def around(self, item: Item, number: int, position: int, seed: str) -> dict[str, object]:
-        """Return the values that a fact's wording may add: the target, an earlier step, a silent passage."""
+        """Return the values that a fact's wording may add: the target, an earlier step, a silent passage, a name."""
         return {
             "n": number,
             "k": position - 1 or None,
             "m": self._silent(item, number, seed),
             "what": missing(item, self.question.passages),
+            "asked": self._asked(number),
         }
+
+    def _asked(self, number: int) -> str | None:
+        """Return the last name in the question that a passage (by number, from 1) lacks; None if it has all."""
+        text = read(self.question.passages[number - 1])
+        absent = [name for name in names_in_text(self.question.question) if first_mention(text, name) is None]
+        return absent[-1] if absent else None
 
     def _silent(self, item: Item, number: int, seed: str) -> int | None:
         """Return the number (from 1) of a distractor that names neither end of a fact; None if there is none."""

@@ -8,7 +8,7 @@ sentence: the parse is steadier, and sentences that differ in names alone are pa
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, chain, islice
@@ -312,8 +312,20 @@ def _cues(words: Sequence[Word]) -> tuple[tuple[SenseCue, ...], list[int]]:
     return sense_cues(" ".join(spellings)), starts
 
 
-def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Rewrite]) -> Syntax:
-    """Rewrite the names for their stand-ins, and the offsets of the text for those of what was parsed."""
+def parse_tree(text: str, names: Iterable[str] = ()) -> list[tuple[Token, tuple[int, int]]]:
+    """Return the tokens of a text's dependency tree with their offsets in the text; a name is one token.
+
+    >>> [(token.dep_, span) for token, span in parse_tree("Dune Rain is a film.")]
+    [('nsubj', (0, 9)), ('ROOT', (10, 12)), ('det', (13, 14)), ('attr', (15, 19)), ('punct', (19, 20))]
+    """
+    pieces = _pieces(text, (), names, {})
+    original = _offsets(pieces)
+    doc = _parser()(_UNREADABLE.sub(" ", "".join(piece.words for piece in pieces)))
+    return [(token, (original(token.idx, False), original(token.idx + len(token), True))) for token in doc]
+
+
+def _offsets(pieces: Sequence[Rewrite]) -> Callable[[int, bool], int]:
+    """Return a function from an offset in what is parsed, and whether it is an end, to that in the text."""
     starts = [0, *accumulate(len(piece.words) for piece in pieces)]
 
     def original(offset: int, is_end: bool) -> int:
@@ -323,6 +335,12 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Rewrite])
             return piece.start + offset - starts[number]
         return piece.end if is_end else piece.start
 
+    return original
+
+
+def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Rewrite]) -> Syntax:
+    """Rewrite the names for their stand-ins, and the offsets of the text for those of what was parsed."""
+    original = _offsets(pieces)
     words = tuple(
         Word(*word[:4], (original(word.span[0], False), original(word.span[1], True)), _name_of(word, names))
         for word in syntax.words
