@@ -163,11 +163,10 @@ def _statistics(
         reference = ReferenceLabels(plan.published.name, digest, agreement.measure_agreement(tally.outcomes))
     elif tally.outcomes:
         reference = ReferenceLabels(TRUTH, "", agreement.measure_agreement(tally.outcomes))
-    benchmark = BENCHMARKS[plan.benchmark]
     options = ("version", "benchmark", "split", "limit", "seed", "min_confidence")
     return Statistics(
         **{name: getattr(plan, name) for name in options},
-        **{name: getattr(benchmark, name.upper()) for name in ("license", "homepage", "citation", "caveat")},
+        **_source_terms(plan),
         source=source,
         teacher=plan.teacher.name,
         simulated=plan.teacher.simulated,
@@ -189,6 +188,14 @@ def _statistics(
         listed=tally.listed,
         examples=tally.examples,
     )
+
+
+def _source_terms(plan: Build) -> dict[str, Any]:
+    """Return licence, home page, citation and caveat of the source, and the columns of the user's own benchmark."""
+    terms = ("license", "homepage", "citation", "caveat")
+    if plan.own is None:
+        return {name: getattr(BENCHMARKS[plan.benchmark], name.upper()) for name in terms}
+    return {"columns": plan.own.columns, **{name: getattr(plan.own, name) for name in terms}}
 
 
 def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:

@@ -4,7 +4,7 @@ import hashlib
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 import pyarrow as pa
@@ -128,6 +128,8 @@ class Statistics:
     """None if no list labelled the rows."""
     examples: tuple[NoiseExample, ...] = ()
     """Rows of each type of noise; none if the questions are not published."""
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The columns of a benchmark of the user's own, by field; empty for the benchmarks of this toolkit."""
 
     def __post_init__(self) -> None:
         accounted = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected

@@ -17,7 +17,7 @@ from builders.steps.leakage import document, held_out
 from builders.steps.wrong_values import wrong_values
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
-from builders.work.fields import MAX_CHARS, MAX_ENTRIES
+from safe_stepwise.store.fields import MAX_CHARS, MAX_ENTRIES
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.writing import write_trajectory

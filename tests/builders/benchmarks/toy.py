@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from builders.work import fields
+from safe_stepwise.store import fields
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Passage, Question, Triple
 
