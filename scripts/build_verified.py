@@ -1,5 +1,6 @@
 """Verify a multi-hop QA benchmark against its own gold passages."""
 
+from collections import ChainMap
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,7 +34,7 @@ def verifiable_split(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Options(ModelOptions, Plan, custom.Terms):
-    benchmark: Annotated[str, Name([*BENCHMARKS, CUSTOM])]
+    benchmark: Annotated[str, Name(ChainMap({CUSTOM: None}, BENCHMARKS))]
     source: str
     split: Annotated[str, verifiable_split]
     teacher: str

@@ -99,7 +99,7 @@ class Terms:
 
     name: str | None = None
     license: str | None = None
-    homepage: str = ""
+    homepage: str | None = None
     citation: Path | None = None
     fields: Path | None = None
 
@@ -133,7 +133,7 @@ def describe(source: str, split: str, terms: Terms) -> OwnBenchmark:
     rows.check_columns(columns, first_rows, source, "name the columns in a file for --fields, such as question: query")
     citation = terms.citation.read_text(encoding="utf-8") if terms.citation else ""
     own = OwnBenchmark(
-        name, columns, terms.license or UNKNOWN, terms.homepage, citation, _marks_gold(first_rows, columns)
+        name, columns, terms.license or UNKNOWN, terms.homepage or "", citation, _marks_gold(first_rows, columns)
     )
     print(own.table(dict.fromkeys(column for row in first_rows for column in row)), flush=True)
     return own

@@ -111,7 +111,9 @@ def _write(
     Returns the files by dataset and the counts of the evaluation sample (None for a split that has none).
     """
     name, split, is_sampled = plan.benchmark, plan.split, plan.split == VALIDATION
-    sample = questions.EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
+    sample = questions.EvaluationSample(
+        plan.evaluation_size, plan.seed, plan.evaluation_passages, exact=plan.own is None
+    )
     verified, labels = (
         parquet.DatasetWriter(
             release / dataset / "new", _splits(plan, dataset).items(), functools.partial(config_features, dataset)
@@ -133,7 +135,9 @@ def _write(
     if not is_sampled:
         return files, None
     sample_rows = files[VERIFIED][name + EVAL][TEST].rows
-    return files, SampleCounts(plan.evaluation_size, sample_rows, sample.left_out, plan.evaluation_passages)
+    return files, SampleCounts(
+        plan.evaluation_size, sample_rows, sample.left_out, plan.evaluation_passages, exact=plan.own is None
+    )
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:

@@ -28,6 +28,8 @@ class SampleCounts:
     rows: int
     left_out: int
     passages: int = PASSAGES
+    exact: bool = True
+    """Whether each question has exactly ``passages`` passages, not at most."""
 
 
 @dataclass(frozen=True, slots=True)
