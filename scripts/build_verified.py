@@ -51,6 +51,7 @@ def own_terms(options: Options) -> dict[str, Any]:
     """Return the fields of a `Build` that a benchmark of the user's own has; {} for another benchmark."""
     if options.benchmark == CUSTOM:
         own = custom.describe(options.source, options.split, options)
+        print(own.table(), flush=True)
         return {"benchmark": own.name, "own": own}
     if given := [slot.name for slot in fields(custom.Terms) if is_set(getattr(options, slot.name))]:
         raise UserError(f"--{given[0]}: describes a benchmark of your own; give it with --benchmark {CUSTOM}")

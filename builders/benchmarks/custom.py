@@ -16,10 +16,10 @@ passage without a title gets the name with which it begins, or its number. Answe
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,6 +61,8 @@ class OwnBenchmark:
     citation: str = ""
     marks_gold: bool = True
     """Whether its rows say which passages are gold; else all are."""
+    unused: tuple[str, ...] = ()
+    """The columns of its file that hold no field."""
 
     @property
     def caveat(self) -> str:
@@ -85,11 +87,10 @@ class OwnBenchmark:
         kind = question.kind or ("comparison" if is_comparison(question) else "")
         return replace(question, passages=tuple(passages), kind=kind)
 
-    def table(self, columns: Iterable[str]) -> str:
-        """Render which of a file's ``columns`` hold what, for the terminal."""
-        unused = [name for name in columns if not any(name in names for names in self.columns.values())]
+    def table(self) -> str:
+        """Render which columns of its file hold what, for the terminal."""
         held = [(field, ", ".join(names)) for field, names in self.columns.items()]
-        lines = [("field", "column"), *held, *([("(not used)", ", ".join(unused))] if unused else [])]
+        lines = [("field", "column"), *held, *([("(not used)", ", ".join(self.unused))] if self.unused else [])]
         return tables.text_table([tuple(map(printable, line)) for line in lines])
 
 
@@ -105,7 +106,7 @@ class Terms:
 
 
 def describe(source: str, split: str, terms: Terms) -> OwnBenchmark:
-    """Describe the benchmark in a file or Hub dataset, and print which of its columns hold what.
+    """Describe the benchmark in a file or Hub dataset: its terms, and which of its columns hold what.
 
     Columns that ``terms.fields`` does not name are guessed from the first rows. Raises ``UserError`` for a bad name or
     licence, and if a column can't be found.
@@ -122,7 +123,7 @@ def describe(source: str, split: str, terms: Terms) -> OwnBenchmark:
         )
     if terms.license is not None and not _LICENSE.fullmatch(terms.license):
         raise UserError(f"--license {terms.license!r}: write a Hub licence id, such as cc-by-4.0, or leave it out")
-    given = {}
+    given: rows.Columns = {}
     if terms.fields is not None:
         given = rows.parse_columns(boundary.read_yaml(terms.fields), str(terms.fields))
     first_rows = []
@@ -132,11 +133,10 @@ def describe(source: str, split: str, terms: Terms) -> OwnBenchmark:
     columns = rows.guess_columns(first_rows, given)
     rows.check_columns(columns, first_rows, source, "name the columns in a file for --fields, such as question: query")
     citation = terms.citation.read_text(encoding="utf-8") if terms.citation else ""
-    own = OwnBenchmark(
-        name, columns, terms.license or UNKNOWN, terms.homepage or "", citation, _marks_gold(first_rows, columns)
-    )
-    print(own.table(dict.fromkeys(column for row in first_rows for column in row)), flush=True)
-    return own
+    held = {column for many in columns.values() for column in many}
+    unused = tuple(column for column in dict.fromkeys(chain.from_iterable(first_rows)) if column not in held)
+    license, homepage = terms.license or UNKNOWN, terms.homepage or ""
+    return OwnBenchmark(name, columns, license, homepage, citation, _marks_gold(first_rows, columns), unused)
 
 
 def _marks_gold(first_rows: Sequence[Mapping[str, Any]], columns: rows.Columns) -> bool:

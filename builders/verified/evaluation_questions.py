@@ -12,6 +12,7 @@ another split than the sample, are cut to ten passages like the sample, unless `
 order. Custom rows keep all their passages.
 """
 
+import difflib
 import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
@@ -24,12 +25,15 @@ from builders.benchmarks.hub import HubSource
 from builders.verified.questions import PASSAGES, with_passages
 from builders.work.rejects import Reject, RejectPolicy
 from safe_stepwise.checking.plans import MAX_GOLD
-from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.errors import RowError, UserError, check_choice
 from safe_stepwise.records import Question, QuestionSet
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import codec, rows, sizes
 from safe_stepwise.store.names import EVAL, LABELED, TEST, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files, read_rows
+
+_TYPO = 0.8
+"""How like a known benchmark's name another name is at least (0-1), if it is taken for a mistake."""
 
 
 def read(
@@ -154,6 +158,9 @@ def _locations(source: str, benchmarks: Sequence[str], split: str | None) -> lis
         return [(f"{hub.repo}:{_config(name, split)}{revision}", name, split) for name in benchmarks or BENCHMARKS]
     if len(benchmarks) > 1:
         raise UserError(f"{source}: holds rows of one benchmark; give one --benchmark")
+    for name in benchmarks:
+        if difflib.get_close_matches(name, BENCHMARKS, cutoff=_TYPO):
+            check_choice(name, [*BENCHMARKS, CUSTOM], "--benchmark")
     config = (hub.config if hub else None) or ""
     config_benchmark = config.removesuffix(EVAL)
     is_ours = hub is not None and hub.repo.endswith(f"/{VERIFIED}")
