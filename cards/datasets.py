@@ -58,6 +58,11 @@ class DatasetCard:
         return sources_of(self.builds)
 
     @property
+    def own(self) -> tuple[Record, ...]:
+        """Those of the ``sources`` that are no known benchmark, but one of the user's own."""
+        return tuple(build for build in self.sources if build.get("columns"))
+
+    @property
     def licenses(self) -> list[str]:
         """The sources' licences, as ids of the Hub."""
         return licenses_of(self.builds)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
+from builders.benchmarks.custom import Terms
 from builders.steps.composition import Composition
 from builders.verified.questions import EVALUATION_SIZE
 from evaluators.run.trial import Trial
@@ -127,6 +128,8 @@ class BuildEntry:
     benchmark: str
     input: str
     split: Literal["train", "validation"]
+    own: Terms | None = None
+    """The terms of a benchmark of one's own, which ``benchmark`` names; {} if there are none to say."""
     teacher: str = "annotations"
     sha256: str | None = None
     limit: int | None = None

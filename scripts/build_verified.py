@@ -1,10 +1,11 @@
 """Verify a multi-hop QA benchmark against its own gold passages."""
 
-from dataclasses import dataclass
+from collections import ChainMap
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from builders.benchmarks import BENCHMARKS, sources
+from builders.benchmarks import BENCHMARKS, custom, sources
 from builders.verified import features, questions
 from builders.verified.build import build, describe_replaced, summary
 from builders.verified.collect import Build
@@ -14,9 +15,10 @@ from builders.verified.teachers.llm import EXTRACT, PATH, PROMPTS
 from builders.work.executors import Submitted
 from builders.work.plans import Plan
 from cards.datasets import CARDS
-from safe_stepwise.commands.options import copy_into
+from safe_stepwise.commands.options import copy_into, is_set
 from safe_stepwise.commands.values import Count, Name, Price, Share
 from safe_stepwise.errors import UserError
+from safe_stepwise.scoring import CUSTOM
 from scripts.cli import ModelOptions, command, cores, run
 
 ROLES = [prompt.role for prompt in PROMPTS]
@@ -31,8 +33,8 @@ def verifiable_split(name: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ModelOptions, Plan):
-    benchmark: Annotated[str, Name(BENCHMARKS)]
+class Options(ModelOptions, Plan, custom.Terms):
+    benchmark: Annotated[str, Name(ChainMap({CUSTOM: None}, BENCHMARKS))]
     source: str
     split: Annotated[str, verifiable_split]
     teacher: str
@@ -45,11 +47,22 @@ class Options(ModelOptions, Plan):
     price_completion: Price | None = None
 
 
+def own_terms(options: Options) -> dict[str, Any]:
+    """Return the fields of a `Build` that a benchmark of the user's own has; {} for another benchmark."""
+    if options.benchmark == CUSTOM:
+        own = custom.describe(options.source, options.split, options)
+        print(own.table(), flush=True)
+        return {"benchmark": own.name, "own": own}
+    if given := [slot.name for slot in fields(custom.Terms) if is_set(getattr(options, slot.name))]:
+        raise UserError(f"--{given[0]}: describes a benchmark of your own; give it with --benchmark {CUSTOM}")
+    return {}
+
+
 def build_verified(options: Options) -> None:
     """Build, or estimate the costs, and print a summary; raise ``UserError`` for a mistake of the user."""
     model_options = (options.cache, options.in_flight, options.timeout)
     teachers = resolve_teacher(options.teacher, *model_options, allowance=options.allowance, lists=Path())
-    plan = copy_into(Build, options, teacher=teachers)
+    plan = copy_into(Build, options, teacher=teachers, **own_terms(options))
     try:
         if options.estimate:
             print(estimate_table(plan, options.price_prompt, options.price_completion))

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from builders.benchmarks import BENCHMARKS
 from builders.steps import earlier_build, rewriting
 from builders.steps.build import MAX_LENGTH, TEST_SHARE, StepsBuild, build
 from builders.steps.composition import Composition
@@ -13,7 +12,7 @@ from builders.steps.statistics import summary
 from builders.verified.teachers.choice import ANNOTATIONS, client_of, resolve_teacher, spending
 from cards.datasets import verifier_steps as card
 from safe_stepwise.commands.options import check_exclusive, copy_into, is_set
-from safe_stepwise.commands.values import Count, Name, Share, Version
+from safe_stepwise.commands.values import Count, Share, Version
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet, PromptsName
 from safe_stepwise.records import VerdictOrder
@@ -48,7 +47,7 @@ class Options(ModelOptions):
     ideal: Share | None = None
     test_share: Share | None = None
     test_split: str | None = None
-    benchmarks: tuple[Annotated[str, Name(BENCHMARKS)], ...] = ()
+    benchmarks: tuple[str, ...] = ()
     refined: Path | None = None
     unverifiable: bool = False
     pool: Count | None = None

@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 from builders import synthetic
 from builders.benchmarks import hotpotqa, musique, twowiki
-from builders.work.fields import OTHER_BENCHMARK
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
+from safe_stepwise.store.fields import OTHER_BENCHMARK
 from safe_stepwise.store.sizes import check_size
 
 

@@ -21,10 +21,10 @@ stray spaces; a few rows have fewer than 10 passages; a sentence (not a whole pa
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from builders.work import fields
 from safe_stepwise.errors import RowError
 from safe_stepwise.language.text import fold
 from safe_stepwise.records import Passage, Question, SupportingFact
+from safe_stepwise.store import fields
 
 NAME = "hotpotqa"
 LICENSE = "cc-by-sa-4.0"

@@ -28,10 +28,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from builders.work import fields
 from safe_stepwise.errors import RowError
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Hop, Passage, Question
+from safe_stepwise.store import fields
 
 NAME = "musique"
 LICENSE = "cc-by-4.0"

@@ -1,12 +1,14 @@
-"""Read raw rows from a local JSON, JSONL or Parquet file, or from a Hub dataset at a revision.
+"""Read raw rows from a local JSON, JSONL, CSV or Parquet file, or from a Hub dataset at a revision.
 
 Rows are streamed, so memory does not grow with the source. They come in chunks that can be pickled to a worker, which
 decodes and parses them. A JSONL line travels as text, so that the reading process parses no JSON. The first bytes of a
 file decide its format, not its name: an array in a ``.jsonl``, lines in a ``.json``, gzip with or without ``.gz`` are
-all read.
+all read. Only CSV needs its name, ``.csv`` or ``.tsv``: its first line has the columns, and empty cells are none.
 """
 
+import csv
 import hashlib
+import io
 import json
 import math
 import os
@@ -19,17 +21,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from builders.benchmarks.hub import HubSource, resolve_commit, stream
-from builders.work.fields import NO_JSON
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary, files
+from safe_stepwise.store.fields import NO_JSON
 
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
 WHITE = " \t\r\n"
 """White space allowed between the parts of JSON."""
 _WHITE = WHITE.encode()
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _BATCH = 1_000
 MAX_ROW_BYTES = 4 * 2**20
 """The most bytes of a row's JSON; the longest row of the benchmarks has less than a hundredth of it."""
@@ -180,10 +183,24 @@ def _file_rows(path: Path) -> Iterator[RawRow]:
                 yield from _parquet_rows(path)
             elif magic.startswith(b"PK\x03\x04"):
                 raise UserError(f"{path} is a zip archive: unpack it and name the file inside")
+            elif delimiter := next((d for suffix, d in _DELIMITERS.items() if suffix in path.suffixes), ""):
+                yield from _csv_rows(file, path, delimiter)
             else:
                 yield from _json_rows(file, path)
     except (EOFError, zlib.error, OSError) as error:
         raise UserError(f"{path}: can't be read to its end: {error}") from error
+
+
+def _csv_rows(file: BinaryIO, path: Path, delimiter: str) -> Iterator[RawRow]:
+    csv.field_size_limit(MAX_ROW_BYTES)
+    lines = csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=delimiter, strict=True)
+    try:
+        for row in lines:
+            if None in row:
+                raise UserError(f"{path.name}:{lines.line_num}: has more cells than the first line names")
+            yield RawRow(f"{path.name}:{lines.line_num}", {name: cell for name, cell in row.items() if cell})
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: line {lines.line_num + 1}: is no CSV in UTF-8: {error}") from None
 
 
 def _json_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
@@ -198,7 +215,7 @@ def _json_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
         return _array_rows(file, path)
     if first == b"{" or ".jsonl" in path.suffixes:
         return _line_rows(file, path)
-    raise UserError(f"{path} is neither JSON, JSON lines nor Parquet")
+    raise UserError(f"{path} is neither JSON, JSON lines, CSV (named .csv) nor Parquet")
 
 
 def _first_byte(file: BinaryIO, start: int) -> bytes:

@@ -26,8 +26,8 @@ from dataclasses import replace
 from typing import Any
 
 from builders.benchmarks.hotpotqa import annotated_question
-from builders.work import fields
 from safe_stepwise.records import Question, Triple
+from safe_stepwise.store import fields
 
 NAME = "2wikimultihopqa"
 LICENSE = "apache-2.0"

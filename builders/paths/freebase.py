@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from builders.benchmarks import sources
-from builders.work import fields
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import NamedTriple
 from safe_stepwise.records import KGQuestion
+from safe_stepwise.store import fields
 from safe_stepwise.store.boundary import parse_json
 
 MAX_TRIPLES = 200_000

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import sources
-from builders.work import fields
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import NamedTriple
 from safe_stepwise.records import KGQuestion
+from safe_stepwise.store import fields
 from safe_stepwise.store.files import open_unpacked, read_lines
 
 NAME = "metaqa"

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builders.benchmarks import BENCHMARKS
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.verified import questions as verified_rows
@@ -22,7 +21,7 @@ from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.records import Question
 from safe_stepwise.store import boundary, names
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
+from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files, read_rows
 
 OF_A_BUILD = tuple("benchmark split version source teacher simulated verified digest".split()) + tuple(
     "license homepage citation code_sha256".split()
@@ -106,7 +105,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
     files = sorted((place / names.STATISTICS).glob("*.json"))
     builds = [{**record, "digest": sha256_of(file)} for file, record in zip(files, records, strict=True)]
     for build in builds:
-        check_choice(build["benchmark"], BENCHMARKS, f"{place}: the benchmark")
+        check_choice(build["benchmark"], labeled_files(place), f"{place}: the benchmark")
         if build["version"] != version:
             raise UserError(
                 f"{place}: is version {build['version']}, but this build is {version}; add "

@@ -18,9 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from builders.benchmarks import BENCHMARKS
 from builders.steps import values, witness
 from builders.steps.contexts import StepSource
 from builders.steps.questions import VerifiedSet, open_verified
@@ -31,7 +30,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Plan, PlanError
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.writing import write_trajectory
-from safe_stepwise.commands.values import Count, Name, Version
+from safe_stepwise.commands.values import Count, Version
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client, check, render_requests
 from safe_stepwise.errors import UserError
@@ -66,7 +65,7 @@ class Refinement:
     rows: Count
     limit: Count | None = None
     """Training questions at most, divided among the benchmarks; all if None."""
-    benchmarks: tuple[Annotated[str, Name(BENCHMARKS)], ...] = ()
+    benchmarks: tuple[str, ...] = ()
     """Benchmarks to use; all of the folder if empty."""
     limits: Limits = DEFAULT
     version: Version = "v0.1.0"

@@ -41,10 +41,9 @@ from builders.synthetic.small import MAX_PASSAGES, MIN_PASSAGES, make_row, name_
 from builders.synthetic.world import NAME as NAME
 from builders.synthetic.world import Namer, pick, pick_weighted
 from builders.synthetic.writers import names, writer
-from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import NoiseType, Passage, Question, canonical_json
-from safe_stepwise.store import boundary, codec
+from safe_stepwise.store import boundary, codec, fields
 
 LICENSE = "cc0-1.0"
 HOMEPAGE = ""

@@ -111,7 +111,9 @@ def _write(
     Returns the files by dataset and the counts of the evaluation sample (None for a split that has none).
     """
     name, split, is_sampled = plan.benchmark, plan.split, plan.split == VALIDATION
-    sample = questions.EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
+    sample = questions.EvaluationSample(
+        plan.evaluation_size, plan.seed, plan.evaluation_passages, exact=plan.own is None
+    )
     verified, labels = (
         parquet.DatasetWriter(
             release / dataset / "new", _splits(plan, dataset).items(), functools.partial(config_features, dataset)
@@ -133,7 +135,9 @@ def _write(
     if not is_sampled:
         return files, None
     sample_rows = files[VERIFIED][name + EVAL][TEST].rows
-    return files, SampleCounts(plan.evaluation_size, sample_rows, sample.left_out, plan.evaluation_passages)
+    return files, SampleCounts(
+        plan.evaluation_size, sample_rows, sample.left_out, plan.evaluation_passages, exact=plan.own is None
+    )
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:
@@ -163,11 +167,10 @@ def _statistics(
         reference = ReferenceLabels(plan.published.name, digest, agreement.measure_agreement(tally.outcomes))
     elif tally.outcomes:
         reference = ReferenceLabels(TRUTH, "", agreement.measure_agreement(tally.outcomes))
-    benchmark = BENCHMARKS[plan.benchmark]
     options = ("version", "benchmark", "split", "limit", "seed", "min_confidence")
     return Statistics(
         **{name: getattr(plan, name) for name in options},
-        **{name: getattr(benchmark, name.upper()) for name in ("license", "homepage", "citation", "caveat")},
+        **_source_terms(plan),
         source=source,
         teacher=plan.teacher.name,
         simulated=plan.teacher.simulated,
@@ -189,6 +192,14 @@ def _statistics(
         listed=tally.listed,
         examples=tally.examples,
     )
+
+
+def _source_terms(plan: Build) -> dict[str, Any]:
+    """Return licence, home page, citation and caveat of the source, and the columns of the user's own benchmark."""
+    terms = ("license", "homepage", "citation", "caveat")
+    if plan.own is None:
+        return {name: getattr(BENCHMARKS[plan.benchmark], name.upper()) for name in terms}
+    return {"columns": plan.own.columns, **{name: getattr(plan.own, name) for name in terms}}
 
 
 def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.benchmarks import BENCHMARKS, parse_row
+from builders.benchmarks import BENCHMARKS, custom, parse_row
 from builders.benchmarks.sources import RowsChunk
 from builders.synthetic import Spec, generate
 from builders.verified.features import config_features, question_sha256
@@ -33,7 +33,7 @@ class VerificationChunk(RowsChunk):
     """Rows of a split and the teacher that labels them.
 
     ``spec`` is that of the synthetic benchmark, of which the worker itself makes ``generated`` questions. Labels with
-    less than ``min_confidence`` (0-1) become undecided.
+    less than ``min_confidence`` (0-1) become undecided. ``own`` is the user's own benchmark, whose rows these are.
     """
 
     teacher: Teachers
@@ -41,13 +41,15 @@ class VerificationChunk(RowsChunk):
     min_confidence: float = 0.0
     spec: Spec | None = None
     generated: int = 0
+    own: custom.OwnBenchmark | None = None
 
     @property
     def path(self) -> Path:
         """The shard file, named by position and content."""
         code = code_of(self.benchmark, self.teacher.name, self.teacher.__module__, "builders.work.shards")
         head = [code, self.teacher.identity, self.benchmark, self.split, self.start, self.min_confidence]
-        return self.folder / f"{self.start:09d}-{self.digest([*head, self.spec, self.generated])[:24]}.arrow"
+        made = [self.spec, self.generated, *([self.own] if self.own else [])]
+        return self.folder / f"{self.start:09d}-{self.digest([*head, *made])[:24]}.arrow"
 
     @property
     def size(self) -> int:
@@ -89,6 +91,8 @@ class VerificationChunk(RowsChunk):
         return [(index, question, is_noise) for index, (question, is_noise) in parsed], rejects
 
     def _parse(self, content: Mapping[str, Any]) -> tuple[Question, bool | None]:
+        if self.own is not None:
+            return self.own.parse(content, self.split), None
         question = parse_row(content, self.benchmark, self.split)
         noise_type = content.get("truth") if self.benchmark == "synthetic" else None
         return question, (noise_type not in agreement.SOUND if noise_type in NOISE_TYPES else None)
@@ -114,11 +118,11 @@ def shard_schema() -> pa.Schema:
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:
     """Return the digest of the code by which the named teacher labels a benchmark's rows.
 
-    ``modules`` are further modules that the labels depend on.
+    ``modules`` are further modules that the labels depend on. A benchmark that is not registered is the user's own.
     """
     prefix = teacher.partition(":")[0]
     kind = prefix if prefix in ("annotations", agreement.PUBLISHED) else "llm"
-    parsing = generate if benchmark == "synthetic" else BENCHMARKS[benchmark].parse
+    parsing = generate if benchmark == "synthetic" else BENCHMARKS.get(benchmark, custom.OwnBenchmark).parse
     module = f"builders.verified.teachers.{kind}"
     return code_digest(__name__, parsing.__module__, module, *modules)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from builders.benchmarks import sources
+from builders.benchmarks.custom import OwnBenchmark
 from builders.synthetic import Spec, parse_spec
 from builders.verified.chunks import CHUNK_ROWS, VerificationChunk, shard_schema
 from builders.verified.questions import EVALUATION_SIZE, PASSAGES
@@ -38,6 +39,8 @@ class Build(Plan):
     """Noise labels of lower confidence are not counted."""
     published: Path | None = None
     """Labels to compare with; no label is ever taken from them."""
+    own: OwnBenchmark | None = None
+    """The user's own benchmark, whose name ``benchmark`` is; None for one of `BENCHMARKS`."""
 
     def __post_init__(self) -> None:
         least, teacher = self.min_confidence, self.teacher
@@ -85,7 +88,7 @@ def jobs(plan: Build) -> Iterator[VerificationChunk]:
     settings = (plan.work / "shards", plan.teacher, shard_schema(), plan.min_confidence)
     if (spec := spec_of(plan.benchmark, plan.source)) is None:
         for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
-            yield VerificationChunk(plan.benchmark, plan.split, chunk.start, chunk.rows, *settings)
+            yield VerificationChunk(plan.benchmark, plan.split, chunk.start, chunk.rows, *settings, own=plan.own)
         return
     total = _count_generated(plan, spec)
     for start in range(0, total, CHUNK_ROWS):

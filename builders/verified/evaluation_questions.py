@@ -12,28 +12,28 @@ another split than the sample, are cut to ten passages like the sample, unless `
 order. Custom rows keep all their passages.
 """
 
+import difflib
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from builders import synthetic
-from builders.benchmarks import BENCHMARKS, looks_like, parse_row, sources
+from builders.benchmarks import BENCHMARKS, custom, looks_like, parse_row, sources
 from builders.benchmarks.hub import HubSource
 from builders.verified.questions import PASSAGES, with_passages
-from builders.work import fields
 from builders.work.rejects import Reject, RejectPolicy
 from safe_stepwise.checking.plans import MAX_GOLD
-from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.language.sentences import split_sentences
-from safe_stepwise.records import Hop, Passage, Question, QuestionSet, SupportingFact, Triple, identity
+from safe_stepwise.errors import RowError, UserError, check_choice
+from safe_stepwise.records import Question, QuestionSet
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store import codec, sizes
-from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
-from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
+from safe_stepwise.store import codec, rows, sizes
+from safe_stepwise.store.names import EVAL, LABELED, TEST, VALIDATION, VERIFIED
+from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files, read_rows
 
-T = TypeVar("T")
+_TYPO = 0.8
+"""How like a known benchmark's name another name is at least (0-1), if it is taken for a mistake."""
 
 
 def read(
@@ -108,7 +108,8 @@ def _read_folder(
         raise UserError(
             f"{folder}: no {VERIFIED} in it; give a folder of safe-stepwise build_verified, a file, or a Hub dataset"
         )
-    available = {name: parquet_files(dataset, _config(name, split), split) for name in BENCHMARKS}
+    built = (name.removesuffix(LABELED) for name in labeled_files(dataset))
+    available = {name: parquet_files(dataset, _config(name, split), split) for name in (*BENCHMARKS, *built)}
     chosen = list(benchmarks) or [name for name, files in available.items() if files]
     lacking = [name for name in chosen if not available.get(name)]
     if lacking or not chosen:
@@ -157,9 +158,13 @@ def _locations(source: str, benchmarks: Sequence[str], split: str | None) -> lis
         return [(f"{hub.repo}:{_config(name, split)}{revision}", name, split) for name in benchmarks or BENCHMARKS]
     if len(benchmarks) > 1:
         raise UserError(f"{source}: holds rows of one benchmark; give one --benchmark")
+    for name in benchmarks:
+        if difflib.get_close_matches(name, BENCHMARKS, cutoff=_TYPO):
+            check_choice(name, [*BENCHMARKS, CUSTOM], "--benchmark")
     config = (hub.config if hub else None) or ""
     config_benchmark = config.removesuffix(EVAL)
-    benchmark = next(iter(benchmarks), config_benchmark if config_benchmark in BENCHMARKS else None)
+    is_ours = hub is not None and hub.repo.endswith(f"/{VERIFIED}")
+    benchmark = next(iter(benchmarks), config_benchmark if config_benchmark in BENCHMARKS or is_ours else None)
     return [(source, benchmark, split or (TEST if config.endswith(EVAL) else VALIDATION))]
 
 
@@ -173,89 +178,17 @@ def question_of(
     >>> question.benchmark, question.answer, question.aliases, question.passages[0].sentences
     ('custom', 'Marn', ('Marnland',), ('Oru: Marn.',))
     """
-    if "passages" in row:
-        name = benchmark or (synthetic.NAME if synthetic.TELLTALE in row else CUSTOM)
-        return _parse_own_format(row, name, _split_of(split))
-    name = benchmark or looks_like(row) or ""
-    if name not in BENCHMARKS:
-        raise RowError(
-            "no passages; a row is {question, answer or references, passages: [{title, text}]}, "
-            "or that of a benchmark named by --benchmark"
-        )
+    name = benchmark or looks_like(row) or CUSTOM
+    if "passages" in row or name not in BENCHMARKS:
+        own = rows.own_columns(row)
+        if "passages" not in own:
+            raise RowError(
+                "no passages; a row is {question, answer or references, passages: [{title, text}]}, "
+                "or that of a benchmark named by --benchmark"
+            )
+        own_name = benchmark or (synthetic.NAME if synthetic.TELLTALE in row else CUSTOM)
+        return custom.parse_row(own, own_name, _split_of(split))
     question = parse_row(row, name, _split_of(split))
     if all_passages or len(question.gold) > PASSAGES:
         return question
     return with_passages(question, seed)[0]
-
-
-def _parse_own_format(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
-    question_text = fields.filled_text(fields.require(row, "question"), "question")
-    answer, *aliases = _answers(row)
-    passages = tuple(
-        _passage(passage, f"passage {number}")
-        for number, passage in enumerate(fields.items(row["passages"], "passages"), 1)
-    )
-    if not passages:
-        raise RowError("passages is empty")
-
-    def read_rows(record: Callable[..., T], name: str, **readers: fields.Reader) -> tuple[T, ...]:
-        return tuple(record(*values) for values in fields.read_rows(row.get(name) or [], name, name, readers))
-
-    id_, text = row.get("id"), fields.text
-    sentence, passage = _number(0, fields.MAX_ENTRIES - 1), _number(1, len(passages), or_none=True)
-    question = Question(
-        id=fields.filled_text(id_, "id") if id_ is not None else identity([question_text, *passages]),
-        benchmark=benchmark,
-        split=split,
-        question=question_text,
-        answer=answer,
-        aliases=tuple(aliases),
-        kind=text(row.get("kind") or "", "kind"),
-        hops=fields.integer(row.get("hops") or 0, "hops"),
-        passages=passages,
-        supporting_facts=read_rows(SupportingFact, "supporting_facts", title=text, sentence=sentence),
-        evidence=read_rows(Triple, "evidence", head=text, relation=text, tail=text),
-        decomposition=read_rows(Hop, "decomposition", question=text, answer=text, passage=passage),
-    )
-    sizes.check_size(question)
-    return question
-
-
-def _answers(row: Mapping[str, Any]) -> list[str]:
-    """Read all accepted answers: ``references``, or ``answer`` and its ``aliases``."""
-    if row.get("references") is not None:
-        references = fields.items(row["references"], "references")
-        if not references:
-            raise RowError("references is empty")
-        return [fields.filled_text(reference, "reference") for reference in references]
-    aliases = fields.items(row.get("aliases") or [], "aliases")
-    if row.get("answer") is not None and not isinstance(row["answer"], str):
-        raise RowError("answer is no text: write it in quotation marks")
-    if not (row.get("answer") or "").strip():
-        raise RowError("neither answer nor references: what counts as right has to be known")
-    return [fields.text(row["answer"], "answer"), *(fields.text(a, "alias") for a in aliases)]
-
-
-def _passage(content: Any, label: str) -> Passage:
-    if isinstance(content, str):
-        content = {"text": content}
-    if not isinstance(content, Mapping):
-        raise RowError(f"{label} is neither a text nor an object with title and text or sentences")
-    title = fields.text(content.get("title") or "", f"{label} title")
-    if content.get("sentences") is not None:
-        listed = fields.items(content["sentences"], f"{label} sentences")
-        sentences = tuple(fields.text(sentence, f"{label} sentence") for sentence in listed)
-    else:
-        sentences = split_sentences(fields.filled_text(fields.require(content, "text", "sentences"), f"{label} text"))
-    return Passage(title, sentences, fields.boolean(content.get("is_gold") or False, f"{label} is_gold"))
-
-
-def _number(first: int, last: int, or_none: bool = False) -> fields.Reader:
-    def read(value: Any, label: str) -> Any:
-        if value is None and or_none:
-            return None
-        if not first <= fields.integer(value, label) <= last:
-            raise RowError(f"{label} is {str(value)[:20]}, expected {first} to {last}")
-        return value
-
-    return read

@@ -115,12 +115,12 @@ class EvaluationSample:
     """A sample of ``size`` questions from all that are offered, drawn in bounded memory.
 
     A hash of (seed, id) ranks the questions, so the order of the rows does not matter. ``left_out`` counts rows that
-    cannot have exactly ``passages`` passages: they have fewer in all, or more gold ones.
+    cannot have ``passages`` passages: they have more gold ones, or, if ``exact``, fewer in all.
     """
 
-    def __init__(self, size: int, seed: int, passages: int = PASSAGES) -> None:
+    def __init__(self, size: int, seed: int, passages: int = PASSAGES, exact: bool = True) -> None:
         self.left_out = 0
-        self._size, self._seed, self._passages = size, seed, passages
+        self._size, self._seed, self._passages, self._exact = size, seed, passages, exact
         self._entries: list[tuple[int, str, Question]] = []
 
     def offer(self, table: pa.Table) -> None:
@@ -130,7 +130,7 @@ class EvaluationSample:
         is_gold = passages.flatten().field("is_gold")
         gold = Counter(pc.list_parent_indices(passages).filter(is_gold).to_pylist())
         for row, id_ in enumerate(table.column("id").to_pylist()):
-            if total[row] < self._passages or gold[row] > self._passages:
+            if (self._exact and total[row] < self._passages) or gold[row] > self._passages:
                 self.left_out += 1
                 continue
             rank = -draw(self._seed, id_, "question")

@@ -4,7 +4,7 @@ import hashlib
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 import pyarrow as pa
@@ -28,6 +28,8 @@ class SampleCounts:
     rows: int
     left_out: int
     passages: int = PASSAGES
+    exact: bool = True
+    """Whether each question has exactly ``passages`` passages, not at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,8 @@ class Statistics:
     """None if no list labelled the rows."""
     examples: tuple[NoiseExample, ...] = ()
     """Rows of each type of noise; none if the questions are not published."""
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The columns of a benchmark of the user's own, by field; empty for the benchmarks of this toolkit."""
 
     def __post_init__(self) -> None:
         accounted = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from builders.work.fields import OTHER_BENCHMARK
 from builders.work.shards import Shard
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.fields import OTHER_BENCHMARK
 from safe_stepwise.store.names import REJECTS
 
 

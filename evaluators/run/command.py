@@ -1,7 +1,7 @@
 """Run an evaluation by its options: read the questions, run all systems, write the files, and render a summary."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from evaluators.prompting import predictions
 from evaluators.run.evaluation import ALL, TRUTH, Evaluation, evaluate, settings_of, write
 from evaluators.run.options import Options
 from safe_stepwise.checking.wordings import choice_for
-from safe_stepwise.errors import UserError, check_choice
+from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Question, QuestionSet, Triple
@@ -37,13 +37,13 @@ ReadQuestions = Callable[..., QuestionSet]
 def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[str, Any]) -> str:
     """Run an evaluation and return its summary; raise ``UserError`` for bad options or files.
 
-    ``benchmarks`` are those of ``read``; the ``SCORING`` of each names the official scorer that counts.
+    The ``SCORING`` of each of ``benchmarks`` names the official scorer that counts; others count by SQuAD's rule.
     """
     options.check()
     for fault in options.faultless:
         note(fault)
     published = score_tables.choose_tables(options.published)
-    questions = _questions_of(options, read, benchmarks)
+    questions = _questions_of(options, read)
     notes = {
         "source": questions.source,
         "source_sha256": questions.digest,
@@ -61,15 +61,16 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
         elif options.on_error != "stop":
             (options.output / names.REJECTS).unlink(missing_ok=True)
         plan = options.plan(questions.questions, Opener(options.timeout), corpus, replies, notes)
-        scoring = {name: benchmark.SCORING for name, benchmark in benchmarks.items()}
+        scoring = {question.benchmark: CUSTOM for question in questions.questions}
+        scoring |= {name: benchmark.SCORING for name, benchmark in benchmarks.items()}
         return _run_plan(replace(plan, scoring=scoring, derivations=derivations), options.seed, published)
 
 
-def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[str]) -> QuestionSet:
+def _questions_of(options: Options, read: ReadQuestions) -> QuestionSet:
     """Read the questions that the options choose; raise ``UserError`` if there are none."""
     read_set = read(
         options.questions,
-        [check_choice(name, [*benchmarks, CUSTOM], "--benchmark") for name in options.benchmark],
+        options.benchmark,
         options.split,
         options.limit,
         options.seed,

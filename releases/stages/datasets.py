@@ -4,12 +4,13 @@ A *build* verifies one split of a benchmark. An *audit* has the scores of people
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks import BENCHMARKS
+from builders.benchmarks import BENCHMARKS, hotpotqa
+from builders.benchmarks.custom import OwnBenchmark, describe
 from builders.steps.refined import read_refined
 from builders.verified.build import build, counts, overview
 from builders.verified.collect import Build, count, questions, spec_of
@@ -63,15 +64,33 @@ class DatasetsStage(Stage[Manifest]):
             keep_rejects=entry.on_error == "keep",
             evaluation_size=manifest.evaluation_size,
             evaluation_passages=manifest.evaluation_passages or PASSAGES,
+            own=self._own(entry),
             keep_work=True,
             **release.options.engine_options,
         )
+
+    def _own(self, entry: BuildEntry) -> OwnBenchmark | None:
+        """Describe the benchmark of an entry that is one's own; None for a known benchmark."""
+        if entry.own is None:
+            return None
+        folder = self.release.file.parent
+        terms = replace(
+            entry.own,
+            name=entry.benchmark,
+            **{
+                name: folder / file
+                for name in ("citation", "fields")
+                if (file := getattr(entry.own, name)) is not None
+            },
+        )
+        return describe(str(folder / entry.input), entry.split, terms)
 
     def validate(self) -> None:
         folder = self.release.file.parent
         for number, entry in enumerate(self.release.manifest.builds):
             prefix = f"builds[{number}]."
-            check_choice(entry.benchmark, BENCHMARKS, f"{prefix}benchmark")
+            if entry.own is None:
+                check_choice(entry.benchmark, BENCHMARKS, f"{prefix}benchmark")
             if not (folder / entry.input).exists():
                 with at_place(f"{prefix}input"):
                     spec_of(entry.benchmark, entry.input)
@@ -109,7 +128,7 @@ class DatasetsStage(Stage[Manifest]):
                 calls, reply = sum(role.calls for role in roles), sum(role.completion for role in roles)
                 yield CostEstimate(name, rows, calls, prompt, prompt, reply)
             else:
-                yield price_rows(name, rows, BENCHMARKS[entry.benchmark].EXPECTED["verification"])
+                yield price_rows(name, rows, BENCHMARKS.get(entry.benchmark, hotpotqa).EXPECTED["verification"])
 
     def missing(self) -> list[str]:
         return [f"{plan.source} is not here" for plan in self.builds if not is_local(plan)]

@@ -10,14 +10,14 @@ from safe_stepwise.commands.values import Count, Name, Seconds
 from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.metric import compute, input
 from safe_stepwise.records import canonical_json
-from safe_stepwise.scoring import BENCHMARKS
+from safe_stepwise.scoring import BENCHMARKS, CUSTOM
 from safe_stepwise.store.terminal import printable
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     file: Path
-    benchmark: Annotated[str, Name(BENCHMARKS)]
+    benchmark: Annotated[str, Name([*BENCHMARKS, CUSTOM])]
     judge: str | None = None
     judge_repeats: Count = 1
     skip_exact: bool = False

@@ -17,13 +17,13 @@ from builders.steps.leakage import document, held_out
 from builders.steps.wrong_values import wrong_values
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
-from builders.work.fields import MAX_CHARS, MAX_ENTRIES
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Label, Passage, Question, Step, SupportingFact, Triple
+from safe_stepwise.store.fields import MAX_CHARS, MAX_ENTRIES
 from safe_stepwise.store.sizes import MAX_HOPS, MAX_NAME, MAX_PASSAGE, MAX_PASSAGES, MAX_QUESTION
 from scripts import build_verified
 from tests.growth import PARSED, POWER, TEXTS, exponent, too_slow

@@ -28,7 +28,7 @@ from safe_stepwise.language.text import (
     words_of,
 )
 from safe_stepwise.language.vocabulary import load, word_list
-from safe_stepwise.records import NoiseType, Passage, Question, Triple
+from safe_stepwise.records import NoiseType, Passage, Question, SupportingFact, Triple
 
 _COMPARED_DATES = (
     ("date of death", re.compile(r"\b(?:died|death|die)\b", re.IGNORECASE)),
@@ -135,7 +135,7 @@ def _description(question: Question, number: int, passage: Passage) -> Iterator[
     if relation := _compared_date(question.question):
         for sentence, date in stated_dates(passage, relation)[:1]:
             yield Triple(passage.title, relation, date, number, sentence)
-    for fact in question.supporting_facts:
+    for fact in question.supporting_facts or (SupportingFact(passage.title, 0),):
         if fact.title == passage.title and fact.sentence < len(passage.sentences):
             description = _VERB.split(passage.sentences[fact.sentence], maxsplit=1)[-1]
             words = " ".join(description.split()[:12]).rstrip(".,;")
@@ -165,6 +165,8 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
         if len(dated) == len(titles):
             return Proposal(tuple(dated), "none", "", 0.9)
         return Proposal(tuple(t for triples in described for t in triples), "none", "", 0.6)
+    if is_unmarked := not question.supporting_facts and len(question.gold) == len(question.passages):
+        titles = [title for title in titles if has_words(words_of(question.question), normal_name(title))]
     subjects = [p.title for _, p in question.gold if is_about(read(p), question.answer)]
     goal = subjects[0] if subjects else question.answer
     paths = {title: graph.path([title], goal) for title in titles}
@@ -174,6 +176,11 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     if not subjects and goal not in graph:
         reason = f"The answer “{goal}” was not found in the gold passages."
         return Proposal((), "missing_evidence", reason, 0.6)
+    if is_unmarked and (lost or not titles):
+        reason = (
+            "The row does not say which passages are needed, and no link was found from the question to the answer."
+        )
+        return Proposal((), "unparsed", reason)
     if lost:
         reason = f"No link was found between the gold passages, from “{lost[0]}” to “{goal}”."
         return Proposal((), "missing_evidence", reason, 0.4)

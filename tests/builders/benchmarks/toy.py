@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from builders.work import fields
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Passage, Question, Triple
+from safe_stepwise.store import fields
 
 NAME = "toy"
 LICENSE = "mit"

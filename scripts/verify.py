@@ -1,0 +1,30 @@
+"""Verify a benchmark of your own: a file of questions with passages and answers."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from builders.verified.teachers.llm import EXTRACT, PATH
+from cards.datasets import ANNOTATIONS
+from safe_stepwise.scoring import CUSTOM
+from safe_stepwise.store.names import VALIDATION
+from scripts import build_verified
+from scripts.cli import command, cores, run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(build_verified.Options):
+    benchmark: str = CUSTOM
+    split: Annotated[str, build_verified.verifiable_split] = VALIDATION
+    teacher: str = ANNOTATIONS
+    keep_rejects: bool = True
+
+
+def verify(options: Options) -> None:
+    """Build the verified split and the labels of the options' file; raise ``UserError`` for a mistake of the user."""
+    build_verified.build_verified(options)
+
+
+main = command(verify, roles=build_verified.ROLES, example_roles=[EXTRACT.role, PATH.role], workers=cores())
+
+if __name__ == "__main__":
+    run(main)
