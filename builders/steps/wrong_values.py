@@ -12,8 +12,8 @@ from typing import Literal, get_args
 from builders.steps.values import WORDS
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.step_reading import has_value
-from safe_stepwise.language.mentions import names_in
 from safe_stepwise.language.relations import RELATIONS, is_nation, same_nation
+from safe_stepwise.language.syntax import names_in_text
 from safe_stepwise.language.text import CAPITAL, MONTHS, as_date, as_number, dates_in, normal_name, without_qualifier
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question
@@ -134,7 +134,7 @@ def _names(question: Question, item: Item, value: str, partners: Sequence[Passag
         return
     words = set(normal_name(value).split())
     if item.sentence is None and item.passage:
-        for name, _ in names_in(item.page(question.passages)).values():
+        for name in names_in_text(item.page(question.passages).text):
             if _is_like(name, value) and not words & set(normal_name(name).split()):
                 yield name
     for pages in (question.passages, partners):
