@@ -153,7 +153,7 @@ def _kind(question: Question) -> str:
     """Return "comparison" if the answer, the words or the triples (none leads to another) say so, else ""."""
     apart = not {triple.head for triple in question.evidence} & {triple.tail for triple in question.evidence}
     is_branched = len(question.evidence) > 1 and apart
-    is_choice = " or " in question.question and operation(question) is not None
+    is_choice = " or " in question.question and operation(question.question) is not None
     return "comparison" if is_branched or is_choice or is_comparison(question) else ""
 
 
