@@ -23,12 +23,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from builders.benchmarks import BENCHMARKS, sources
+from builders.benchmarks import sources
 from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.graphs.comparisons import is_comparison
+from safe_stepwise.graphs.comparisons import is_comparison, operation
 from safe_stepwise.language.mentions import names_in
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple, identity
+from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.store import boundary, fields, names, rows, sizes, tables
 from safe_stepwise.store.terminal import printable
 
@@ -84,8 +85,8 @@ class OwnBenchmark:
                 raise RowError(f"supporting fact {number} names {fact.title!r}, not a title of the passages")
         if not self.marks_gold:
             passages = [replace(p, is_gold=True) for p in passages]
-        kind = question.kind or ("comparison" if is_comparison(question) else "")
-        return replace(question, passages=tuple(passages), kind=kind)
+        question = replace(question, passages=tuple(passages))
+        return replace(question, kind=question.kind or _kind(question))
 
     def table(self) -> str:
         """Render which columns of its file hold what, for the terminal."""
@@ -146,6 +147,14 @@ def _marks_gold(first_rows: Sequence[Mapping[str, Any]], columns: rows.Columns) 
             if isinstance(pages, list) and any(isinstance(page, dict) and page.get("is_gold") for page in pages):
                 return True
     return False
+
+
+def _kind(question: Question) -> str:
+    """Return "comparison" if the answer, the words or the triples (none leads to another) say so, else ""."""
+    apart = not {triple.head for triple in question.evidence} & {triple.tail for triple in question.evidence}
+    is_branched = len(question.evidence) > 1 and apart
+    is_choice = " or " in question.question and operation(question.question) is not None
+    return "comparison" if is_branched or is_choice or is_comparison(question) else ""
 
 
 def _title(passage: Passage, number: int) -> str:

@@ -63,7 +63,7 @@ class ProbeBuild(Plan):
 
 def origins(plan: ProbeBuild, builds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the records of all sources, in the form of ``builds``; raise ``UserError`` for an unreadable file."""
-    records = [{name: build[name] for name in OF_A_BUILD} for build in builds]
+    records = [{name: build[name] for name in OF_A_BUILD if name in build} for build in builds]
     if plan.derivations is not None:
         records.append(_record(R4C, plan.version, plan.derivations))
     if plan.films is not None and plan.questions is not None:

@@ -359,7 +359,9 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
         # Groups of questions that may not be parted, as far as they have rows.
         "groups": {"groups": len(sizes), "largest": max(sizes, default=0)},
         "lengths": configs.check_lengths([*train, *test_rows], plan.max_length, plan.tokenizer, plan.prompt_set),
-        "verified": [{name: b[name] for name in OF_A_BUILD} for b in pool.verified.select_builds(plan.benchmarks)],
+        "verified": [
+            {name: b[name] for name in OF_A_BUILD if name in b} for b in pool.verified.select_builds(plan.benchmarks)
+        ],
         "files": configs.write_configs(rows, folder, rendering),
         # What of `methods.prompt_sets.PromptSet` is not the paper's.
         "prompts": plan.prompt_set.plain,

@@ -24,7 +24,7 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files, read_rows
 
 OF_A_BUILD = tuple("benchmark split version source teacher simulated verified digest".split()) + tuple(
-    "license homepage citation code_sha256".split()
+    "license homepage citation code_sha256 columns".split()
 )
 """Fields of a record of verified questions that the record of the steps repeats."""
 

@@ -84,7 +84,7 @@ def test_the_command_runs_with_the_annotations_maker(verified: Path, tmp_path: P
         ({"test-share": "0"}, "between 0 and 1"),
         ({"version": "1"}, "vMAJOR.MINOR.PATCH"),
         ({"version": "v0.2.0"}, r"is version v0\.1\.0"),
-        ({"benchmark": "2wiki"}, "did you mean 2wikimultihopqa?"),
+        ({"benchmark": "2wiki"}, "holds no 2wiki, only synthetic"),
         ({"max-length": "5"}, "longer than --max-length 5"),
     ],
 )

@@ -78,7 +78,7 @@ class AnnotationsTeacher(NoModel):
 
 
 def _has_only_facts(question: Question) -> bool:
-    return bool(question.gold) and not (question.evidence or question.decomposition)
+    return bool(question.gold or question.supporting_facts) and not (question.evidence or question.decomposition)
 
 
 def _extracted(question: Question, number: int) -> Iterator[tuple[Triple, bool]]:
