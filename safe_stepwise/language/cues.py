@@ -23,6 +23,20 @@ endless list stays bounded."""
 
 _JOINED = wording("cues", "joined")
 _JOINED_BY_BEING = re.compile(_JOINED.pattern.replace("and|", "and|is|are|was|were|", 1))
+# "produced by one of its stars , NAME", "the debut of actress NAME": a profession before a name is no cue of its own.
+_PROFESSION = re.compile(
+    r"(?:actor|actress|singer|director|producer|writer|screenwriter|songwriter|composer|musician|rapper|artist|author"
+    r"|novelist|band|duo|trio|editor|founder|filmmaker|stars?)s?"
+)
+_BY_SOMEBODY = re.compile(
+    r"(?: in (?:\w+ ){0,3}\d+| (?:debut|feature|film|work))*(?: (?:by|of|from))?"
+    r"(?: (?!(?:for|with|about|to)\b)[\w'-]+){0,4} "
+)
+_OF_THE_NAME = re.compile(r" (?:, )?| : (?:(?:[\w'-]+ ){1,5}, ){0,3}(?:(?:[\w'-]+ ){1,5}and )?")
+# "starring NAME , who also produced it"
+_WHO_ALSO = re.compile(r"(?: \([^()]*\))?(?: ,)? who (?:also |later |himself |herself |had |has )*")
+# "starring Ana , Ors ( as himself ) , NAME": a list goes on however long it is.
+_LISTED = re.compile(r"(?:(?: [\w'-]++){1,7}+(?: \([^()]*+\))? ,)++(?:(?: [\w'-]++){1,7}+)?+ ")
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
 _IS_THE = re.compile(r" (?:is|was|were|are|became|(?:served|acted|worked) as) (?:(?:the|its|an?) )?(?:\w+ )?")
 _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?: |$)")
@@ -92,11 +106,25 @@ def governing_cues(text: str, start: int, end: int, low: int, high: int, group: 
     if after is not None and _IS_THE.fullmatch(text, end, after.start):
         return frozenset([after.label])
     back = start - before[-1].end if before else REACH + 1
+    if back > REACH and before and group != "time" and _LISTED.fullmatch(text, before[-1].end, start):
+        back = REACH
+    if group == "credit" and following and _WHO_ALSO.fullmatch(text, end, following[0].start):
+        return frozenset([following[0].label]).union(_with_coordinated(text, before, group) if back <= REACH else ())
     if after is not None and (back > REACH or after.start - end < back // 2):
         return frozenset([after.label])
     if back > REACH:
         return frozenset()
-    return _with_coordinated(text, before, group)
+    return _with_coordinated(text, before, group) | _before_profession(text, before, start, group)
+
+
+def _before_profession(text: str, cues: list[Cue], start: int, group: str) -> frozenset[str]:
+    """Return the labels of the cue that a profession before a name follows ("directed by the actor NAME")."""
+    if group != "credit" or len(cues) < 2 or not _PROFESSION.fullmatch(text, cues[-1].start, cues[-1].end):
+        return frozenset()
+    is_apposed = _OF_THE_NAME.fullmatch(text, cues[-1].end, start)
+    if is_apposed and _BY_SOMEBODY.fullmatch(text, cues[-2].end, cues[-1].start):
+        return _with_coordinated(text, cues[:-1], group)
+    return frozenset()
 
 
 def _place_labels(text: str, before: list[Cue], after: Cue | None, start: int, end: int) -> frozenset[str]:

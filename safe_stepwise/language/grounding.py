@@ -149,6 +149,16 @@ def _find_named(
             near = heads[bisect_left(heads, (start - _NEAR,)) : bisect_left(heads, (start,))]
             owners = () if about else near
             finding = _judge_span(relation, text, (start, end, low, high), owners, turned=turned)
+            if finding.status == "stated":
+                if (
+                    relation.group == "life"
+                    and not about
+                    and not turned
+                    and _is_of_another(relation, text, start, end, low, heads)
+                ):
+                    finding = _OTHERWISE
+            elif relation.cues & _MAKERS and _is_work_of(relation, text, (start, end, low, high), head, turned=turned):
+                finding = _LOOSELY_STATED
             # "Oru , Vel Province": a region after a place that lies in it.
             between_places = (_BETWEEN_PLACES.fullmatch(text.clean, past, start) for _, past in near)
             if relation.name in _REGIONS and any(between_places):
@@ -161,6 +171,46 @@ def _find_named(
 _NEAR = 200  # characters before a name in which its head is looked for
 _REGIONS = ("located in the administrative territorial entity", "country")
 _BETWEEN_PLACES = re.compile(r"(?: :(?: [\w'-]+){1,3})?(?: ,(?: [\w'-]+){1,4})? , ")
+
+
+_MAKERS = frozenset(("director", "writer", "composer", "performer", "creator"))
+_KNOWN_FOR = re.compile(
+    r"\b(?:(?:known|remembered|noted|famous) for|(?:films|movies|works|credits|songs|books|novels|albums|plays)"
+    r"(?: \w+){0,3}? (?:includ(?:e|ed|ing)|are|were))\b"
+)
+_POSSESSED = re.compile(r" 's (?:[\w'-]+ ){0,3}?")
+_PARTICIPLE = re.compile(r"(?:born|raised|educated|a native)\b")
+
+
+def _is_work_of(relation: Relation, text: Text, span: tuple[int, int, int, int], name: str, *, turned: bool) -> bool:
+    """Whether a sentence calls a work somebody's own ("Vorr's Dune Rain"), or a maker's page is known for it.
+
+    ``span`` holds the maker and ``name`` the work; the other way round if ``turned``.
+    """
+    start, end, low, _ = span
+    if not turned:
+        owned = _POSSESSED.match(text.clean, end)
+        return owned is not None and any(
+            _POSSESSED.fullmatch(text.clean, end, work) for work, _ in mentions(text, name)
+        )
+    makers = mentions(text, name)
+    if any(_POSSESSED.fullmatch(text.clean, maker, start) for _, maker in makers):
+        return True
+    opening = cues_between(text.clean, "credit", 0, _LEAD_OF_PAGE)
+    is_maker = is_about(text, name) and any(cue.label in relation.cues for cue in opening)
+    return is_maker and _KNOWN_FOR.search(text.clean, low, start) is not None
+
+
+_LEAD_OF_PAGE = 200
+
+
+def _is_of_another(relation: Relation, text: Text, start: int, end: int, low: int, heads: Sequence[Span]) -> bool:
+    """Whether a place or date belongs to the sentence's subject, and the person asked for comes only after it."""
+    if any(low <= head < start for head, _ in heads) or _PARTICIPLE.match(text.clean, low):
+        return False
+    following = heads[bisect_left(heads, (end,)) :][:1]
+    between = cues_between(text.clean, "life", end, following[0][0]) if following else ()
+    return bool(following) and not any(cue.label in relation.cues for cue in between)
 
 
 _STATED = Finding("stated")
@@ -186,6 +236,13 @@ def _judge_span(
         return _LOOSELY_STATED if spoken else _TOGETHER
     if relation.group in ("life", "award") and _is_of_a_relative(text.clean, low, start):
         return _OTHERWISE
+    if relation.group == "life" and relation.kind == "place" and _SCHOOL.match(text.clean, end):
+        return _OTHERWISE
+    if relation.group == "award":
+        if _NOMINATION.match(text.clean, end):
+            return _OTHERWISE
+        if _WINNING.match(text.clean, end):
+            return _STATED
     if relation.name == "place of birth" and _is_origin(text.clean, start, end):
         return _LOOSELY_STATED
     if relation.bracketed and start < _OPENING and text.clean.endswith(" ( ", 0, start):
@@ -198,6 +255,11 @@ def _judge_span(
     return _OTHERWISE if labels else _TOGETHER
 
 
+_SCHOOL = re.compile(
+    r" (?:(?!(?:and|or|in|at|to|but|from|where|with)\b)[\w'-]+ ){0,2}(?:school|university|college|academy)\b"
+)
+_NOMINATION = re.compile(r"(?: awards?| prizes?)?(?: \w+)? nomin")
+_WINNING = re.compile(r"(?: awards?| prizes?)? (?:winning|winner|laureate|recipient)\b")
 _RELATIVE = wording("grounding", "relative")
 _SOMEBODY_ELSE = re.compile(r"\bs?he\b|,")
 _IS_A = re.compile(r"\b(?:is|was) an? (?:\w+ ){0,3}$")
@@ -261,6 +323,7 @@ def _cues_of(relation: Relation, text: Text, date: Date) -> frozenset[str]:
     return governing_cues(text.clean, date.start, date.end, low, high, relation.group)
 
 
+_BOUND = re.compile(r"\b(?:before|after) $")  # "before 1492" is not 1492
 _ALONE = re.compile(r"\( \d{4} \)")  # in an article's first sentence, a year in brackets is its subject's
 
 
@@ -270,7 +333,10 @@ def _says_date(relation: Relation, text: Text, date: Date, cues: frozenset[str] 
     ``cues``: the labels that govern the date; None: they are looked up.
     """
     low, _ = text.sentence_span(date.start)
-    if relation.group == "life" and _is_of_a_relative(text.clean, low, date.start):
+    if relation.group == "life" and (
+        _is_of_a_relative(text.clean, low, date.start)
+        or _BOUND.search(text.clean, max(low, date.start - 10), date.start)
+    ):
         return False, False
     if cues is None:
         cues = _cues_of(relation, text, date)

@@ -17,6 +17,10 @@ _LOST_DASH = re.compile(rf"(?i)\d{{4}}(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{
 _DASH = re.compile(r"[–—−]\s*+|\s-\s")
 # "Visva - Bharati": some sources write hyphens so; before a month it separates the years of a life.
 _SPACED_HYPHEN = re.compile(rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])")
+# "London- 29 September", "1894- Jerusalem": a life's dash, written as a hyphen.
+_GLUED_HYPHEN = re.compile(
+    rf"(?i)(?<=[^\W\d])-(?= \d{{1,4}}\b| (?:{'|'.join(m[:3] for m in MONTHS)})[a-z]* \d)|(?<=\d{{4}})-(?= [^\W\d])"
+)
 # "b. 3 May 1901, Oru", "m. (1925) Ana Vorr": abbreviations of reference works.
 _SHORT_WORDS = {
     "b": "born", "d": "died", "m": "married", "educ": "educated at", "est": "established",
@@ -86,6 +90,9 @@ def _cleaned(text: str) -> str:
         text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1].lower()] + " ", text)
     if " - " in text:
         text = _SPACED_HYPHEN.sub("-", text)
+    text = text.replace("-winning", " winning")
+    if "- " in text:
+        text = _GLUED_HYPHEN.sub("–", text)
     text = strip_diacritics(_DASH.sub(" ~~ ", text))
     if "'" in text:
         text = _POSSESSIVE.sub(" 's ", text.replace("'S", "'s"))
@@ -224,6 +231,10 @@ def _spell_out_years(inside: str) -> str:
     full = [d for d in dates_in(inside) if d.year]
     if " -- " not in inside and len(_EVENT.findall(inside)) > 1:
         return inside
+    if " -- " not in inside and inside.count(" ; ") == 1 and len(full) == 2 and not _EVENT.search(inside):
+        birth, _, death = inside.partition(" ; ")
+        if full[0].end <= len(birth) < full[1].start:  # "Florence, 1820; Vienna, 1892"
+            inside = f"{birth} -- {death}"
     if " -- " not in inside and len(full) == 2 and all(d.day for d in full):
         inside = f"{inside[: full[1].start]} -- {inside[full[1].start :]}"
     elif " -- " not in inside and len(full) == 1 and full[0].day and not _EVENT.search(inside):
