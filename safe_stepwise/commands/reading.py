@@ -61,7 +61,7 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if not isinstance(row, dict):
             raise UserError(f"{place}: is no JSON object")
         is_empty = False
-        yield place, own_row(place, row)
+        yield place, row
     if is_empty:
         raise UserError(f"{file}: has no rows")
 
@@ -105,6 +105,7 @@ def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = N
     Annotations (``supporting_facts``, ``evidence``, ``decomposition``) have the form of the published configs.
     ``benchmark`` replaces that of the row. Raises ``UserError`` with ``place`` for a row that is not valid.
     """
+    row = own_row(place, row)
     check_columns(place, row, "question", "passages")
     pages = [
         {"is_gold": bool(isinstance(page, Mapping) and page.get("is_gold"))}
