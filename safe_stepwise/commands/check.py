@@ -178,6 +178,7 @@ def check_file(options: Options) -> None:
         check_output(options.html, reading.input_path(options.file))
     counts, reports = Counter[str](), list[RowReport]()
     for place, row in reading.read_rows(options.file):
+        row = reading.own_row(place, row)
         reading.check_columns(place, row, "question", "passages", "steps")
         steps = row["steps"]
         if number := next((n for n, step in enumerate(steps, 1) if not isinstance(step, str)), 0):

@@ -11,7 +11,7 @@ import yaml
 from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
-from safe_stepwise.store import boundary, sizes
+from safe_stepwise.store import boundary, rows, sizes
 from safe_stepwise.store.terminal import printable
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")
@@ -66,6 +66,15 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise UserError(f"{file}: has no rows")
 
 
+def own_row(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of any form that `rows.own_columns` knows, with our columns besides its own."""
+    with at_place(place, RowError):
+        own = rows.own_columns(row)
+    if isinstance(references := own.pop("references", None), list) and references:
+        own |= {"answer": references[0], "aliases": references[1:]}
+    return {**row, **own}
+
+
 _COLUMNS: Mapping[str, tuple[type, str, str]] = {
     "question": (str, "a question", "a text"),
     "passages": (list, "passages", "a list"),
@@ -96,6 +105,7 @@ def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = N
     Annotations (``supporting_facts``, ``evidence``, ``decomposition``) have the form of the published configs.
     ``benchmark`` replaces that of the row. Raises ``UserError`` with ``place`` for a row that is not valid.
     """
+    row = own_row(place, row)
     check_columns(place, row, "question", "passages")
     pages = [
         {"is_gold": bool(isinstance(page, Mapping) and page.get("is_gold"))}
@@ -127,12 +137,12 @@ def read_question(file: Path, question: str | None) -> Question:
         blocks = re.split(r"\n\s*\n", _read_text(file).replace("\r", ""))
         pages = [Passage("", (" ".join(block.split()),)) for block in blocks if block.strip()]
     else:
-        values = list(read_values(file))
+        values = [(place, own_row(place, v) if isinstance(v, Mapping) else v) for place, v in read_values(file)]
         if values and all(isinstance(value, Mapping) and "passages" in value for _, value in values):
-            rows = [row for row in values if question in (None, row[1].get("question"))]
-            if not rows or (question is None and len(rows) > 1):
+            chosen = [row for row in values if question in (None, row[1].get("question"))]
+            if not chosen or (question is None and len(chosen) > 1):
                 raise UserError(f"{file}: {_list_questions([row.get('question') for _, row in values])}")
-            return parse_question(*rows[0])
+            return parse_question(*chosen[0])
         pages = [parse_passage(value, place) for place, value in values]
     if not pages:
         raise UserError(f"{file}: has no passages")

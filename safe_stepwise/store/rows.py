@@ -194,7 +194,7 @@ def _passage(content: Any) -> Any:
         return {"text": content}
     if isinstance(content, list | tuple) and len(content) == 2 and isinstance(content[0], str):
         content = {"title": content[0], "sentences" if isinstance(content[1], list | tuple) else "text": content[1]}
-    if not isinstance(content, Mapping):
+    if not isinstance(content, Mapping) or {"text", "sentences"} <= content.keys():
         return content
     text = _first(content, _TEXT)
     page = {"title": _first(content, _TITLE), "text": text, "is_gold": _first(content, _GOLD)}

@@ -97,8 +97,8 @@ def test_one_message_lists_all_that_a_row_lacks(tmp_path: Path, capsys: pytest.C
         checked(tmp_path, capsys, {"answer": "Oru"})
     with pytest.raises(UserError, match=r"line 2: step 2 is not a text"):
         checked(tmp_path, capsys, ROW, {**ROW, "steps": ["a", 3]})
-    with pytest.raises(UserError, match=r"lacks passages \(a list\) and has question, context, steps; steps is not"):
-        checked(tmp_path, capsys, {"question": "x", "context": ["a"], "steps": "a"})
+    with pytest.raises(UserError, match=r"lacks passages \(a list\) and has question, pages_of, steps; steps is not"):
+        checked(tmp_path, capsys, {"question": "x", "pages_of": ["a"], "steps": "a"})
     with pytest.raises(UserError, match=r"line 1: question is empty; passages is empty; steps is empty$"):
         checked(tmp_path, capsys, {"question": " ", "passages": [], "steps": []})
     both = {"title": "Oru", "text": "Oru is a town.", "sentences": ["Oru is", "a city."]}

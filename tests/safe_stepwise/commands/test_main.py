@@ -345,8 +345,8 @@ def test_whoever_asks_for_verdicts_names_a_judge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"answer": 3}, "row.answer is not a text"),
-        ({"id": 3}, "row.id is not a text"),
+        ({"answer": True}, "row.answer is not a text"),
+        ({"id": [3]}, "row.id is not a text"),
         ({"kind": [1]}, "row.kind is not a text"),
         ({"aliases": "Tesk"}, "row.aliases is not a list"),
         ({"evidence": [{"head": "Oru", "relation": "r"}]}, r"row.evidence\[0\].tail is not there"),
