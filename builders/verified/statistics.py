@@ -14,8 +14,8 @@ from builders.benchmarks.sources import InputSource
 from builders.verified.questions import PASSAGES
 from builders.verified.teachers.published import ListIndex, Match, QuestionList, plain
 from builders.work.parquet import SplitFiles
-from safe_stepwise.records import NOISE_TYPES, NoiseType
-from safe_stepwise.store.agreement import SOUND, Agreement, Outcome
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES, NoiseType
+from safe_stepwise.store.agreement import Agreement, Outcome
 
 TRUTH = "truth"
 
@@ -128,9 +128,11 @@ class Statistics:
     """None if no list labelled the rows."""
     examples: tuple[NoiseExample, ...] = ()
     """Rows of each type of noise; none if the questions are not published."""
+    undecided: int = 0
+    """Rows of which nothing was proved: neither verified nor noise."""
 
     def __post_init__(self) -> None:
-        accounted = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected
+        accounted = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.undecided + self.rejected
         if accounted != self.rows:
             raise AssertionError(f"{self.rows} rows in, {accounted} accounted for")
 
@@ -206,7 +208,7 @@ class Tally:
 
     def _keep_examples(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
         for row, (id_, type_) in enumerate(zip(table.column("id").to_pylist(), types, strict=True)):
-            if type_ in SOUND:
+            if type_ in NO_NOISE:
                 continue
             digest = hashlib.sha256(id_.encode()).digest()
             rows = self._least.setdefault(type_, [])
