@@ -62,7 +62,7 @@ def test_an_answer_that_stands_nowhere() -> None:
 
 def test_passages_that_nothing_links() -> None:
     found = label("Where was the director of Dune Rain born?", "Oru Marsh", KARN, ORS)
-    assert found.noise_type == "missing_evidence"
+    assert found.noise_type == "undecided"
     assert "“Karn”" in found.explanation
     assert "No link was found" in found.explanation
 
@@ -79,7 +79,7 @@ def test_a_common_noun_of_a_title_links_nothing() -> None:
     club = Passage("Marn River Club", ("Marn River Club is a club.",), True)
     play = Passage("Cold Oru", ("Cold Oru is a play about a River.",), True)
     found = label("Which club played Cold Oru?", "Marn River Club", play, club)
-    assert found.noise_type == "missing_evidence"
+    assert found.noise_type == "undecided"
 
 
 @pytest.mark.parametrize(
