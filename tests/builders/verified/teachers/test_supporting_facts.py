@@ -86,10 +86,10 @@ def test_a_common_noun_of_a_title_links_nothing() -> None:
     ("title", "told", "expected"),
     [
         ("Political correctness", "Some called it politically correct.", "none"),
-        ("Political correctness", "It was political. Some called it right.", "missing_evidence"),
+        ("Political correctness", "It was political. Some called it right.", "undecided"),
         ("Tourism in Marn", "It was built for tourism.", "none"),
-        ("Tourism in Marn", "It was built for tourists.", "missing_evidence"),
-        ("River of Marn", "It is a play about a river.", "missing_evidence"),
+        ("Tourism in Marn", "It was built for tourists.", "undecided"),
+        ("River of Marn", "It is a play about a river.", "undecided"),
     ],
 )
 def test_linked_by_a_title_in_other_words(title: str, told: str, expected: str) -> None:
@@ -122,7 +122,7 @@ def test_every_triple_says_where_it_stands_and_none_is_about_itself() -> None:
 def test_a_name_inside_another_word_links_nothing(name: str) -> None:
     river = Passage(name, ("It is a river.", "It is short."), True)
     found = label("Where was the director of Dune Rain born?", "Oru Marsh", river, ORS)
-    assert found.noise_type == "missing_evidence"
+    assert found.noise_type == "undecided"
 
 
 def test_no_gold_passage() -> None:
