@@ -58,7 +58,7 @@ def apply_min_confidence(label: Label, min_confidence: float) -> Label:
     shares = (label.confidence, min_confidence)
     confidence, limit = (f"{share:.2f}" if round(share, 2) == share else f"{share:g}" for share in shares)
     explanation = f"Undecided, since the confidence {confidence} lies under {limit}: {label.explanation}"
-    return replace(label, noise_type="undecided", explanation=explanation)
+    return replace(label, noise_type="undecided", explanation=explanation, reasoning_path=())
 
 
 async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
