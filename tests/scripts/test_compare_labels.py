@@ -197,7 +197,7 @@ def test_confidence_is_calibrated_and_may_keep_what_is_doubted(
     compare_labels.main([*options, "--min-confidence", "0.5"])
     printed = capsys.readouterr().out
     assert int(figures(printed, "verification")[2]) == before - len(doubts)
-    assert "under 0.5" not in printed  # what is undecided is in no bin
+    assert " under 0.5 " not in printed  # what is undecided is in no bin
     assert "undecided: Undecided, since the confidence 0.35 lies under 0.50: " in printed
 
 
