@@ -19,10 +19,15 @@ NoiseType = Literal[
     "ambiguous_question",
     "unparsed",
     "unspecified",
+    "undecided",
 ]
 NOISE_TYPES: tuple[NoiseType, ...] = get_args(NoiseType)
-TEACHER_TYPES: tuple[NoiseType, ...] = tuple(n for n in NOISE_TYPES if n not in ("unparsed", "unspecified"))
-"""The types that a teacher may give a row; ``unspecified`` is noise that only an imported label reports."""
+NO_NOISE: tuple[NoiseType, ...] = ("none", "unparsed", "undecided")
+"""The types that do not call a row noise: sound, not judged, and proved neither way."""
+TEACHER_TYPES: tuple[NoiseType, ...] = tuple(
+    n for n in NOISE_TYPES if n not in ("unparsed", "unspecified", "undecided")
+)
+"""The types that a model may give a row; ``unspecified`` is noise that only an imported label reports."""
 
 StepKind = Literal["Attribution", "Logical", "Final Answer"]
 VerdictOrder = Literal["label_first", "evidence_first"]
@@ -213,8 +218,8 @@ class Label:
 
     @property
     def unverifiable(self) -> bool:
-        """Whether the row is noise; False for an ``unparsed`` row, which was not judged."""
-        return self.noise_type not in ("none", "unparsed")
+        """Whether the row is noise; False for one that was not judged, or is undecided."""
+        return self.noise_type not in NO_NOISE
 
 
 @dataclass(frozen=True, slots=True)

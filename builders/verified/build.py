@@ -27,14 +27,14 @@ from builders.verified.teachers.published import lists_of
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES
 from safe_stepwise.store import agreement, boundary, names, tables
 from safe_stepwise.store.files import read_lines, sha256_of
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import parquet_files
 
 DATASETS = (VERIFIED, NOISE_LABELS)
-NONE, UNPARSED = "none", "unparsed"
+NONE, UNPARSED, UNDECIDED = "none", "unparsed", "undecided"
 
 Card = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 """README text of a dataset, from the statistics of its builds and its ``dataset_info`` entries."""
@@ -160,7 +160,7 @@ def _statistics(
     for (kind, type_), number in tally.rows.items():
         types[type_] += number
         kinds[kind] += number
-        unverifiable[kind] += number if type_ not in (NONE, UNPARSED) else 0
+        unverifiable[kind] += number if type_ not in NO_NOISE else 0
     reference = None
     if plan.published is not None:
         digest = sha256_of(plan.published)
@@ -178,6 +178,7 @@ def _statistics(
         rows=collected.standing.finished,
         verified=types.pop(NONE, 0),
         unparsed=types.pop(UNPARSED, 0),
+        undecided=types.pop(UNDECIDED, 0),
         unverifiable={type_: types[type_] for type_ in NOISE_TYPES if types[type_]},
         rejected=collected.standing.failed,
         kinds={kind: KindCounts(kinds[kind], unverifiable[kind]) for kind in sorted(kinds)},
@@ -276,6 +277,7 @@ def summary(plan: Build, statistics: Statistics) -> str:
         ("verified", statistics.verified),
         ("unverifiable", sum(statistics.unverifiable.values())),
         *((f"  {type_}", count) for type_, count in statistics.unverifiable.items()),
+        ("undecided", statistics.undecided),
         ("not judged", statistics.unparsed),
         ("rejected", statistics.rejected),
     ]
@@ -285,9 +287,9 @@ def summary(plan: Build, statistics: Statistics) -> str:
 
 def overview(builds: Sequence[Statistics]) -> str:
     """Render several builds as a table, one line each."""
-    header = ("benchmark", "split", "rows", "verified", "unverifiable", "not judged", "rejected")
+    header = ("benchmark", "split", "rows", "verified", "unverifiable", "undecided", "not judged", "rejected")
     rows = (
-        (s.benchmark, s.split, s.rows, s.verified, sum(s.unverifiable.values()), s.unparsed, s.rejected)
+        (s.benchmark, s.split, s.rows, s.verified, sum(s.unverifiable.values()), s.undecided, s.unparsed, s.rejected)
         for s in builds
     )
     return tables.text_table([header, *rows])
@@ -300,6 +302,7 @@ def counts(builds: Sequence[Statistics]) -> dict[str, Any]:
             "rows": s.rows,
             "verified": s.verified,
             "unverifiable": dict(s.unverifiable),
+            "undecided": s.undecided,
             "unparsed": s.unparsed,
             "rejected": s.rejected,
         }

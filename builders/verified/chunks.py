@@ -16,7 +16,7 @@ from builders.verified.features import config_features, question_sha256
 from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import apply_min_confidence, verify
 from builders.work.rejects import Reject, RowsSummary
-from safe_stepwise.records import NOISE_TYPES, Label, Question
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES, Label, Question
 from safe_stepwise.store import agreement, codec, event_loop, names
 from safe_stepwise.store.code import code_digest
 
@@ -85,7 +85,7 @@ class VerificationChunk(RowsChunk):
         """Return the questions with index and whether they are noise (None if not known), and the rejects."""
         if self.spec is not None:
             generated = generate(self.spec, self.start, self.start + self.generated, self.split)
-            return [(n, question, noise not in agreement.SOUND) for n, (question, noise) in enumerate(generated)], []
+            return [(n, question, noise not in NO_NOISE) for n, (question, noise) in enumerate(generated)], []
         rejects: list[Reject] = []
         parsed = self.parsed(self._parse, rejects)
         return [(index, question, is_noise) for index, (question, is_noise) in parsed], rejects
@@ -95,7 +95,7 @@ class VerificationChunk(RowsChunk):
             return self.own.parse(content, self.split), None
         question = parse_row(content, self.benchmark, self.split)
         noise_type = content.get("truth") if self.benchmark == "synthetic" else None
-        return question, (noise_type not in agreement.SOUND if noise_type in NOISE_TYPES else None)
+        return question, (noise_type not in NO_NOISE if noise_type in NOISE_TYPES else None)
 
     def location(self, index: int) -> str:
         """Return the location of a row in the source."""

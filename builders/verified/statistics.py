@@ -14,8 +14,8 @@ from builders.benchmarks.sources import InputSource
 from builders.verified.questions import PASSAGES
 from builders.verified.teachers.published import ListIndex, Match, QuestionList, plain
 from builders.work.parquet import SplitFiles
-from safe_stepwise.records import NOISE_TYPES, NoiseType
-from safe_stepwise.store.agreement import SOUND, Agreement, Outcome
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES, NoiseType
+from safe_stepwise.store.agreement import Agreement, Outcome
 
 TRUTH = "truth"
 
@@ -132,9 +132,11 @@ class Statistics:
     """Rows of each type of noise; none if the questions are not published."""
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The columns of a benchmark of the user's own, by field; empty for the benchmarks of this toolkit."""
+    undecided: int = 0
+    """Rows of which nothing was proved: neither verified nor noise."""
 
     def __post_init__(self) -> None:
-        accounted = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected
+        accounted = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.undecided + self.rejected
         if accounted != self.rows:
             raise AssertionError(f"{self.rows} rows in, {accounted} accounted for")
 
@@ -210,7 +212,7 @@ class Tally:
 
     def _keep_examples(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
         for row, (id_, type_) in enumerate(zip(table.column("id").to_pylist(), types, strict=True)):
-            if type_ in SOUND:
+            if type_ in NO_NOISE:
                 continue
             digest = hashlib.sha256(id_.encode()).digest()
             rows = self._least.setdefault(type_, [])

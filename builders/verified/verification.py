@@ -17,8 +17,10 @@ from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, same_nation
 from safe_stepwise.language.text import has_words, normal_name, words_of
-from safe_stepwise.records import Label, NoiseType, Question, Triple
+from safe_stepwise.records import NO_NOISE, Label, NoiseType, Question, Triple
 
+BY_GRAPH = 0.6
+"""The confidence in noise that the graph finds in a path that the teacher claimed, at most."""
 GLEANING_ROUNDS = 2
 """SAFE v1, section 3.2: gleaning is repeated at most twice."""
 
@@ -32,30 +34,31 @@ async def verify(question: Question, teacher: Teacher) -> Label:
         return Label("unparsed", f"The teacher failed: {error}", (), (), teacher.name, 0.0)
     proposal = replace(proposal, path=drop_loops(proposal.path, question))
     noise_type, explanation = validate(question, graph, proposal)
+    confidence = 0.0 if noise_type == "unparsed" else proposal.confidence
+    if confidence is not None and noise_type != proposal.noise_type and noise_type not in NO_NOISE:
+        confidence = min(confidence, BY_GRAPH)
     for loop in filter(_is_loop, proposal.path):
         link = f"“{loop.head} – {loop.relation} – {loop.tail}”"
         explanation += f" The benchmark itself annotates {link}."
-    confidence = 0.0 if noise_type == "unparsed" else proposal.confidence
     return Label(noise_type, explanation, proposal.path, graph.triples, teacher.name, confidence)
 
 
 def apply_min_confidence(label: Label, min_confidence: float) -> Label:
-    """Return the label; noise of lower confidence than ``min_confidence`` becomes "none".
+    """Return the label; noise of lower confidence than ``min_confidence`` becomes "undecided", and says so.
 
-    The explanation says so, and the reasoning path is empty, as it leads to no confirmed answer. Noise without a
-    confidence stays.
+    Noise without a confidence stays.
 
     >>> label = Label("missing_evidence", "No passage states it.", (), (), "annotations", 0.35)
     >>> apply_min_confidence(label, 0.5).explanation
-    'Kept, since the confidence 0.35 lies under 0.50: No passage states it.'
+    'Undecided, since the confidence 0.35 lies under 0.50: No passage states it.'
     """
     if not label.unverifiable or label.confidence is None or label.confidence >= min_confidence:
         return label
     # Two digits, or more where rounding would change the share.
     shares = (label.confidence, min_confidence)
     confidence, limit = (f"{share:.2f}" if round(share, 2) == share else f"{share:g}" for share in shares)
-    explanation = f"Kept, since the confidence {confidence} lies under {limit}: {label.explanation}"
-    return replace(label, noise_type="none", explanation=explanation, reasoning_path=())
+    explanation = f"Undecided, since the confidence {confidence} lies under {limit}: {label.explanation}"
+    return replace(label, noise_type="undecided", explanation=explanation, reasoning_path=())
 
 
 async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
@@ -112,7 +115,10 @@ def validate(question: Question, graph: KnowledgeGraph, proposal: Proposal) -> t
             return "missing_evidence", f"No gold passage states {link}, which the path needs."
     if comparisons.is_comparison(question):
         return _validate_comparison(question, graph, proposal.path)
-    return _validate_chain(question, graph, proposal.path)
+    noise_type, explanation = _validate_chain(question, graph, proposal.path)
+    if noise_type == "none" and proposal.is_linked:
+        explanation = f"The passages are linked and hold “{question.answer}”; what the links say was not checked."
+    return noise_type, explanation
 
 
 def _validate_chain(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> tuple[NoiseType, str]:

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES
 from safe_stepwise.store import boundary, files
 from safe_stepwise.store.names import marked
 
-SOUND = ("none", "unparsed")
-"""Noise types that do not call a row unverifiable."""
 BINS = ((0.9, "0.9 to 1"), (0.7, "0.7 to 0.9"), (0.5, "0.5 to 0.7"), (0.0, "under 0.5"))
 """The lowest confidence in a bin and the bin's name, in descending order."""
 NO_CONFIDENCE = "not said"
@@ -76,7 +74,7 @@ class Agreement:
 
     Of the ``rows``, the reference calls ``noise`` noise, and our labels ``found``. Precision, recall and F1 (0-1, four
     digits) are those of *unverifiable*; 0 if there is nothing to divide by. ``calibration`` has the bins with rows,
-    the highest confidence first. A row that was not judged is in no bin.
+    the highest confidence first. A row that was not judged or not decided is in no bin, and counts as not found.
     """
 
     rows: int
@@ -99,9 +97,9 @@ def measure_agreement(outcomes: Mapping[Outcome, int]) -> Agreement:
     bins: dict[str, Counter[tuple[bool, bool]]] = {name: Counter() for _, name in BINS}
     bins[NO_CONFIDENCE] = Counter()
     for (is_noise, type_, confidence), rows in outcomes.items():
-        is_flagged = type_ not in SOUND
+        is_flagged = type_ not in NO_NOISE
         counts[is_noise, is_flagged] += rows
-        if type_ != "unparsed":
+        if type_ not in ("unparsed", "undecided"):
             name = NO_CONFIDENCE if confidence is None else next(name for least, name in BINS if confidence >= least)
             bins[name][is_noise, is_flagged] += rows
     score = _score(counts)
@@ -161,4 +159,4 @@ def _published_label(line: bytes) -> tuple[str, bool]:
         return str(row["id"]), row["unverifiable"]
     if row["truth"] not in NOISE_TYPES:
         raise ValueError(f"truth {row['truth']!r}")
-    return str(row["id"]), row["truth"] not in SOUND
+    return str(row["id"]), row["truth"] not in NO_NOISE

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.records import NOISE_TYPES, Question
-from safe_stepwise.store.agreement import SOUND, Score
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES, Question
+from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.tables import decimal, format_cell
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
@@ -44,7 +44,7 @@ def score_noise_types(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> 
         )
         return score_agreement(gold_flags, predicted_flags, name)
 
-    unverifiable = score("unverifiable", lambda type_: type_ not in SOUND)
+    unverifiable = score("unverifiable", lambda type_: type_ not in NO_NOISE)
     scores = [score(name, name.__eq__) for name in NOISE_TYPES]
     return [unverifiable, *(score for score in scores if score.gold or score.predicted)]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from evaluators.comparison.significance import cohens_kappa
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES
 from safe_stepwise.store import boundary, codec, names, parquet, terminal
-from safe_stepwise.store.agreement import SOUND, Score
+from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.files import json_bytes, report_unwritable, write_atomically
 from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill
 
@@ -129,7 +129,7 @@ def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     verdicts = Counter[tuple[bool, bool]]()
     for (label, reference), rows in types.items():
         if _UNJUDGED not in (label, reference):
-            verdicts[label not in SOUND, reference not in SOUND] += rows
+            verdicts[label not in NO_NOISE, reference not in NO_NOISE] += rows
     judged, both_flagged = verdicts.total(), verdicts[True, True]
     score = Score("", both_flagged, both_flagged + verdicts[False, True], both_flagged + verdicts[True, False])
     agreed = (both_flagged + verdicts[False, False]) / judged if judged else None

@@ -91,7 +91,7 @@ def test_the_yaml_is_what_the_hub_reads(make: Any) -> None:
 @pytest.mark.parametrize("make", MAKERS)
 def test_every_figure_is_the_runs(make: Any) -> None:
     text = make([statistics(split="validation")], INFO)
-    assert "| musique | validation | 100 | 81 | 13 | 3 | 3 |" in text
+    assert "| musique | validation | 100 | 81 | 13 | 0 | 3 | 3 |" in text
     assert "| musique | validation | chain | 97 | 13 |" in text
     has_sample = make is datasets.verified_multihop
     assert ("75 questions, sampled with seed 5" in text) is has_sample
@@ -168,7 +168,7 @@ def test_agreement_with_published_labels_is_told(make: Any) -> None:
     assert "| musique | train | a\\|b.jsonl | 60 of 97 | 10 | 16 | 0.500 | 0.800 | 0.615 |" in text
     assert "| musique | train | 0.9 to 1 | 8 | 0.750 | 40 | 0.975 |" in text
     assert "| musique | train | under 0.5 | 8 | 0.250 | 0 | - |" in text
-    assert "Noise labels with a confidence below 0.25 count as sound in musique train" in text
+    assert "Noise labels with a confidence below 0.25 are `undecided` in musique train" in text
     assert "No published labels were given for hotpotqa train:" in text
 
 

@@ -66,7 +66,7 @@ def test_noise_types_are_those_of_the_type() -> None:
 @pytest.mark.parametrize("noise_type", NOISE_TYPES)
 def test_only_found_noise_is_unverifiable(noise_type: NoiseType) -> None:
     label = Label(noise_type, "because", (), (), "annotations")
-    assert label.unverifiable is (noise_type not in ("none", "unparsed"))
+    assert label.unverifiable is (noise_type not in ("none", "unparsed", "undecided"))
 
 
 def test_label_refuses_a_noise_type_that_it_does_not_know() -> None:

@@ -26,6 +26,8 @@ class Proposal:
     explanation: str
     confidence: float | None = 1.0
     is_final: bool = False
+    is_linked: bool = False
+    """Whether the path is made of names that link passages, whose relations were not read."""
 
 
 class Teachers(Annotator, Protocol):

@@ -118,8 +118,8 @@ def _is_one_name(name: str, other_name: str) -> bool:
     return set(a) <= set(b) or set(b) <= set(a) or a[-1] == b[-1] or bool({a[0], b[0]} <= shared)
 
 
-_STATED, _LOOSELY, _CONFUSED = 0.95, 0.7, 0.7
-_NAMESAKE, _OTHER_VALUE, _OTHER_RELATION, _ABSENT, _ELSEWHERE, _NO_RELATION = 0.9, 0.85, 0.7, 0.6, 0.5, 0.5
+_STATED, _LOOSELY, _CONFUSED = 0.95, 0.7, 0.5
+_NAMESAKE, _OTHER_VALUE, _OTHER_RELATION, _ABSENT, _ELSEWHERE, _NO_RELATION = 0.7, 0.7, 0.7, 0.6, 0.6, 0.6
 """Confidences in a label of noise.
 
 The text has in place of the annotation: a name-alike, another value, another relation, nothing, the value without the

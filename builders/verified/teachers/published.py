@@ -23,8 +23,8 @@ from builders.verified.verification import drop_loops, validate
 from builders.work.shards import NoModel
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.records import NoiseType, Question, canonical_json
-from safe_stepwise.store.agreement import PUBLISHED, SOUND
+from safe_stepwise.records import NO_NOISE, NoiseType, Question, canonical_json
+from safe_stepwise.store.agreement import PUBLISHED
 from safe_stepwise.store.boundary import MAX_JSON_BYTES, parse_json, read_content
 
 Match = Literal["exact", "plain"]
@@ -211,7 +211,7 @@ class PublishedTeacher(AnnotationsTeacher):
         type_, explanation = validate(question, graph, proposal)
         proposal = replace(proposal, noise_type=type_, explanation=explanation, is_final=True)
         is_noise = self._index.find(question.question) is not None
-        if type_ != "unparsed" and is_noise == (type_ not in SOUND):
+        if type_ not in ("unparsed", "undecided") and is_noise == (type_ not in NO_NOISE):
             return proposal
         return self._overruled(proposal, is_noise)
 

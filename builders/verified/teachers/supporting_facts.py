@@ -183,8 +183,8 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
         return Proposal((), "unparsed", reason)
     if lost:
         reason = f"No link was found between the gold passages, from “{lost[0]}” to “{goal}”."
-        return Proposal((), "missing_evidence", reason, 0.4)
-    return Proposal(max((path or () for path in paths.values()), key=len), "none", "", 0.7)
+        return Proposal((), "undecided", f"{reason[:-1]}; one in other words may be there.", 0.4)
+    return Proposal(max((path or () for path in paths.values()), key=len), "none", "", 0.7, is_linked=True)
 
 
 class Doubt(NamedTuple):

@@ -23,7 +23,7 @@ from builders.verified.lookup import labelled
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import resolve_teacher
-from builders.verified.verification import apply_min_confidence, verify
+from builders.verified.verification import BY_GRAPH, apply_min_confidence, verify
 from builders.work import collect
 from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
@@ -95,8 +95,8 @@ def without_confidence(folder: Path) -> None:
 def test_a_label_has_the_confidence_of_its_proposal() -> None:
     for question, _ in generate(parse_spec(SPEC), split="train"):
         label = asyncio.run(verify(question, Unsure()))
-        # What the checks alone find has that of the proposal they refuse.
-        sure = {"none": (0.8,), "unparsed": (0.0,)}.get(label.noise_type, (0.35, 0.8))
+        # What the checks alone find is never surer than what they are worth.
+        sure = {"none": (0.8,), "unparsed": (0.0,)}.get(label.noise_type, (0.35, BY_GRAPH))
         assert label.confidence in sure
 
 
@@ -113,7 +113,7 @@ def test_both_datasets_have_the_column(plan: Build, tmp_path: Path) -> None:
         for dataset, config in ((VERIFIED, "synthetic_labeled"), (NOISE_LABELS, "synthetic"))
     ]
     assert sets[0]["confidence"] == sets[1]["confidence"]
-    assert set(sets[0]["confidence"]) == {0.0, 0.35, 0.8}
+    assert set(sets[0]["confidence"]) == {0.0, 0.35, BY_GRAPH, 0.8}
     for folder in (VERIFIED, NOISE_LABELS):
         card = (plan.output / folder / "README.md").read_text(encoding="utf-8")
         assert "| `confidence` | float, 0 to 1 |" in card
@@ -165,12 +165,12 @@ def test_a_folder_of_before_still_opens_and_grows(
 def test_noise_that_is_less_sure_is_kept_and_says_so() -> None:
     half = (Triple("Oru", "country", "Marn", 1, 0),)
     kept = apply_min_confidence(replace(NOISE, reasoning_path=half, knowledge_graph=half), 0.5)
-    assert (kept.noise_type, kept.unverifiable, kept.confidence) == ("none", False, 0.35)
-    why = "Kept, since the confidence 0.35 lies under 0.50: No passage states it."
+    assert (kept.noise_type, kept.unverifiable, kept.confidence) == ("undecided", False, 0.35)
+    why = "Undecided, since the confidence 0.35 lies under 0.50: No passage states it."
     assert kept.explanation == why
     assert (kept.reasoning_path, kept.knowledge_graph) == ((), half)
     assert apply_min_confidence(replace(NOISE, confidence=0.499), 0.5).explanation.startswith(
-        "Kept, since the confidence 0.499 lies under 0.50: "
+        "Undecided, since the confidence 0.499 lies under 0.50: "
     )
 
 
@@ -197,17 +197,17 @@ def test_a_build_counts_no_noise_that_is_less_sure(plan: Build) -> None:
     assert (before.min_confidence, made.min_confidence) == (0.0, 0.5)
     kept = {
         id_: label for id_, label in labels_of(plan.output).items()
-        if label.explanation.startswith("Kept, since the confidence 0.35 lies under 0.50: ")
+        if label.explanation.startswith("Undecided, since the confidence 0.35 lies under 0.50: ")
     }  # fmt: skip
     doubts = {id_ for id_, label in was.items() if label.unverifiable and label.confidence == 0.35}
     assert set(kept) == doubts
     assert len(doubts) > 5
-    assert {label.noise_type for label in kept.values()} == {"none"}
+    assert {label.noise_type for label in kept.values()} == {"undecided"}
     assert {label.reasoning_path for label in kept.values()} == {()}  # no step is made of them
-    assert made.verified == before.verified + len(doubts)
+    assert (made.verified, made.undecided) == (before.verified, before.undecided + len(doubts))
     for dataset in (VERIFIED, NOISE_LABELS):
         card = (plan.output / dataset / "README.md").read_text(encoding="utf-8")
-        assert "Noise labels with a confidence below 0.5 count as sound in synthetic train" in card
+        assert "Noise labels with a confidence below 0.5 are `undecided` in synthetic train" in card
 
 
 def test_a_stopped_build_does_not_go_on_with_labels_of_another_value(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.records import NOISE_TYPES, Hop, Passage, Question, Triple
-from safe_stepwise.store.agreement import SOUND, Score
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES, Hop, Passage, Question, Triple
+from safe_stepwise.store.agreement import Score
 from studies.labels.agreement import build_score_rows, lacks_entities, score_agreement, score_noise_types
 
 
@@ -51,7 +51,7 @@ def test_by_noise_type() -> None:
     assert scores["entity_confusion"] == Score("entity_confusion", hits=0, gold=0, predicted=1)
 
 
-@pytest.mark.parametrize("name", SOUND)
+@pytest.mark.parametrize("name", NO_NOISE)
 def test_sound_rows_are_not_unverifiable(name: str) -> None:
     assert score_noise_types({1: name}, {1: name})[0] == Score("unverifiable", 0, 0, 0)
 

@@ -328,7 +328,7 @@ def test_synthetic_noise_is_found(writer: str) -> None:
         found[question.id] = asyncio.run(verify(question, teacher)).noise_type
     assert len(true) == len(found) == sizes.size(1200, 300)
     unverifiable, *types = score_noise_types(true, found)
-    assert {score.name for score in types} == set(NOISE_TYPES) - {"unspecified"}
+    assert {score.name for score in types} == set(NOISE_TYPES) - {"unspecified", "undecided"}
     floor = 0.95 if writer in UNSEEN else 0.93
     assert unverifiable.precision >= floor, unverifiable
     assert unverifiable.recall >= floor, unverifiable

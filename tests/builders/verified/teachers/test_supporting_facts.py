@@ -62,7 +62,7 @@ def test_an_answer_that_stands_nowhere() -> None:
 
 def test_passages_that_nothing_links() -> None:
     found = label("Where was the director of Dune Rain born?", "Oru Marsh", KARN, ORS)
-    assert found.noise_type == "missing_evidence"
+    assert found.noise_type == "undecided"
     assert "“Karn”" in found.explanation
     assert "No link was found" in found.explanation
 
@@ -79,17 +79,17 @@ def test_a_common_noun_of_a_title_links_nothing() -> None:
     club = Passage("Marn River Club", ("Marn River Club is a club.",), True)
     play = Passage("Cold Oru", ("Cold Oru is a play about a River.",), True)
     found = label("Which club played Cold Oru?", "Marn River Club", play, club)
-    assert found.noise_type == "missing_evidence"
+    assert found.noise_type == "undecided"
 
 
 @pytest.mark.parametrize(
     ("title", "told", "expected"),
     [
         ("Political correctness", "Some called it politically correct.", "none"),
-        ("Political correctness", "It was political. Some called it right.", "missing_evidence"),
+        ("Political correctness", "It was political. Some called it right.", "undecided"),
         ("Tourism in Marn", "It was built for tourism.", "none"),
-        ("Tourism in Marn", "It was built for tourists.", "missing_evidence"),
-        ("River of Marn", "It is a play about a river.", "missing_evidence"),
+        ("Tourism in Marn", "It was built for tourists.", "undecided"),
+        ("River of Marn", "It is a play about a river.", "undecided"),
     ],
 )
 def test_linked_by_a_title_in_other_words(title: str, told: str, expected: str) -> None:
@@ -122,7 +122,7 @@ def test_every_triple_says_where_it_stands_and_none_is_about_itself() -> None:
 def test_a_name_inside_another_word_links_nothing(name: str) -> None:
     river = Passage(name, ("It is a river.", "It is short."), True)
     found = label("Where was the director of Dune Rain born?", "Oru Marsh", river, ORS)
-    assert found.noise_type == "missing_evidence"
+    assert found.noise_type == "undecided"
 
 
 def test_no_gold_passage() -> None:
