@@ -46,7 +46,7 @@ _NO_TRIPLES = (
 )
 _ALL_GOLD = (
     "Nothing in {} says which passages are gold, so all passages of a question count as gold, and rows where no "
-    "link leads from the question to the answer are not judged."
+    "link leads from the question to the answer are undecided."
 )
 
 
@@ -124,6 +124,8 @@ def describe(source: str, split: str, terms: Terms) -> OwnBenchmark:
         )
     if terms.license is not None and not _LICENSE.fullmatch(terms.license):
         raise UserError(f"--license {terms.license!r}: write a Hub licence id, such as cc-by-4.0, or leave it out")
+    if terms.homepage is not None and not terms.homepage.startswith(("https://", "http://")):
+        raise UserError(f"--homepage {terms.homepage!r}: write an address that begins with https://")
     given: rows.Columns = {}
     if terms.fields is not None:
         given = rows.parse_columns(boundary.read_yaml(terms.fields), str(terms.fields))
@@ -134,6 +136,8 @@ def describe(source: str, split: str, terms: Terms) -> OwnBenchmark:
     columns = rows.guess_columns(first_rows, given)
     rows.check_columns(columns, first_rows, source, "name the columns in a file for --fields, such as question: query")
     citation = terms.citation.read_text(encoding="utf-8") if terms.citation else ""
+    if "```" in citation:
+        raise UserError(f"{terms.citation}: has ```, which would end the citation on the card; write BibTeX alone")
     held = {column for many in columns.values() for column in many}
     unused = tuple(column for column in dict.fromkeys(chain.from_iterable(first_rows)) if column not in held)
     license, homepage = terms.license or UNKNOWN, terms.homepage or ""
@@ -175,7 +179,7 @@ def parse_row(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
     answer, *aliases = _answers(row)
     passages = tuple(
         _passage(passage, f"passage {number}")
-        for number, passage in enumerate(fields.items(row["passages"], "passages"), 1)
+        for number, passage in enumerate(fields.items(fields.require(row, "passages"), "passages"), 1)
     )
     if not passages:
         raise RowError("passages is empty")

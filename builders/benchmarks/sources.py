@@ -195,6 +195,9 @@ def _csv_rows(file: BinaryIO, path: Path, delimiter: str) -> Iterator[RawRow]:
     csv.field_size_limit(MAX_ROW_BYTES)
     lines = csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=delimiter, strict=True)
     try:
+        names = list(lines.fieldnames or ())
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            raise UserError(f"{path}:1: names the column {twice[0]!r} twice; give each its own name")
         for row in lines:
             if None in row:
                 raise UserError(f"{path.name}:{lines.line_num}: has more cells than the first line names")

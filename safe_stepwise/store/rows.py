@@ -85,9 +85,9 @@ def check_columns(columns: Columns, rows: Sequence[Row], place: str, mend: str) 
     names = dict.fromkeys(name for row in rows for name in row)
     faults = [f"no row has the column {name!r}" for many in columns.values() for name in many if name not in names]
     if lacking := [field for field in REQUIRED if field not in columns]:
-        faults.append(f"which column holds {' and '.join(lacking)}?")
+        faults.append(f"no column is known to hold {' and '.join(lacking)}")
     if faults:
-        raise UserError(f"{place}: {'; '.join(faults)} It has {printable(', '.join(names))[:300]}; {mend}")
+        raise UserError(f"{place}: {'; '.join(faults)}. It has {printable(', '.join(names))[:300]}; {mend}")
 
 
 def own_columns(row: Row, columns: Columns | None = None) -> dict[str, Any]:

@@ -7,13 +7,13 @@ and the answer (`doubt`).
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 from builders.verified.teachers import Proposal
 from safe_stepwise.checking.plans import DESCRIBED, NAMES
-from safe_stepwise.graphs.comparisons import operation, without_names
+from safe_stepwise.graphs.comparisons import is_yes_or_no, operation, without_names
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import stated_dates
 from safe_stepwise.language.mentions import first_mention, is_about, names_in
@@ -164,6 +164,9 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
         described = [graph.find(title, DESCRIBED)[:1] for title in titles]
         if len(dated) == len(titles):
             return Proposal(tuple(dated), "none", "", 0.9)
+        if is_yes_or_no(question.answer) and not _names_both(question, titles):
+            reason = f"Whether “{question.answer}” is right was not checked: the question compares no two passages."
+            return Proposal((), "undecided", reason, 0.4)
         return Proposal(tuple(t for triples in described for t in triples), "none", "", 0.6)
     if is_unmarked := not question.supporting_facts and len(question.gold) == len(question.passages):
         titles = [title for title in titles if has_words(words_of(question.question), normal_name(title))]
@@ -177,14 +180,18 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
         reason = f"The answer “{goal}” was not found in the gold passages."
         return Proposal((), "missing_evidence", reason, 0.6)
     if is_unmarked and (lost or not titles):
-        reason = (
-            "The row does not say which passages are needed, and no link was found from the question to the answer."
-        )
-        return Proposal((), "unparsed", reason)
+        reason = "All passages count as needed, and no link was found from the question to the answer."
+        return Proposal((), "undecided", reason, 0.4)
     if lost:
         reason = f"No link was found between the gold passages, from “{lost[0]}” to “{goal}”."
         return Proposal((), "undecided", f"{reason[:-1]}; one in other words may be there.", 0.4)
     return Proposal(max((path or () for path in paths.values()), key=len), "none", "", 0.7, is_linked=True)
+
+
+def _names_both(question: Question, titles: Sequence[str]) -> bool:
+    """Whether a question has a word of the titles of two passages."""
+    words = set(words_of(question.question).split())
+    return sum(not words.isdisjoint(normal_name(title).split()) for title in titles) > 1
 
 
 class Doubt(NamedTuple):

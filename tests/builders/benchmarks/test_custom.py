@@ -157,7 +157,9 @@ def test_fields_name_what_is_not_found(tmp_path: Path) -> None:
     file = lines(
         tmp_path / "odd.jsonl", [{"Frage": q, "Antwort": a, "contexts": [*TEXTS.values()]} for q, a, _ in ASKED]
     )
-    with pytest.raises(UserError, match=r"which column holds question and answer\? It has Frage, Antwort, contexts; "):
+    with pytest.raises(
+        UserError, match=r"no column is known to hold question and answer\. It has Frage, Antwort, contexts; "
+    ):
         describe(str(file), "validation", Terms())
     fields = tmp_path / "fields.yaml"
     fields.write_text("question: Frage\nanswer: Antwort\n", encoding="utf-8")
@@ -179,11 +181,47 @@ def test_fields_name_what_is_not_found(tmp_path: Path) -> None:
         (Terms(name="../mine"), "--name '../mine'"),
         (Terms(name="musique"), "is that of a benchmark known here"),
         (Terms(license="CC BY 4.0"), "--license 'CC BY 4.0': write a Hub licence id"),
+        (Terms(homepage="javascript:alert(1)"), "--homepage 'javascript:alert(1)': write an address"),
     ],
 )
 def test_bad_terms_are_refused(tmp_path: Path, terms: Terms, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         describe(str(strings(tmp_path)), "validation", terms)
+
+
+def test_a_citation_stays_in_its_block(tmp_path: Path) -> None:
+    (tmp_path / "cit.bib").write_text("@misc{mine}\n```\n<script>alert(1)</script>\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"cit\.bib: has ```"):
+        describe(str(strings(tmp_path)), "validation", Terms(citation=tmp_path / "cit.bib"))
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("question,answer,answer,context\na?,b,c,d b\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"mine\.csv:1: names the column 'answer' twice"):
+        describe(str(tmp_path / "mine.csv"), "validation", Terms())
+
+
+def test_a_row_without_passages_is_rejected_and_the_others_are_judged(tmp_path: Path) -> None:
+    rows = [{"question": q, "answer": a, "contexts": [*TEXTS.values()]} for q, a, _ in ASKED]
+    file = lines(tmp_path / "mine.jsonl", [*rows, {"question": "Who?", "answer": "Ana Vorr"}])
+    verify.main([str(file), "--output", str(tmp_path / "out"), "--workers=1"])
+    rejects = [json.loads(line) for line in (tmp_path / "out" / "rejects.jsonl").read_text("utf-8").splitlines()]
+    assert [(reject["location"], reject["reason"]) for reject in rejects] == [(f"{file}:4", "missing field 'passages'")]
+
+
+def test_a_yes_that_compares_nothing_is_undecided(tmp_path: Path) -> None:
+    row = {
+        "question": "Was Ors Velt born in Lom?",
+        "answer": "yes",
+        "contexts": [TEXTS["Dune Rain"], TEXTS["Ors Velt"]],
+    }
+    file = lines(
+        tmp_path / "mine.jsonl", [row, {"question": ASKED[0][0], "answer": "Oru", "contexts": [*TEXTS.values()]}]
+    )
+    verify.main([str(file), "--output", str(tmp_path / "out"), "--workers=1"])
+    folder = str(tmp_path / "out" / VERIFIED)
+    labeled = load_dataset(folder, "mine_labeled", split="validation", cache_dir=str(tmp_path / "c"))
+    assert [labeled.features["noise_type"].int2str(n) for n in labeled["noise_type"]] == ["undecided", "none"]
 
 
 def test_terms_go_with_an_own_benchmark_alone(tmp_path: Path) -> None:
