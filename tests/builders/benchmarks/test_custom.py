@@ -206,7 +206,9 @@ def test_a_row_without_passages_is_rejected_and_the_others_are_judged(tmp_path: 
     file = lines(tmp_path / "mine.jsonl", [*rows, {"question": "Who?", "answer": "Ana Vorr"}])
     verify.main([str(file), "--output", str(tmp_path / "out"), "--workers=1"])
     rejects = [json.loads(line) for line in (tmp_path / "out" / "rejects.jsonl").read_text("utf-8").splitlines()]
-    assert [(reject["location"], reject["reason"]) for reject in rejects] == [(f"{file}:4", "missing field 'passages'")]
+    assert [(reject["location"], reject["reason"]) for reject in rejects] == [
+        ("mine.jsonl:4", "missing field 'passages'")
+    ]
 
 
 def test_a_yes_that_compares_nothing_is_undecided(tmp_path: Path) -> None:
