@@ -34,7 +34,7 @@ _BY_SOMEBODY = re.compile(
 )
 _OF_THE_NAME = re.compile(r" (?:, )?| : (?:(?:[\w'-]+ ){1,5}, ){0,3}(?:(?:[\w'-]+ ){1,5}and )?")
 # "starring NAME , who also produced it"
-_WHO_ALSO = re.compile(r"(?: \([^()]*\))?(?: ,)? who (?:also |later |himself |herself |had |has )*")
+_WHO_ALSO = re.compile(r"(?: \([^()]*\))?(?: ,)? who (?:later |had |has )*(?:also |himself |herself )+")
 # "starring Ana , Ors ( as himself ) , NAME": a list goes on however long it is.
 _LISTED = re.compile(r"(?:(?: [\w'-]++){1,7}+(?: \([^()]*+\))? ,)++(?:(?: [\w'-]++){1,7}+)?+ ")
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")

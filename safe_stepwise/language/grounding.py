@@ -206,7 +206,11 @@ _LEAD_OF_PAGE = 200
 
 def _is_of_another(relation: Relation, text: Text, start: int, end: int, low: int, heads: Sequence[Span]) -> bool:
     """Whether a place or date belongs to the sentence's subject, and the person asked for comes only after it."""
-    if any(low <= head < start for head, _ in heads) or _PARTICIPLE.match(text.clean, low):
+    if (
+        not text.clean[low:start].strip(" .")
+        or any(low <= head < start for head, _ in heads)
+        or _PARTICIPLE.match(text.clean, low)
+    ):
         return False
     following = heads[bisect_left(heads, (end,)) :][:1]
     between = cues_between(text.clean, "life", end, following[0][0]) if following else ()

@@ -111,7 +111,7 @@ def test_limit_reads_no_further(save: Callable[[str, bytes], str]) -> None:
         ("x.jsonl.gz", gzip.compress(b"", mtime=0), "is empty"),
         ("x.json", b"[ ]", "holds no rows"),
         ("x.json", b"\xff\xfe[\x00]\x00", "is UTF-16"),
-        ("x.json", b"id,question\n", "is neither JSON, JSON lines nor Parquet"),
+        ("x.json", b"id,question\n", r"is neither JSON, JSON lines, CSV \(named \.csv\) nor Parquet"),
         ("x.json", b"PK\x03\x04rest", "is a zip archive: unpack it"),
         ("x.json", b'{\n "data": []\n}', "one JSON object over many lines"),
         ("x.json", b'[{"id": "a"}] {"id": "b"}', r"element \[1\]: more text after the array"),

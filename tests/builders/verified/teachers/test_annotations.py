@@ -114,7 +114,11 @@ def about_ors(*sentences: str) -> Question:
             "ambiguous_question",
             "“Ors Velt” and “Ila Dell”",
         ),
-        (replace(BIRTH, evidence=()), "unparsed", "no annotations"),
+        (
+            replace(BIRTH, evidence=(), passages=tuple(replace(p, is_gold=False) for p in BIRTH.passages)),
+            "unparsed",
+            "no annotations",
+        ),
         (replace(BIRTH, answer="Vel"), "wrong_answer", "not in “Vel”"),
     ],
 )  # fmt: skip
