@@ -428,9 +428,13 @@ def _in_held_back_words(pool: CandidatePool, rows: Sequence[StepRow]) -> dict[st
     return reworded
 
 
-def _kind(row: StepRow) -> tuple[str, str, str, bool, int]:
-    """Return the key of a row within its question, which does not depend on its wording."""
-    return (row.feedback.error_type, row.origin, row.context, row.twin, row.step.number)
+def _kind(row: StepRow) -> tuple[str, str, str, bool, int, int]:
+    """Return the key of a row within its question, which does not depend on its wording.
+
+    Of two altered contexts, one has another value and one a further sentence.
+    """
+    sentences = sum(len(page.sentences) for page in row.question.passages)
+    return (row.feedback.error_type, row.origin, row.context, row.twin, row.step.number, sentences)
 
 
 def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[list[str]]]:

@@ -267,6 +267,6 @@ def _fits(field: str, rows: Sequence[Row], name: str) -> bool:
         needed = (_TRIPLE if field == "evidence" else _HOP).values()
         entry = next(iter(_entries(value)), None)
         if isinstance(entry, Mapping):
-            return all(_first(entry, names) is not None for names in [*needed][: 3 if field == "evidence" else 2])
+            return any(_first(entry, names) is not None for names in needed)
         return isinstance(entry, list | tuple) and len(entry) == 3
     return not (field == "hops" and isinstance(value, list | tuple | Mapping))

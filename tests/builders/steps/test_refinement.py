@@ -333,7 +333,7 @@ def test_the_command_prints_the_mining_rate(
         ({"teacher": "annotation"}, "or use annotations"),
         ({"rows": "0"}, "not a whole number"),
         ({"benchmark": "musique"}, "holds no musique"),
-        ({"benchmark": "musik"}, "did you mean musique"),
+        ({"benchmark": "musik"}, "holds no musik, only synthetic"),
         ({"version": "v9.0.0"}, "is version v0.1.0"),
         ({"verified": "/nowhere"}, "no safe-verified-multihop in it"),
     ],
