@@ -48,8 +48,10 @@ _SORT_BEFORE = re.compile(
 )
 _SORT = re.compile(rf"^{_SORT_BEFORE.pattern.removesuffix('$')}")
 _ENDLESS = re.compile(r"\S{200,}")
-_UNREADABLE = re.compile(rf"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]|{LONE_SURROGATE.pattern}")
-"""Control characters, which spaCy takes for a part of the word beside them, and what it refuses."""
+_UNREADABLE = re.compile(
+    rf"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u2600-\u27bf\U0001f000-\U0001faff]|{LONE_SURROGATE.pattern}"
+)
+"""Control characters and pictures, which spaCy takes for a part of the word beside them, and what it refuses."""
 _LETTERS = re.compile(r"[^\W_]+")
 LONGEST_TEXT = 4_000
 """Characters of a text that are parsed: hardly a step or passage of a benchmark has more."""
