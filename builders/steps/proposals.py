@@ -153,7 +153,7 @@ class Injector:
         for number, sentence in self._asides(gold=gold):
             values: dict[str, Any] = {"n": number, "sentence": sentence}
             if self.words is None:
-                values |= self.writer.shorten_or_quote(sentence, self.passages[number - 1], "", f"{position} {number}")
+                values |= self.writer.shorten_or_quote(sentence, self.passages[number - 1], f"{position} {number}")
             yield _Draft(wording, "Attribution", values)
 
     def _beside(self, position: int) -> Iterator[_Draft]:

@@ -425,15 +425,20 @@ class _Weighing:
         return any(all(f" {spelling} " in f" {piece} " for spelling in spellings if spelling) for piece in self.copied)
 
     def _is_said_by_noun(self, claim: Predication) -> bool:
-        """Whether a verb adds nothing to a noun that is its subject: "The date of death of Ana is 1901"."""
+        """Whether a verb adds nothing to what it links: "1901 is the date of death of Ana", "1901 is when Ana died"."""
         if claim.is_noun or claim.predicate not in _LIGHT:
             return False
-        subjects = {a.token for a in claim.roles.get("subj", ())}
+        linked = {a.token for role in ("subj", "attr") for a in claim.roles.get(role, ())}
         values = {a.token for _, a in claim.arguments if a.value and not a.is_source}
-        nouns = (p for p in self.syntax.predications if p.is_noun and p.token in subjects and p.expressions)
+        is_bare = claim.predicate == "be" and claim.roles.keys() <= {"subj"}
+        others = (
+            p
+            for p in self.syntax.predications
+            if p is not claim and p.expressions and (is_bare or (p.is_noun and p.token in linked))
+        )
         return any(
-            values and values <= {a.token for _, a in noun.arguments} and claim.is_denied == noun.is_denied
-            for noun in nouns
+            values and values <= {a.token for _, a in other.arguments} and claim.is_denied == other.is_denied
+            for other in others
         )
 
     def _frames(self, word: Word) -> bool:

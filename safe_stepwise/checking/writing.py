@@ -3,7 +3,7 @@
 The plan decides what a step says; `wordings` words it, by question and seed, in our words or as a quotation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol
 
 from safe_stepwise.checking import statements
@@ -11,6 +11,7 @@ from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import calculation_of, lifespan_of
 from safe_stepwise.checking.plans import DESCRIBED, Item
 from safe_stepwise.checking.statements import list_steps
+from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import WordingStyle, choice_for, missing, phrase
 from safe_stepwise.graphs.comparisons import Side, compare, find_common_values, is_by_size
 from safe_stepwise.language.clauses import shorten
@@ -104,16 +105,27 @@ class Writer:
         page, value = item.page(self.question.passages), self.claims.value_of(item)
         sentence = statements.quote_sentence(page, place, value)
         choice = choice_for(self.seed, seed, "shortened")
-        is_part = value in sentence and item.triples[0].relation != DESCRIBED
-        return self.shorten_or_quote(sentence, page, value if is_part else "", seed)
-
-    def shorten_or_quote(self, sentence: str, page: Passage, needed: str, seed: str) -> dict[str, str]:
-        """Return a passage's ``sentence``, in most cases with a ``claim``: a shorter form that has what is needed."""
-        choice = choice_for(self.seed, seed, "shortened")
-        shorter = shorten(sentence, needed) if choice % _QUOTED_WHOLE_IN else ()
-        if not shorter or not statements.names_subject(page, shorter[-1]):
+        asked = content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
+        is_described = item.triples[0].relation == DESCRIBED
+        if is_described and not asked & content_words(sentence):  # what of it is needed, nothing tells
             return {"sentence": sentence}
-        claim = statements.pick(shorter[-_SHORT_FORMS:], choice // _QUOTED_WHOLE_IN)
+        needed = value if value in sentence and not is_described else ""
+        return self.shorten_or_quote(sentence, page, seed, needed, asked)
+
+    def shorten_or_quote(
+        self, sentence: str, page: Passage, seed: str, needed: str = "", asked: Set[str] = frozenset()
+    ) -> dict[str, str]:
+        """Return a passage's ``sentence``, in most cases with a ``claim``: a shorter form.
+
+        The form has the name ``needed``, and of the words ``asked`` those that the sentence has.
+        """
+        choice = choice_for(self.seed, seed, "shortened")
+        forms = shorten(sentence, needed) if choice % _QUOTED_WHOLE_IN else ()
+        kept = asked & content_words(sentence)
+        forms = tuple(f for f in forms if kept <= content_words(f) and statements.names_subject(page, f))
+        if not forms:
+            return {"sentence": sentence}
+        claim = statements.pick(forms[-_SHORT_FORMS:], choice // _QUOTED_WHOLE_IN)
         return {"sentence": sentence, "claim": statements.as_clause(claim, without_qualifier(page.title))}
 
     def claim(self, claim: str, number: int, item: Item, position: int, seed: str) -> str:

@@ -74,7 +74,7 @@ def test_the_command_runs_with_the_annotations_maker(verified: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"benchmark": "musiqe"}, "did you mean musique?"),
+        ({"benchmark": "musiqe"}, "holds no musiqe, only synthetic"),
         ({"benchmark": "hotpotqa"}, "holds no hotpotqa"),
         ({"rows": "0"}, "from 1 on"),
         ({"rows": "99999999"}, r"99,999,999 rows are wanted, but only"),
