@@ -58,7 +58,7 @@ class DatasetCard:
         return sources_of(self.builds)
 
     @property
-    def own(self) -> tuple[Record, ...]:
+    def own_benchmarks(self) -> tuple[Record, ...]:
         """Those of the ``sources`` that are no known benchmark, but one of the user's own."""
         return tuple(build for build in self.sources if build.get("columns"))
 

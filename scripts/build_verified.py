@@ -50,11 +50,11 @@ class Options(ModelOptions, Plan, custom.Terms):
 def own_terms(options: Options) -> dict[str, Any]:
     """Return the fields of a `Build` that a benchmark of the user's own has; {} for another benchmark."""
     if options.benchmark == CUSTOM:
-        own = custom.describe(options.source, options.split, options)
-        print(own.table(), flush=True)
-        return {"benchmark": own.name, "own": own}
-    if given := [slot.name for slot in fields(custom.Terms) if is_set(getattr(options, slot.name))]:
-        raise UserError(f"--{given[0]}: describes a benchmark of your own; give it with --benchmark {CUSTOM}")
+        own_benchmark = custom.describe(options.source, options.split, options)
+        print(own_benchmark.table(), flush=True)
+        return {"benchmark": own_benchmark.name, "own_benchmark": own_benchmark}
+    if described := [slot.name for slot in fields(custom.Terms) if is_set(getattr(options, slot.name))]:
+        raise UserError(f"--{described[0]}: describes a benchmark of your own; give it with --benchmark {CUSTOM}")
     return {}
 
 

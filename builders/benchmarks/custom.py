@@ -90,8 +90,8 @@ class OwnBenchmark:
 
     def table(self) -> str:
         """Render which columns of its file hold what, for the terminal."""
-        held = [(field, ", ".join(names)) for field, names in self.columns.items()]
-        lines = [("field", "column"), *held, *([("(not used)", ", ".join(self.unused))] if self.unused else [])]
+        cells = [(field, ", ".join(names)) for field, names in self.columns.items()]
+        lines = [("field", "column"), *cells, *([("(not used)", ", ".join(self.unused))] if self.unused else [])]
         return tables.text_table([tuple(map(printable, line)) for line in lines])
 
 
@@ -126,20 +126,20 @@ def describe(source: str, split: str, terms: Terms) -> OwnBenchmark:
         raise UserError(f"--license {terms.license!r}: write a Hub licence id, such as cc-by-4.0, or leave it out")
     if terms.homepage is not None and not terms.homepage.startswith(("https://", "http://")):
         raise UserError(f"--homepage {terms.homepage!r}: write an address that begins with https://")
-    given: rows.Columns = {}
+    fixed_columns: rows.Columns = {}
     if terms.fields is not None:
-        given = rows.parse_columns(boundary.read_yaml(terms.fields), str(terms.fields))
+        fixed_columns = rows.parse_columns(boundary.read_yaml(terms.fields), str(terms.fields))
     first_rows = []
     for row in islice(sources.raw_rows(source, split), _SEEN_ROWS):
         with suppress(RowError):
             first_rows.append(sources.decode(row))
-    columns = rows.guess_columns(first_rows, given)
+    columns = rows.guess_columns(first_rows, fixed_columns)
     rows.check_columns(columns, first_rows, source, "name the columns in a file for --fields, such as question: query")
     citation = terms.citation.read_text(encoding="utf-8") if terms.citation else ""
     if "```" in citation:
         raise UserError(f"{terms.citation}: has ```, which would end the citation on the card; write BibTeX alone")
-    held = {column for many in columns.values() for column in many}
-    unused = tuple(column for column in dict.fromkeys(chain.from_iterable(first_rows)) if column not in held)
+    used = {column for group in columns.values() for column in group}
+    unused = tuple(column for column in dict.fromkeys(chain.from_iterable(first_rows)) if column not in used)
     license, homepage = terms.license or UNKNOWN, terms.homepage or ""
     return OwnBenchmark(name, columns, license, homepage, citation, _marks_gold(first_rows, columns), unused)
 

@@ -112,7 +112,7 @@ def _write(
     """
     name, split, is_sampled = plan.benchmark, plan.split, plan.split == VALIDATION
     sample = questions.EvaluationSample(
-        plan.evaluation_size, plan.seed, plan.evaluation_passages, exact=plan.own is None
+        plan.evaluation_size, plan.seed, plan.evaluation_passages, exact=plan.own_benchmark is None
     )
     verified, labels = (
         parquet.DatasetWriter(
@@ -136,7 +136,7 @@ def _write(
         return files, None
     sample_rows = files[VERIFIED][name + EVAL][TEST].rows
     return files, SampleCounts(
-        plan.evaluation_size, sample_rows, sample.left_out, plan.evaluation_passages, exact=plan.own is None
+        plan.evaluation_size, sample_rows, sample.left_out, plan.evaluation_passages, exact=plan.own_benchmark is None
     )
 
 
@@ -198,9 +198,9 @@ def _statistics(
 def _source_terms(plan: Build) -> dict[str, Any]:
     """Return licence, home page, citation and caveat of the source, and the columns of the user's own benchmark."""
     terms = ("license", "homepage", "citation", "caveat")
-    if plan.own is None:
+    if plan.own_benchmark is None:
         return {name: getattr(BENCHMARKS[plan.benchmark], name.upper()) for name in terms}
-    return {"columns": plan.own.columns, **{name: getattr(plan.own, name) for name in terms}}
+    return {"columns": plan.own_benchmark.columns, **{name: getattr(plan.own_benchmark, name) for name in terms}}
 
 
 def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:

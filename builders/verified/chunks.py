@@ -41,15 +41,15 @@ class VerificationChunk(RowsChunk):
     min_confidence: float = 0.0
     spec: Spec | None = None
     generated: int = 0
-    own: custom.OwnBenchmark | None = None
+    own_benchmark: custom.OwnBenchmark | None = None
 
     @property
     def path(self) -> Path:
         """The shard file, named by position and content."""
         code = code_of(self.benchmark, self.teacher.name, self.teacher.__module__, "builders.work.shards")
         head = [code, self.teacher.identity, self.benchmark, self.split, self.start, self.min_confidence]
-        made = [self.spec, self.generated, *([self.own] if self.own else [])]
-        return self.folder / f"{self.start:09d}-{self.digest([*head, *made])[:24]}.arrow"
+        identity_parts = [self.spec, self.generated, *([self.own_benchmark] if self.own_benchmark else [])]
+        return self.folder / f"{self.start:09d}-{self.digest([*head, *identity_parts])[:24]}.arrow"
 
     @property
     def size(self) -> int:
@@ -91,8 +91,8 @@ class VerificationChunk(RowsChunk):
         return [(index, question, is_noise) for index, (question, is_noise) in parsed], rejects
 
     def _parse(self, content: Mapping[str, Any]) -> tuple[Question, bool | None]:
-        if self.own is not None:
-            return self.own.parse(content, self.split), None
+        if self.own_benchmark is not None:
+            return self.own_benchmark.parse(content, self.split), None
         question = parse_row(content, self.benchmark, self.split)
         noise_type = content.get("truth") if self.benchmark == "synthetic" else None
         return question, (noise_type not in NO_NOISE if noise_type in NOISE_TYPES else None)

@@ -39,7 +39,7 @@ class Build(Plan):
     """Noise labels of lower confidence are not counted."""
     published: Path | None = None
     """Labels to compare with; no label is ever taken from them."""
-    own: OwnBenchmark | None = None
+    own_benchmark: OwnBenchmark | None = None
     """The user's own benchmark, whose name ``benchmark`` is; None for one of `BENCHMARKS`."""
 
     def __post_init__(self) -> None:
@@ -88,7 +88,9 @@ def jobs(plan: Build) -> Iterator[VerificationChunk]:
     settings = (plan.work / "shards", plan.teacher, shard_schema(), plan.min_confidence)
     if (spec := spec_of(plan.benchmark, plan.source)) is None:
         for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
-            yield VerificationChunk(plan.benchmark, plan.split, chunk.start, chunk.rows, *settings, own=plan.own)
+            yield VerificationChunk(
+                plan.benchmark, plan.split, chunk.start, chunk.rows, *settings, own_benchmark=plan.own_benchmark
+            )
         return
     total = _count_generated(plan, spec)
     for start in range(0, total, CHUNK_ROWS):

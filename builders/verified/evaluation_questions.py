@@ -180,14 +180,14 @@ def question_of(
     """
     name = benchmark or looks_like(row) or CUSTOM
     if "passages" in row or name not in BENCHMARKS:
-        own = rows.own_columns(row)
-        if "passages" not in own:
+        columns = rows.own_columns(row)
+        if "passages" not in columns:
             raise RowError(
                 "no passages; a row is {question, answer or references, passages: [{title, text}]}, "
                 "or that of a benchmark named by --benchmark"
             )
         own_name = benchmark or (synthetic.NAME if synthetic.TELLTALE in row else CUSTOM)
-        return custom.parse_row(own, own_name, _split_of(split))
+        return custom.parse_row(columns, own_name, _split_of(split))
     question = parse_row(row, name, _split_of(split))
     if all_passages or len(question.gold) > PASSAGES:
         return question

@@ -64,12 +64,12 @@ class DatasetsStage(Stage[Manifest]):
             keep_rejects=entry.on_error == "keep",
             evaluation_size=manifest.evaluation_size,
             evaluation_passages=manifest.evaluation_passages or PASSAGES,
-            own=self._own(entry),
+            own_benchmark=self._own_benchmark(entry),
             keep_work=True,
             **release.options.engine_options,
         )
 
-    def _own(self, entry: BuildEntry) -> OwnBenchmark | None:
+    def _own_benchmark(self, entry: BuildEntry) -> OwnBenchmark | None:
         """Describe the benchmark of an entry that is one's own; None for a known benchmark."""
         if entry.own is None:
             return None

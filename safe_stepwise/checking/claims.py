@@ -106,8 +106,8 @@ class Claims:
     def _has_asked_words(self, reading: Reading, item: Item) -> bool:
         """Whether a step has the words of an item's sentence, besides its title's, that the question or answer has."""
         page = item.page(self.passages)
-        asked = content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
-        needed = content_words(item.quoted(self.passages)) & asked
+        question_words = content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
+        needed = content_words(item.quoted(self.passages)) & question_words
         return bool(needed) and needed <= reading.words
 
     def _linking_names(self, item: Item) -> tuple[str, ...]:

@@ -425,20 +425,22 @@ class _Weighing:
         return any(all(f" {spelling} " in f" {piece} " for spelling in spellings if spelling) for piece in self.copied)
 
     def _is_said_by_noun(self, claim: Predication) -> bool:
-        """Whether a verb adds nothing to what it links: "1901 is the date of death of Ana", "1901 is when Ana died"."""
+        """Whether a verb adds nothing to what it links: "1901 is Ana's date of death", "1901 is when Ana died"."""
         if claim.is_noun or claim.predicate not in _LIGHT:
             return False
         linked = {a.token for role in ("subj", "attr") for a in claim.roles.get(role, ())}
         values = {a.token for _, a in claim.arguments if a.value and not a.is_source}
         is_bare = claim.predicate == "be" and claim.roles.keys() <= {"subj"}
-        others = (
+        predications = (
             p
             for p in self.syntax.predications
             if p is not claim and p.expressions and (is_bare or (p.is_noun and p.token in linked))
         )
         return any(
-            values and values <= {a.token for _, a in other.arguments} and claim.is_denied == other.is_denied
-            for other in others
+            values
+            and values <= {a.token for _, a in predication.arguments}
+            and claim.is_denied == predication.is_denied
+            for predication in predications
         )
 
     def _frames(self, word: Word) -> bool:

@@ -105,24 +105,24 @@ class Writer:
         page, value = item.page(self.question.passages), self.claims.value_of(item)
         sentence = statements.quote_sentence(page, place, value)
         choice = choice_for(self.seed, seed, "shortened")
-        asked = content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
+        question_words = content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
         is_described = item.triples[0].relation == DESCRIBED
-        if is_described and not asked & content_words(sentence):  # what of it is needed, nothing tells
+        if is_described and not question_words & content_words(sentence):  # what of it is needed, nothing tells
             return {"sentence": sentence}
         needed = value if value in sentence and not is_described else ""
-        return self.shorten_or_quote(sentence, page, seed, needed, asked)
+        return self.shorten_or_quote(sentence, page, seed, needed, question_words)
 
     def shorten_or_quote(
-        self, sentence: str, page: Passage, seed: str, needed: str = "", asked: Set[str] = frozenset()
+        self, sentence: str, page: Passage, seed: str, needed: str = "", question_words: Set[str] = frozenset()
     ) -> dict[str, str]:
         """Return a passage's ``sentence``, in most cases with a ``claim``: a shorter form.
 
-        The form has the name ``needed``, and of the words ``asked`` those that the sentence has.
+        The form has the name ``needed``, and of the ``question_words`` those that the sentence has.
         """
         choice = choice_for(self.seed, seed, "shortened")
         forms = shorten(sentence, needed) if choice % _QUOTED_WHOLE_IN else ()
-        kept = asked & content_words(sentence)
-        forms = tuple(f for f in forms if kept <= content_words(f) and statements.names_subject(page, f))
+        required = question_words & content_words(sentence)
+        forms = tuple(f for f in forms if required <= content_words(f) and statements.names_subject(page, f))
         if not forms:
             return {"sentence": sentence}
         claim = statements.pick(forms[-_SHORT_FORMS:], choice // _QUOTED_WHOLE_IN)
@@ -149,10 +149,10 @@ class Writer:
             "k": position - 1 or None,
             "m": self._silent(item, number, seed),
             "what": missing(item, self.question.passages),
-            "asked": self._asked(number),
+            "asked": self._absent_name(number),
         }
 
-    def _asked(self, number: int) -> str | None:
+    def _absent_name(self, number: int) -> str | None:
         """Return the last name in the question that a passage (by number, from 1) lacks; None if it has all."""
         text = read(self.question.passages[number - 1])
         absent = [name for name in names_in_text(self.question.question) if first_mention(text, name) is None]

@@ -52,44 +52,44 @@ def shorten(sentence: str, needed: str) -> tuple[str, ...]:
         return ()
     start = plain.find(needed)
     needed_tokens = [token for token, span in tree if span[0] < start + len(needed) and start < span[1]]
-    kept = {above.i for token in needed_tokens for above in (token, *token.ancestors)} if needed else set()
+    needed_indices = {above.i for token in needed_tokens for above in (token, *token.ancestors)} if needed else set()
     forms, removed = [plain], set[int]()
     for level in (_asides, _conjuncts, _details):
-        for token in level(roots[0], kept):
+        for token in level(roots[0], needed_indices):
             removed |= {inner.i for inner in token.subtree}
         forms.append(_render(plain, tree, removed))
     shorter = (form for form in forms if needed in form and len(form.split()) >= _SHORTEST)
     return tuple(form for form in dict.fromkeys(shorter) if form != sentence and not _BROKEN.search(form))
 
 
-def _asides(root: Token, kept: set[int]) -> Iterator[Token]:
+def _asides(root: Token, needed_indices: set[int]) -> Iterator[Token]:
     """Yield relative clauses, appositions and the like, but of participles only those of the subject."""
     subject = next(child for child in root.children if child.dep_ in _SUBJECTS)
     for token in root.subtree:
         is_aside = token.dep_ in _ASIDES and (token.dep_ != "acl" or token.head.i == subject.i)
-        if is_aside and token.i not in kept and token.i > subject.left_edge.i:
+        if is_aside and token.i not in needed_indices and token.i > subject.left_edge.i:
             yield token
 
 
-def _conjuncts(root: Token, kept: set[int]) -> Iterator[Token]:
+def _conjuncts(root: Token, needed_indices: set[int]) -> Iterator[Token]:
     """Yield what is joined to the verb or its complements, with the conjunction."""
     for head in (root, *(child for child in root.children if child.dep_ not in _SUBJECTS)):
         joined = [child for child in head.children if child.dep_ == "conj"]
-        if joined and not _is_definite(head) and not any(child.i in kept for child in joined):
+        if joined and not _is_definite(head) and not any(child.i in needed_indices for child in joined):
             yield from joined
             yield from (child for child in head.children if child.dep_ in ("cc", "preconj"))
 
 
-def _details(root: Token, kept: set[int]) -> Iterator[Token]:
+def _details(root: Token, needed_indices: set[int]) -> Iterator[Token]:
     """Yield what follows the verb's first complement, and the details of that."""
     complements = [child for child in root.children if child.i > root.i and child.dep_ not in ("punct", "cc", "conj")]
     for complement in complements[1:]:
-        if complement.i not in kept and complement.dep_ in _DETAILS:
+        if complement.i not in needed_indices and complement.dep_ in _DETAILS:
             yield complement
     for complement in complements[:1]:
         for child in complement.children if not _is_definite(complement) else ():
             is_detail = child.dep_ in ("prep", "acl") and child.text != "of"
-            if is_detail and child.i > complement.i and child.i not in kept:
+            if is_detail and child.i > complement.i and child.i not in needed_indices:
                 yield child
 
 
@@ -100,14 +100,14 @@ def _is_definite(noun: Token) -> bool:
 
 def _render(text: str, tree: list[tuple[Token, tuple[int, int]]], removed: set[int]) -> str:
     """Join the tokens that are left; marks and conjunctions between two removed parts go, too."""
-    gone = set(removed)
+    dropped = set(removed)
     for (token, _), (following, _) in pairwise(tree):
         if token.text in _JOINTS and (following.i in removed or (token.i - 1 in removed and token.text == ",")):
-            gone.add(token.i)
+            dropped.add(token.i)
     pieces: list[str] = []
     end = 0
     for token, (start, stop) in tree:
-        if token.i in gone:
+        if token.i in dropped:
             end = max(end, stop)
             continue
         if not pieces or start > end:

@@ -47,8 +47,8 @@ _SUPPORT = "paragraph_support_idx"
 """MuSiQue's name for the passage of a hop, by the passage's own index."""
 
 
-def guess_columns(rows: Sequence[Row], given: Columns | None = None) -> Columns:
-    """Return the columns of each field that the rows have, by their names; ``given`` columns are not guessed.
+def guess_columns(rows: Sequence[Row], fixed_columns: Columns | None = None) -> Columns:
+    """Return the columns of each field that the rows have, by their names; ``fixed_columns`` are not guessed.
 
     >>> guess_columns([{"Query": "Where is Oru?", "ground_truth": "Marn", "ctxs": ["Oru lies in Marn."]}])
     {'question': ('Query',), 'answer': ('ground_truth',), 'passages': ('ctxs',)}
@@ -56,7 +56,7 @@ def guess_columns(rows: Sequence[Row], given: Columns | None = None) -> Columns:
     names = dict.fromkeys(name for row in rows for name, value in row.items() if value not in (None, "", []))
     by_name = {re.sub(r"[ -]", "_", name.lower()): name for name in reversed(names)}
     numbered = sorted((int(match[1]), name) for name in names if (match := _NUMBERED.fullmatch(name)))
-    columns = dict(given or {})
+    columns = dict(fixed_columns or {})
     for field, spellings in FIELDS.items():
         usable = (by_name[s] for s in spellings if s in by_name and _fits(field, rows, by_name[s]))
         if field not in columns and (name := next(usable, None)) is not None:
@@ -103,32 +103,34 @@ def own_columns(row: Row, columns: Columns | None = None) -> dict[str, Any]:
     {'text': 'Marn.', 'is_gold': True}
     """
     columns = guess_columns([row]) if columns is None else columns
-    own = {field: _cell(row, names) for field, names in columns.items()}
-    own = {field: value for field, value in own.items() if value is not None}
-    if "answer" in own:
-        answer = _answer(own.pop("answer"))
-        own["references" if isinstance(answer, list) or columns["answer"] == ("references",) else "answer"] = answer
-    if isinstance(own.get("id"), int):
-        own["id"] = str(own["id"])
-    if isinstance(hops := own.get("hops"), str) and hops.isdecimal():
-        own["hops"] = int(hops)
-    title = own.pop("title", None)
-    if not isinstance(passages := _passages(own.get("passages"), title), list):
-        return own
-    own["passages"] = passages
+    own_row = {field: _cell(row, names) for field, names in columns.items()}
+    own_row = {field: value for field, value in own_row.items() if value is not None}
+    if "answer" in own_row:
+        answer = _answer(own_row.pop("answer"))
+        own_row["references" if isinstance(answer, list) or columns["answer"] == ("references",) else "answer"] = (
+            answer
+        )
+    if isinstance(own_row.get("id"), int):
+        own_row["id"] = str(own_row["id"])
+    if isinstance(hops := own_row.get("hops"), str) and hops.isdecimal():
+        own_row["hops"] = int(hops)
+    title = own_row.pop("title", None)
+    if not isinstance(passages := _passages(own_row.get("passages"), title), list):
+        return own_row
+    own_row["passages"] = passages
     for field, names in (("evidence", _TRIPLE), ("decomposition", _HOP)):
-        if field in own:
-            own[field] = [_renamed(entry, names) for entry in _entries(own[field])]
-    _mark_gold(own)
-    return own
+        if field in own_row:
+            own_row[field] = [_renamed(entry, names) for entry in _entries(own_row[field])]
+    _mark_gold(own_row)
+    return own_row
 
 
-def _mark_gold(own: dict[str, Any]) -> None:
+def _mark_gold(own_row: dict[str, Any]) -> None:
     """Read the supporting facts, and the hops' passages, and mark the passages that they name if none is marked."""
-    pages = [page for page in own["passages"] if isinstance(page, dict)]
+    pages = [page for page in own_row["passages"] if isinstance(page, dict)]
     by_index = {page.pop("idx"): number for number, page in enumerate(pages, 1) if "idx" in page}
     gold: set[int] = set()
-    for hop in own.get("decomposition", ()):
+    for hop in own_row.get("decomposition", ()):
         if isinstance(hop, dict) and _SUPPORT in hop:
             hop["passage"] = by_index.get(hop.pop(_SUPPORT))
         elif isinstance(hop, dict):
@@ -136,12 +138,12 @@ def _mark_gold(own: dict[str, Any]) -> None:
         passage = hop.get("passage") if isinstance(hop, dict) else None
         gold |= {passage - 1} if isinstance(passage, int) and 0 < passage <= len(pages) else set()
     facts = []
-    for number, entry in enumerate(_entries(own.get("supporting_facts")), 1):
+    for number, entry in enumerate(_entries(own_row.get("supporting_facts")), 1):
         fact, index = _fact(entry, pages, f"supporting fact {number}")
         facts += [] if fact is None else [fact]
         gold |= set() if index is None else {index}
-    if facts or own.get("supporting_facts"):
-        own["supporting_facts"] = facts
+    if facts or own_row.get("supporting_facts"):
+        own_row["supporting_facts"] = facts
     if not any("is_gold" in page for page in pages):
         for index in gold:
             pages[index]["is_gold"] = True
@@ -151,21 +153,21 @@ def _fact(entry: Any, pages: Sequence[Row], label: str) -> tuple[Any, int | None
     """Return a supporting fact as ``{title, sentence}`` (None if it names no sentence), and its passage from 0."""
     if isinstance(entry, Mapping):
         entry = [_first(entry, (*_TITLE, *_INDEX)), _first(entry, _SENTENCE)]
-    named, *sentence = entry if isinstance(entry, list | tuple) and entry else [entry]
-    index = _index_of(named, pages)
-    if index is None and (not sentence or isinstance(named, int)):
-        shown = printable(str(named))[:60]
-        raise RowError(f"{label} names {shown!r}: no title, number (from 0) or sentence of the passages")
+    reference, *sentence = entry if isinstance(entry, list | tuple) and entry else [entry]
+    index = _index_of(reference, pages)
+    if index is None and (not sentence or isinstance(reference, int)):
+        spelling = printable(str(reference))[:60]
+        raise RowError(f"{label} names {spelling!r}: no title, number (from 0) or sentence of the passages")
     if not sentence or sentence == [None]:
         return None, index
-    return {"title": named if index is None else pages[index].get("title", ""), "sentence": sentence[0]}, index
+    return {"title": reference if index is None else pages[index].get("title", ""), "sentence": sentence[0]}, index
 
 
-def _index_of(named: Any, pages: Sequence[Row]) -> int | None:
+def _index_of(reference: Any, pages: Sequence[Row]) -> int | None:
     """Return the number (from 0) of the passage with a title or number, or that holds a sentence in full."""
-    if isinstance(named, int) and not isinstance(named, bool):
-        return named if 0 <= named < len(pages) else None
-    if not isinstance(named, str) or not (words := _words(named)):
+    if isinstance(reference, int) and not isinstance(reference, bool):
+        return reference if 0 <= reference < len(pages) else None
+    if not isinstance(reference, str) or not (words := _words(reference)):
         return None
     titles = [_words(str(page.get("title") or "")) for page in pages]
     if words in titles:

@@ -103,7 +103,7 @@ def test_all_five_artifacts_are_named_with_their_licences() -> None:
 def test_every_figure_is_the_locks() -> None:
     text = overview()
     assert "| musique | train | 100 | 81 | 13 | 0 | 3 | 7 | annotations |" in text
-    assert "| hotpotqa | validation | 211 | 81 | 13 | 3 | 7 | annotations |" in text
+    assert "| hotpotqa | validation | 211 | 81 | 13 | 0 | 3 | 7 | annotations |" in text
     assert "331 rows of 77 questions" in text
     assert "| test | 31 | 7 | 10 | 21 | 0 |" in text
     assert "on 541 rows in 17 steps (3,749.4 s on 2 × NVIDIA H200)" in text
