@@ -107,7 +107,9 @@ class Writer:
         choice = choice_for(self.seed, seed, "shortened")
         question_words = content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
         is_described = item.triples[0].relation == DESCRIBED
-        if is_described and not question_words & content_words(sentence):  # what of it is needed, nothing tells
+        is_worded = item.sentence is None and not is_free
+        # What of a description is needed, only the question tells; a fact with a wording is quoted as it stands.
+        if is_worded or (is_described and not question_words & content_words(sentence)):
             return {"sentence": sentence}
         needed = value if value in sentence and not is_described else ""
         return self.shorten_or_quote(sentence, page, seed, needed, question_words)
