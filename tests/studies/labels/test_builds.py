@@ -29,7 +29,7 @@ def built(rows: Mapping[tuple[tuple[str, str], int], str], teacher: str = "t") -
 
 
 def noisy(type_: str) -> bool:
-    return type_ not in ("none", "unparsed")
+    return type_ not in ("none", "unparsed", "undecided")
 
 
 @given(ROWS, ROWS)
