@@ -22,7 +22,7 @@ from safe_stepwise.language.text import as_date, normal_name, without_qualifier
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
 
-_MAX_WORDINGS = 8  # wordings tried until one passes the checker
+_MAX_WORDINGS = 16  # wordings tried until one passes the checker
 _QUOTED_IN = 14  # of this many facts with a wording, one is quoted instead
 _WORDED_IN = 4  # of this many free hops, whose wording is a question, all but one are quoted
 _QUOTED_WHOLE_IN = 6  # of this many sentences that can be shortened, one is quoted
@@ -40,7 +40,7 @@ class Checks(Protocol):
 
 
 def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
-    """Write the steps of a question's plan in wordings that pass the checker; if eight fail, the last is taken."""
+    """Write the steps of a question's plan in wordings that pass the checker; if all tries fail, the last is taken."""
     writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", style=checker.style)
     steps: list[Step] = []
     for item in writer.plan.items:
