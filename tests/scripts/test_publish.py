@@ -28,7 +28,7 @@ VERIFIED = "datasets/safe-verified-multihop"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `scripts.regenerate` makes, and an adapter and a Space beside it."""
     root = tmp_path_factory.mktemp("made")
-    write(root / "small.yaml", MANIFEST)
+    write(root / "small.yaml", MANIFEST.replace("seed: 4", "seed: 6", 1))  # its test split has missing evidence
     regenerate.regenerate(root / "small.yaml", root / "release", workers=1)
     add_adapter(root / "release")
     add_space(root / "release")
