@@ -54,7 +54,7 @@ def phrase(kind: str, seed: str, *, style: WordingStyle = "seen", **values: obje
     caller) if every wording needs a value that is missing.
 
     >>> phrase("fact", "b", n=3, claim="Oru is a town")
-    'Here, according to Passage 3, Oru is a town.'
+    'According to Passage 3, Oru is a town.'
     >>> phrase("fact", "b", style="brief", n=3, claim="Oru is a town")
     'Passage 3: Oru is a town.'
     """
