@@ -199,7 +199,7 @@ def test_answer_prints_steps_and_a_verdict(rows: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "    rejected, Premature Attribution: " in out
     assert out.count("\nStep ") == out.count("    verified: ") + out.count("    rejected, ")
-    assert out.endswith("Answer: Tesk\nverified; 4 steps, 7 tries (simulated)\n")
+    assert out.endswith("Answer: Tesk\nverified; 4 steps, 6 tries (simulated)\n")
 
 
 def test_an_answer_of_which_nothing_can_be_read_is_no_success(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_whoever_asks_for_verdicts_names_a_judge(tmp_path: Path) -> None:
         ({"aliases": "Tesk"}, "row.aliases is not a list"),
         ({"evidence": [{"head": "Oru", "relation": "r"}]}, r"row.evidence\[0\].tail is not there"),
         ({"supporting_facts": [{"title": "Oru", "sentence": -5}]}, "row.supporting_facts: a sent"),
-        ({"supporting_facts": [33]}, r"supporting fact 1 names 33: no title, number"),
+        ({"supporting_facts": [33]}, r"supporting fact 1 names '33': no title, number"),
         ({"passages": []}, "passages is empty"),
     ],
 )
