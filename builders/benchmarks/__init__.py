@@ -42,6 +42,15 @@ BENCHMARKS: dict[str, Benchmark] = {
 }
 
 
+def expected_cost(name: str, stage: str) -> Mapping[str, float]:
+    """Return a benchmark's `Benchmark.EXPECTED` of a stage; one of the user's own is taken to be like HotpotQA.
+
+    >>> expected_cost("my-questions", "verification") == expected_cost("hotpotqa", "verification")
+    True
+    """
+    return BENCHMARKS.get(name, BENCHMARKS[hotpotqa.NAME]).EXPECTED[stage]
+
+
 def looks_like(row: Mapping[str, Any]) -> str | None:
     """Return the benchmark whose tell-tale field the row has, or None.
 

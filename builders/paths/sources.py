@@ -14,7 +14,7 @@ from builders.paths import metaqa
 from builders.paths.relation_readers import questions
 from builders.paths.weak import Templates, explore
 from builders.paths.world import Path, PathQuestion, Refuse, bare
-from builders.steps.questions import OF_A_BUILD
+from builders.steps.questions import source_record
 from builders.verified.lookup import labelled
 from builders.work.plans import Plan
 from safe_stepwise.errors import UserError, at_place
@@ -63,7 +63,7 @@ class ProbeBuild(Plan):
 
 def origins(plan: ProbeBuild, builds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the records of all sources, in the form of ``builds``; raise ``UserError`` for an unreadable file."""
-    records = [{name: build[name] for name in OF_A_BUILD if name in build} for build in builds]
+    records = [*map(source_record, builds)]
     if plan.derivations is not None:
         records.append(_record(R4C, plan.version, plan.derivations))
     if plan.films is not None and plan.questions is not None:

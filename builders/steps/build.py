@@ -18,7 +18,7 @@ from builders.steps import chunks, configs, leakage, probes, skeletons, statisti
 from builders.steps.chunks import NOT_IN_POOL, MadeSteps, Maker, StepChunk
 from builders.steps.composition import Candidate, Chosen, Composition, choose, fill, rank
 from builders.steps.earlier_build import EarlierBuild, Matches
-from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
+from builders.steps.questions import VerifiedSet, open_verified, source_record
 from builders.steps.refined import origin_of, read_refined
 from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import Refused, StepRow, question_key
@@ -359,9 +359,7 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
         # Groups of questions that may not be parted, as far as they have rows.
         "groups": {"groups": len(sizes), "largest": max(sizes, default=0)},
         "lengths": configs.check_lengths([*train, *test_rows], plan.max_length, plan.tokenizer, plan.prompt_set),
-        "verified": [
-            {name: b[name] for name in OF_A_BUILD if name in b} for b in pool.verified.select_builds(plan.benchmarks)
-        ],
+        "verified": [*map(source_record, pool.verified.select_builds(plan.benchmarks))],
         "files": configs.write_configs(rows, folder, rendering),
         # What of `methods.prompt_sets.PromptSet` is not the paper's.
         "prompts": plan.prompt_set.plain,

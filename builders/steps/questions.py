@@ -23,10 +23,15 @@ from safe_stepwise.store import boundary, names
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files, read_rows
 
-OF_A_BUILD = tuple("benchmark split version source teacher simulated verified digest".split()) + tuple(
+_OF_A_BUILD = tuple("benchmark split version source teacher simulated verified digest".split()) + tuple(
     "license homepage citation code_sha256 columns".split()
 )
 """Fields of a record of verified questions that the record of the steps repeats."""
+
+
+def source_record(build: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the record of a set that is made of verified questions repeats of theirs."""
+    return {name: build[name] for name in _OF_A_BUILD if name in build}
 
 
 @dataclass(frozen=True, slots=True)

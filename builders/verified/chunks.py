@@ -33,7 +33,7 @@ class VerificationChunk(RowsChunk):
     """Rows of a split and the teacher that labels them.
 
     ``spec`` is that of the synthetic benchmark, of which the worker itself makes ``generated`` questions. Labels with
-    less than ``min_confidence`` (0-1) become undecided. ``own`` is the user's own benchmark, whose rows these are.
+    less than ``min_confidence`` (0-1) become undecided. ``own_benchmark`` is the user's, if, whose rows these are.
     """
 
     teacher: Teachers

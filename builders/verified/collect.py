@@ -36,7 +36,7 @@ class Build(Plan):
     sha256: str | None = None
     """Digest that the source must have, if given."""
     min_confidence: float = 0.0
-    """Noise labels of lower confidence are not counted."""
+    """Noise labels of lower confidence become undecided."""
     published: Path | None = None
     """Labels to compare with; no label is ever taken from them."""
     own_benchmark: OwnBenchmark | None = None

@@ -13,7 +13,6 @@ from evaluators.comparison.significance import CONFIDENCE, Estimate
 from evaluators.comparison.systems import System, conditions_of, list_notable, name_systems
 from evaluators.outcomes import METRICS, Metric
 from safe_stepwise.methods.running import LoopStatistics
-from safe_stepwise.records import as_object
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import Column, percent
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, ERROR_TYPES, MISSING_EVIDENCE, category
@@ -242,12 +241,10 @@ def render_results(comparison: Comparison) -> dict[str, Any]:
 
 def _row_record(row: Row) -> dict[str, Any]:
     record = asdict(row)
-    # JSON's keys are texts.
-    positions = {str(number): count for number, count in row.loop.error_positions.items()}
     return {
         **row.system.as_json(),
         "simulated": row.simulated,
         "benchmarks": {name: cell | cell.pop("estimates") for name, cell in record["cells"].items()},
         "average": record["average"],
-        "loop": {**as_object(row.loop), "error_positions": positions},
+        "loop": row.loop.as_json(),
     }

@@ -20,7 +20,7 @@ from evaluators.prompting.answers import SupportedAnswer, is_hop_by_hop
 from safe_stepwise.methods import react, sg_fsm
 from safe_stepwise.methods.prompting import UNREADABLE, PromptingOptions, readability
 from safe_stepwise.metric import evidence
-from safe_stepwise.records import FAILED, Question, Trajectory, as_object
+from safe_stepwise.records import FAILED, Question, Trajectory
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 
 Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
@@ -175,7 +175,7 @@ def score_outcomes(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> di
         "accuracy": verdicts["correct"] / judged if judged else None,
         "unscored": verdicts["unscored"],
         "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
-        **as_object(statistics_of(outcomes, roles)),
+        **statistics_of(outcomes, roles).as_json(),
         **({"prompting": prompting} if prompting else {}),
     }
 

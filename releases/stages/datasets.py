@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks import BENCHMARKS, hotpotqa
+from builders.benchmarks import BENCHMARKS, expected_cost
 from builders.benchmarks.custom import OwnBenchmark, describe
 from builders.steps.refined import read_refined
 from builders.verified.build import build, counts, overview
@@ -128,7 +128,7 @@ class DatasetsStage(Stage[Manifest]):
                 calls, reply = sum(role.calls for role in roles), sum(role.completion for role in roles)
                 yield CostEstimate(name, rows, calls, prompt, prompt, reply)
             else:
-                yield price_rows(name, rows, BENCHMARKS.get(entry.benchmark, hotpotqa).EXPECTED["verification"])
+                yield price_rows(name, rows, expected_cost(entry.benchmark, "verification"))
 
     def missing(self) -> list[str]:
         return [f"{plan.source} is not here" for plan in self.builds if not is_local(plan)]

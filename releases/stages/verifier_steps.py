@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks import BENCHMARKS, hotpotqa
+from builders.benchmarks import expected_cost
 from builders.steps import chunks, earlier_build, refinement, statistics
 from builders.steps.build import MAX_LENGTH, StepsBuild, build
 from builders.steps.model import INJECT, TRAJECTORY, resolve_maker
@@ -119,7 +119,7 @@ class VerifierSetStage(Stage[Manifest]):
         questions = dict.fromkeys(benchmarks, (entry.questions or entry.rows) // len(benchmarks))
         questions |= {name: share.questions for name, share in (entry.per_benchmark or {}).items()}
         costs = [
-            price_rows(name, entry.pool or number, BENCHMARKS.get(name, hotpotqa).EXPECTED["verifier_steps"])
+            price_rows(name, entry.pool or number, expected_cost(name, "verifier_steps"))
             for name, number in questions.items()
         ]
         yield add_costs("verifier set", costs, entry.rows)

@@ -105,10 +105,12 @@ class Claims:
 
     def _has_asked_words(self, reading: Reading, item: Item) -> bool:
         """Whether a step has the words of an item's sentence, besides its title's, that the question or answer has."""
-        page = item.page(self.passages)
-        question_words = content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
-        needed = content_words(item.quoted(self.passages)) & question_words
+        needed = content_words(item.quoted(self.passages)) & self.question_words(item.page(self.passages))
         return bool(needed) and needed <= reading.words
+
+    def question_words(self, page: Passage) -> frozenset[str]:
+        """Return the content words of the question and its answer that a passage's title lacks."""
+        return content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
 
     def _linking_names(self, item: Item) -> tuple[str, ...]:
         """Return the ends of an item's triples that its sentence names, apart from its passage's title."""

@@ -96,7 +96,7 @@ def _split_page(page: Passage) -> Passage:
     """Split a passage of one text into sentences; one without a title is taken to be about the name that opens it."""
     lines = page.text.splitlines() if len(page.sentences) == 1 else []
     sentences = tuple(sentence for line in lines for sentence in split_sentences(line)) or page.sentences
-    names = names_in_text(page.text) if not page.title else []
+    names = names_in_text(page.text) if not page.title else ()
     title = names[0] if names and page.text.startswith(names[0]) else page.title
     return replace(page, title=title, sentences=sentences)
 

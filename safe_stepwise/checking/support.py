@@ -424,7 +424,7 @@ class _Weighing:
         spellings = [" ".join(_words_of(self.syntax.words[n].name or self.syntax.words[n].text)) for n in tokens]
         return any(all(f" {spelling} " in f" {piece} " for spelling in spellings if spelling) for piece in self.copied)
 
-    def _is_said_by_noun(self, claim: Predication) -> bool:
+    def _only_links(self, claim: Predication) -> bool:
         """Whether a verb adds nothing to what it links: "1901 is Ana's date of death", "1901 is when Ana died"."""
         if claim.is_noun or claim.predicate not in _LIGHT:
             return False
@@ -466,7 +466,7 @@ class _Weighing:
             return None
         if self._is_copied(claim):
             return self._hold(claim, names)
-        if self._is_said_by_noun(claim):
+        if self._only_links(claim):
             return None
         if not names and claim.is_denied:
             return Finding("not read", f"it denies something ({claim.predicate})")

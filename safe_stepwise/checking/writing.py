@@ -104,12 +104,11 @@ class Writer:
             return {"claim": statements.state(item.triples, choice)}
         page, value = item.page(self.question.passages), self.claims.value_of(item)
         sentence = statements.quote_sentence(page, place, value)
-        choice = choice_for(self.seed, seed, "shortened")
-        question_words = content_words(f"{self.question.question} {self.question.answer}") - content_words(page.title)
+        if item.sentence is None and not is_free:  # a fact with a wording is quoted as it stands
+            return {"sentence": sentence}
+        question_words = self.claims.question_words(page)
         is_described = item.triples[0].relation == DESCRIBED
-        is_worded = item.sentence is None and not is_free
-        # What of a description is needed, only the question tells; a fact with a wording is quoted as it stands.
-        if is_worded or (is_described and not question_words & content_words(sentence)):
+        if is_described and not question_words & content_words(sentence):  # nothing tells what of it is needed
             return {"sentence": sentence}
         needed = value if value in sentence and not is_described else ""
         return self.shorten_or_quote(sentence, page, seed, needed, question_words)

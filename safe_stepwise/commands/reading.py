@@ -100,12 +100,11 @@ def check_columns(place: str, row: Mapping[str, Any], *names: str) -> None:
 
 
 def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = None) -> Question:
-    """Parse the question of a row, whose only required columns are ``question`` and ``passages``.
+    """Parse the question of a row in our columns (`own_row`), of which ``question`` and ``passages`` are required.
 
     Annotations (``supporting_facts``, ``evidence``, ``decomposition``) have the form of the published configs.
     ``benchmark`` replaces that of the row. Raises ``UserError`` with ``place`` for a row that is not valid.
     """
-    row = own_row(place, row)
     check_columns(place, row, "question", "passages")
     pages = [
         {"is_gold": bool(isinstance(page, Mapping) and page.get("is_gold"))}

@@ -21,7 +21,7 @@ from aiohttp import web
 from safe_stepwise import prompts
 from safe_stepwise.commands import serving
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.reading import examples, parse_question, read_rows
+from safe_stepwise.commands.reading import examples, own_row, parse_question, read_rows
 from safe_stepwise.commands.transcript import ascii_json
 from safe_stepwise.commands.values import Port
 from safe_stepwise.engines import client, openai
@@ -241,7 +241,7 @@ def stand_in_for_a_model(options: Options) -> None:
         for _, row in rows:
             print(ascii_json(row))
         return
-    questions = [parse_question(place, row, options.benchmark) for place, row in rows]
+    questions = [parse_question(place, own_row(place, row), options.benchmark) for place, row in rows]
     player = StandIn(options.spec, questions)
 
     def started(port: int) -> None:

@@ -149,13 +149,9 @@ def _find_named(
             near = heads[bisect_left(heads, (start - _NEAR,)) : bisect_left(heads, (start,))]
             owners = () if about else near
             finding = _judge_span(relation, text, (start, end, low, high), owners, turned=turned)
+            is_life = relation.group == "life" and not about and not turned
             if finding.status == "stated":
-                if (
-                    relation.group == "life"
-                    and not about
-                    and not turned
-                    and _is_of_another(relation, text, start, end, low, heads)
-                ):
+                if is_life and _is_of_another(relation, text, start, end, low, heads):
                     finding = _OTHERWISE
             elif relation.cues & _MAKERS and _is_work_of(relation, text, (start, end, low, high), head, turned=turned):
                 finding = _LOOSELY_STATED

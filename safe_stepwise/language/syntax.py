@@ -228,9 +228,11 @@ def _pattern_of(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
 
 
-def names_in_text(text: str) -> list[str]:
-    """Return the names, dates and quoted titles of a text, as they are written, without parsing it."""
-    return [text[start:end].strip('“”"') for start, end in _name_spans(text, ()) if not _SOURCE.match(text[start:end])]
+@lru_cache(maxsize=8192)
+def names_in_text(text: str) -> tuple[str, ...]:
+    """Return the names, dates and quoted titles of a text, as they are written, without parsing it (cached)."""
+    spellings = (text[start:end] for start, end in _name_spans(text, ()))
+    return tuple(spelling.strip('“”"') for spelling in spellings if not _SOURCE.match(spelling))
 
 
 def _is_title(quotation: str) -> bool:

@@ -16,7 +16,7 @@ from safe_stepwise.engines.readability import unreadable_because
 from safe_stepwise.methods.base import Method, resolve_options
 from safe_stepwise.methods.limits import DEFAULT
 from safe_stepwise.methods.loop import FINAL_ANSWER, MALFORMED, UNREAD, tries_at_steps, unverified
-from safe_stepwise.records import Attempt, Feedback, Question, Trajectory
+from safe_stepwise.records import Attempt, Feedback, Question, Trajectory, as_object
 from safe_stepwise.steps import is_salvaged
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
@@ -107,6 +107,10 @@ class LoopStatistics:
     """How often machines took each edge (``q4 → q0``), most frequent first."""
     thought_tokens: dict[str, int] = field(default_factory=dict)
     """The part of ``completion_tokens`` that reasoning models spent on thoughts; only roles that have some."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the statistics as a JSON object: keys are texts, so that they keep their order when read again."""
+        return {**as_object(self), "error_positions": {str(n): tries for n, tries in self.error_positions.items()}}
 
 
 def statistics(

@@ -103,8 +103,6 @@ def write_atomically(path: Path, content: "ReadableBuffer") -> None:
 
 def json_bytes(content: object, *, sort_keys: bool = True, indent: int = 2) -> bytes:
     """Encode the content of an indented JSON file as UTF-8; half a surrogate pair becomes its escape."""
-    if sort_keys:  # numbers as keys would be in another order once they were read again, as texts
-        content = json.loads(json.dumps(content))
     text = json.dumps(content, indent=indent, sort_keys=sort_keys, ensure_ascii=False)
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
