@@ -178,7 +178,7 @@ def card_of_builds(
         f"{dataset.removeprefix('safe-').replace('-', '_')}.md.jinja",
         tasks,
         noise_types=NOISE_TYPES,
-        teachers={_teacher_type(build) for build in statistics},
+        teachers=set().union(*map(_teacher_types, statistics)),
         known=[build for build in statistics if build.get("known")],
         unknown=[b for b in statistics if not b.get("known") and not b.get("listed")],
         listed=[build for build in statistics if build.get("listed")],
@@ -205,12 +205,13 @@ def read_measured() -> dict[str, Record]:
     return {name: {"weak": "", **figures} for name, figures in by_benchmark.items()}
 
 
-def _teacher_type(build: Record) -> str:
+def _teacher_types(build: Record) -> set[str]:
     if build["teacher"] == ANNOTATIONS:
-        return ANNOTATIONS
+        return {ANNOTATIONS}
     if build.get("listed"):
-        return agreement.PUBLISHED
-    return "simulated" if build["simulated"] else "model"
+        return {agreement.PUBLISHED}
+    kind = "simulated" if build["simulated"] else "model"
+    return {kind, ANNOTATIONS, "adjudicated"} if build.get("adjudication") else {kind}
 
 
 def _libraries(statistics: Sequence[Record]) -> dict[str, str]:

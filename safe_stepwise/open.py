@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from safe_stepwise.engines import mock, openai, transformers, vllm
+from safe_stepwise.engines import entailment, mock, openai, transformers, vllm
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache, check, default_cache
 from safe_stepwise.engines.weights import Model, read_models
@@ -49,6 +49,7 @@ KINDS: Mapping[str, EngineKind] = {
     "openai": EngineKind(openai.EXAMPLE, openai.OpenAIEngine.read),
     "vllm": _with_weights(vllm.EXAMPLE, vllm.VLLMEngine),
     "transformers": _with_weights(transformers.EXAMPLE, transformers.TransformersEngine),
+    "nli": EngineKind(entailment.EXAMPLE, lambda model: entailment.EntailmentEngine(Model.read(model)), Model.read),
     "symbolic": EngineKind("symbolic", _symbolic),
     "chance": EngineKind("chance:reject=0.2", _chance),
     "mock": EngineKind(mock.EXAMPLE, mock.MockEngine.read),

@@ -10,6 +10,7 @@ from builders.verified import features, questions
 from builders.verified.build import build, describe_replaced, summary
 from builders.verified.collect import Build
 from builders.verified.estimate import estimate_table
+from builders.verified.teachers.adjudicating import ADJUDICATE
 from builders.verified.teachers.choice import client_of, resolve_teacher, spending
 from builders.verified.teachers.llm import EXTRACT, PATH, PROMPTS
 from builders.work.executors import Submitted
@@ -21,7 +22,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.scoring import CUSTOM
 from scripts.cli import ModelOptions, command, cores, run
 
-ROLES = [prompt.role for prompt in PROMPTS]
+ROLES = [prompt.role for prompt in (*PROMPTS, ADJUDICATE)]
 
 
 def verifiable_split(name: str) -> str:
@@ -39,6 +40,7 @@ class Options(ModelOptions, Plan, custom.Terms):
     split: Annotated[str, verifiable_split]
     teacher: str
     min_confidence: Share = 0.0
+    adjudicate: str | None = None
     published: Path | None = None
     evaluation_size: Count = questions.EVALUATION_SIZE
     evaluation_passages: Count = questions.PASSAGES
@@ -61,7 +63,9 @@ def own_terms(options: Options) -> dict[str, Any]:
 def build_verified(options: Options) -> None:
     """Build, or estimate the costs, and print a summary; raise ``UserError`` for a mistake of the user."""
     model_options = (options.cache, options.in_flight, options.timeout)
-    teachers = resolve_teacher(options.teacher, *model_options, allowance=options.allowance, lists=Path())
+    teachers = resolve_teacher(
+        options.teacher, *model_options, allowance=options.allowance, lists=Path(), adjudicator=options.adjudicate
+    )
     plan = copy_into(Build, options, teacher=teachers, **own_terms(options))
     try:
         if options.estimate:

@@ -191,6 +191,7 @@ def _statistics(
         libraries=plans.libraries(),
         code_sha256=chunks.code_of(plan.benchmark, plan.teacher.name),
         listed=tally.listed,
+        adjudication=tally.adjudication,
         examples=tally.examples,
     )
 

@@ -14,6 +14,8 @@ from builders.benchmarks.sources import RowsChunk
 from builders.synthetic import Spec, generate
 from builders.verified.features import config_features, question_sha256
 from builders.verified.teachers import Teacher, Teachers
+from builders.verified.teachers.adjudicating import AdjudicatingTeachers
+from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import apply_min_confidence, verify
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES, Label, Question
@@ -62,16 +64,19 @@ class VerificationChunk(RowsChunk):
         Raises any error of the teacher, with the question's id as a note.
         """
         questions, rejects = self._questions()
-        labels, replies = event_loop.wait_for(_verify_all([question for _, question, _ in questions], self.teacher))
+        asked = [question for _, question, _ in questions]
+        labels, replies = event_loop.wait_for(_verify_all(asked, self.teacher))
+        earlier_types = event_loop.wait_for(_unadjudicated(asked, self.teacher, self.min_confidence))
         rows = [
             {
                 "index": index,
                 "question_sha256": question_sha256(question.question),
                 "known_noise": is_noise,
+                "unadjudicated": earlier_type,
                 **codec.question_row(question),
                 **codec.label_row(apply_min_confidence(label, self.min_confidence)),
             }
-            for (index, question, is_noise), label in zip(questions, labels, strict=True)
+            for (index, question, is_noise), label, earlier_type in zip(questions, labels, earlier_types, strict=True)
         ]
         ids = tuple((index, question.id) for index, question, _ in questions)
         return RowsSummary(ids, tuple(rejects), dict(replies)), pa.RecordBatch.from_pylist(rows, schema=self.schema)
@@ -109,9 +114,15 @@ class VerificationChunk(RowsChunk):
 def shard_schema() -> pa.Schema:
     """Return the columns of a shard: index, hash of the question, whether it is noise, then those of ``B_labeled``.
 
-    ``known_noise`` is null if no ground truth says whether the question is noise.
+    ``known_noise`` is null if no ground truth says whether the question is noise; ``unadjudicated`` is the noise type
+    by annotations alone, null if no model was asked about what they doubt.
     """
-    columns = {"index": pa.int32(), "question_sha256": pa.string(), "known_noise": pa.bool_()}
+    columns = {
+        "index": pa.int32(),
+        "question_sha256": pa.string(),
+        "known_noise": pa.bool_(),
+        "unadjudicated": pa.string(),
+    }
     return pa.schema([*pa.schema(columns), *config_features(names.VERIFIED, names.LABELED).arrow_schema])
 
 
@@ -121,7 +132,8 @@ def code_of(benchmark: str, teacher: str, *modules: str) -> str:
     ``modules`` are further modules that the labels depend on. A benchmark that is not registered is the user's own.
     """
     prefix = teacher.partition(":")[0]
-    kind = prefix if prefix in ("annotations", agreement.PUBLISHED) else "llm"
+    is_known = prefix in ("annotations", "adjudicating", agreement.PUBLISHED)
+    kind = prefix if is_known else "llm"
     parsing = generate if benchmark == "synthetic" else BENCHMARKS.get(benchmark, custom.OwnBenchmark).parse
     module = f"builders.verified.teachers.{kind}"
     return code_digest(__name__, parsing.__module__, module, *modules)
@@ -135,6 +147,14 @@ async def _verify_all(questions: list[Question], make_teacher: Teachers) -> tupl
     for teacher in teachers:
         replies.update(teacher.replies)
     return labels, +replies  # without classes that count 0
+
+
+async def _unadjudicated(questions: list[Question], teacher: Teachers, min_confidence: float) -> list[str | None]:
+    """Return the noise types by annotations alone; None for each if the teacher asks no model about doubtful facts."""
+    if not isinstance(teacher, AdjudicatingTeachers):
+        return [None] * len(questions)
+    labels, _ = await _verify_all(questions, AnnotationsTeacher)
+    return [apply_min_confidence(label, min_confidence).noise_type for label in labels]
 
 
 async def _verify(question: Question, teacher: Teacher) -> Label:

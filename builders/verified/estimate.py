@@ -6,16 +6,18 @@ from pathlib import Path
 
 from builders.verified.collect import Build, questions
 from builders.verified.teachers import llm
+from builders.verified.teachers.adjudicating import ADJUDICATE, AdjudicatingTeachers, ruling_requests
 from builders.verified.verification import GLEANING_ROUNDS
 from safe_stepwise.engines.base import Allowance, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Passage, Question, Triple
+from safe_stepwise.store import event_loop
 from safe_stepwise.store.tables import fill
 
 CHARACTERS_PER_TOKEN = 4
 """Average for English prose in the vocabularies of current models."""
-REPLY_TOKENS = {"glean": 60, "resolve": 60, "path": 100}
+REPLY_TOKENS = {"glean": 60, "resolve": 60, "path": 100, "adjudicate": 40}
 """Assumed tokens of replies; an extraction is twice as long as its passage.
 
 A role with a token limit or an effort is counted at its limit, as a thinking model may use all of it.
@@ -53,6 +55,8 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
 
     No call is made; the cache is only read. A passage that several questions share is counted once.
     """
+    if isinstance(teachers, AdjudicatingTeachers):
+        return {ADJUDICATE.role: _estimate_rulings(questions, teachers)}
     work = {role: RoleCost() for role in ("extract", "glean", "resolve", "path")}
     keys, client, allowance = set[str](), teachers.client, teachers.allowance
     for question in questions:
@@ -78,6 +82,22 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
         work["path"].add(llm.path_request(question, KnowledgeGraph()), allowance, REPLY_TOKENS["path"], graph_tokens)
         for role in ("resolve", "path"):
             work[role].naive += 1
+    return work
+
+
+def _estimate_rulings(questions: Iterable[Question], teachers: AdjudicatingTeachers) -> RoleCost:
+    """Count the claims of which the model is asked: exactly these, as no request depends on a reply."""
+    work, keys, client = RoleCost(), set[str](), teachers.client
+    for question in questions:
+        for request in event_loop.wait_for(ruling_requests(question)):
+            work.naive += 1
+            if (key := request_key(client.engine, request)) in keys:
+                continue
+            keys.add(key)
+            if client.cached_reply(request) is not None:
+                work.stored += 1
+            else:
+                work.add(request, teachers.allowance, REPLY_TOKENS[ADJUDICATE.role])
     return work
 
 

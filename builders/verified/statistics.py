@@ -15,7 +15,7 @@ from builders.verified.questions import PASSAGES
 from builders.verified.teachers.published import ListIndex, Match, QuestionList, plain
 from builders.work.parquet import SplitFiles
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES, NoiseType
-from safe_stepwise.store.agreement import Agreement, Outcome
+from safe_stepwise.store.agreement import Agreement, Outcome, measure_agreement
 
 TRUTH = "truth"
 
@@ -49,6 +49,16 @@ class ReferenceLabels:
     digest: str
     """SHA-256 of the file (64 hex digits); empty for the truth, which is in the source."""
     agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Adjudication:
+    """The effect of asking a model about what the annotations doubt."""
+
+    changes: Mapping[str, int]
+    """Rows whose noise type changed, by ``BEFORE to AFTER``."""
+    before: Agreement | None
+    """The agreement of the annotations alone; None if no row has a reference label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +144,8 @@ class Statistics:
     """The columns of a benchmark of the user's own, by field; empty for the benchmarks of this toolkit."""
     undecided: int = 0
     """Rows of which nothing was proved: neither verified nor noise."""
+    adjudication: Adjudication | None = None
+    """None if no model was asked about what the annotations doubt."""
 
     def __post_init__(self) -> None:
         accounted = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.undecided + self.rejected
@@ -155,6 +167,9 @@ class Tally:
         self.rows = Counter[tuple[str, str]]()
         """By kind of question and noise type."""
         self.outcomes = Counter[Outcome]()
+        self._unadjudicated = Counter[Outcome]()
+        self._changes = Counter[tuple[str, str]]()
+        self._is_adjudicated = False
         self._published = published
         self._least: dict[str, list[tuple[bytes, NoiseExample]]] = {}
         """By type of noise, the rows whose ids have the least digests."""
@@ -166,6 +181,7 @@ class Tally:
     def add(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
         self.rows.update(zip(table.column("kind").to_pylist(), types, strict=True))
         self.outcomes.update(_outcomes(table, types, self._published))
+        self._add_unadjudicated(table, types)
         self._keep_examples(table, types)
         if self.lists:
             for question in table.column("question").to_pylist():
@@ -173,6 +189,22 @@ class Tally:
                     self._matches[match, question if match == "exact" else plain(question)] += 1
             lengths = pc.list_value_length(table.column("reasoning_path")).to_pylist()
             self._pathless += sum(t == "none" and not steps for t, steps in zip(types, lengths, strict=True))
+
+    def _add_unadjudicated(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
+        earlier_types = table.column("unadjudicated").to_pylist()
+        if any(earlier_types):
+            self._is_adjudicated = True
+            pairs = zip(earlier_types, types, strict=True)
+            self._changes.update((earlier, type_) for earlier, type_ in pairs if earlier != type_)
+            self._unadjudicated.update(_outcomes(table, earlier_types, self._published))
+
+    @property
+    def adjudication(self) -> Adjudication | None:
+        """The effect of adjudication; None if no model was asked."""
+        if not self._is_adjudicated:
+            return None
+        before = measure_agreement(self._unadjudicated) if self._unadjudicated else None
+        return Adjudication({f"{old} to {new}": rows for (old, new), rows in sorted(self._changes.items())}, before)
 
     @property
     def examples(self) -> tuple[NoiseExample, ...]:

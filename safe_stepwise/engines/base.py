@@ -80,8 +80,9 @@ class Request:
     """One call of a model. The ``role`` names the caller (``extract``, ``judge``); tokens are counted by role.
 
     ``choices`` are the only replies that the model may give, to the letter; empty, they allow every reply. An engine
-    that can't enforce them uses the ``schema``, which should list the same replies. With ``in_full`` a reply that is
-    cut on its second call, too, is an error; otherwise it is returned.
+    that can't enforce them uses the ``schema``, which should list the same replies. ``pair`` is what the messages ask,
+    as premise and hypothesis, for a model of entailment. With ``in_full`` a reply that is cut on its second call, too,
+    is an error; otherwise it is returned.
     """
 
     messages: tuple[Message, ...]
@@ -90,6 +91,7 @@ class Request:
     role: str = ""
     scene: Scene | None = field(default=None, compare=False, repr=False)
     choices: tuple[str, ...] = ()
+    pair: tuple[str, str] | None = field(default=None, compare=False, repr=False)
     in_full: bool = field(default=False, compare=False, repr=False)
 
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, completion, require_modules
 from safe_stepwise.engines.chat import Chat, LocalModel, escape_control
@@ -32,18 +32,20 @@ BATCH = 16
 class TransformersEngine(LocalModel):
     """An engine of Transformers; the constructor looks for the model, and the first call loads it."""
 
+    kind = "transformers"
+
     def __init__(self, model: Model, adapter: Model | None = None, *, batch: int = BATCH) -> None:
         modules = ("torch", "transformers", *(("peft",) if adapter else ()))
-        require_modules("transformers", "torch and transformers", "train", *modules)
+        require_modules(self.kind, "torch and transformers", "train", *modules)
         import torch
 
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         # On a CPU float32 was twice as fast as bfloat16, and it is so exact that a greedy reply hardly ever depends on
         # the other rows of its batch.
         dtype = "auto" if self._device == "cuda" else "float32"
-        super().__init__("transformers", model, adapter, dtype=dtype)
+        super().__init__(self.kind, model, adapter, dtype=dtype)
         self._batch = batch
-        self._runner: _Runner | None = None
+        self._runner: Runner | None = None
         self._waiting: list[tuple[Request, asyncio.Future[Completion | EngineError]]] = []
         self._answering: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "transformers")
@@ -108,18 +110,21 @@ class TransformersEngine(LocalModel):
         """Answer the requests as one batch, without those that can't be answered; runs in the worker thread."""
         runner = self._loaded()
         rows = [runner.row(request) for request in requests]
-        _run_in_memory(runner, [row for row in rows if isinstance(row, _Row)])
-        return [runner.completion(row) if isinstance(row, _Row) else row for row in rows]
+        _run_in_memory(runner, [row for row in rows if isinstance(row, Row)])
+        return [runner.completion(row) if isinstance(row, Row) else row for row in rows]
 
-    def _loaded(self) -> _Runner:
+    def _loaded(self) -> Runner:
         if self._runner is None:
-            self._runner = _Runner.load(self._model, self.adapter, self._device, self.identity["dtype"])
-            _stop_when(self._closed, self._runner.model)
+            self._runner = self._load(self._model, self._device, self.identity["dtype"])
+            stop_when(self._closed, self._runner.model)
         return self._runner
+
+    def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
+        return ChatRunner.load(weights, self.adapter, device, dtype)
 
 
 @dataclass(slots=True)
-class _Row:
+class Row:
     """One request of a batch; ``tokens`` are those generated so far."""
 
     request: Request
@@ -132,9 +137,24 @@ class _Row:
     choices: Trie | None = None
 
 
+class Runner(Protocol):
+    """A loaded model, which answers batches."""
+
+    @property
+    def model(self) -> Any: ...
+    def row(self, request: Request) -> Row | EngineError:
+        """Make the row of a request, or the error of one that can't be answered."""
+
+    def run(self, rows: Sequence[Any]) -> None:
+        """Finish every row; the rows are those that `row` made."""
+
+    def completion(self, row: Any) -> Completion:
+        """Return the reply of a finished row."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Runner:
-    """A loaded model, which generates batches."""
+class ChatRunner:
+    """A loaded chat model, which generates batches."""
 
     chat: Chat
     model: Any
@@ -143,7 +163,7 @@ class _Runner:
     """The tokens that end a turn."""
 
     @classmethod
-    def load(cls, weights: Weights, adapter: Weights | None, device: str, dtype: str) -> _Runner:
+    def load(cls, weights: Weights, adapter: Weights | None, device: str, dtype: str) -> ChatRunner:
         chat = Chat.load(weights)
         with loading(weights):
             model = _load(weights, dtype)
@@ -156,7 +176,7 @@ class _Runner:
                 model = PeftModel.from_pretrained(model, str(adapter.folder))
         return cls(chat, model.to(device).eval(), context, ends)
 
-    def row(self, request: Request) -> _Row | EngineError:
+    def row(self, request: Request) -> Row | EngineError:
         """Make the row of a request; return an error if the template refuses it or it leaves no room for a reply."""
         import torch
 
@@ -169,7 +189,7 @@ class _Runner:
         room = self.context - len(prompt)
         if room < 1:
             return EngineError(f"the prompt has {len(prompt):,} tokens, the context holds {self.context:,}")
-        row = _Row(request, prompt, min(room, request.sampling.max_tokens))
+        row = Row(request, prompt, min(room, request.sampling.max_tokens))
         if request.sampling.temperature > 0:
             row.chance = torch.Generator().manual_seed(request.sampling.seed)
         if request.choices:
@@ -181,7 +201,7 @@ class _Runner:
         texts = (escape_control(choice, self.chat.control) for choice in choices)
         return Trie(self.chat.tokenizer.encode(text, add_special_tokens=False) for text in texts)
 
-    def run(self, rows: Sequence[_Row]) -> None:
+    def run(self, rows: Sequence[Row]) -> None:
         """Generate until every row is finished."""
         import torch
         from transformers import GenerationConfig
@@ -206,7 +226,7 @@ class _Runner:
                 stopping_criteria=[lambda ids, _, **__: self._ended(rows, ids)],
             )
 
-    def _masked(self, rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
+    def _masked(self, rows: Sequence[Row], scores: torch.Tensor) -> torch.Tensor:
         for number, row in enumerate(rows):
             if row.choices is not None and not row.is_finished:
                 following, is_complete = row.choices.after(row.tokens)
@@ -216,7 +236,7 @@ class _Runner:
                 scores[number, allowed] = allowed_scores
         return scores
 
-    def _ended(self, rows: Sequence[_Row], ids: torch.Tensor) -> torch.Tensor:
+    def _ended(self, rows: Sequence[Row], ids: torch.Tensor) -> torch.Tensor:
         """Add each row's new token, and return which rows are finished: by end of turn, stop string or limit."""
         import torch
 
@@ -227,7 +247,7 @@ class _Runner:
                 row.is_finished = row.stopped or len(row.tokens) >= row.limit
         return torch.tensor([row.is_finished for row in rows], device=ids.device)
 
-    def _has_stop(self, row: _Row) -> bool:
+    def _has_stop(self, row: Row) -> bool:
         stops = row.request.sampling.stop
         if not stops:
             return False
@@ -236,7 +256,7 @@ class _Runner:
         tail = self.chat.decode(row.tokens[-reach:])
         return any(stop in tail for stop in stops)
 
-    def completion(self, row: _Row) -> Completion:
+    def completion(self, row: Row) -> Completion:
         text = self.chat.decode(row.tokens)
         cuts = [start for stop in row.request.sampling.stop if (start := text.find(stop)) >= 0]
         usage = Usage(prompt=len(row.prompt), completion=len(row.tokens))
@@ -247,7 +267,7 @@ class _CutError(Exception):
     """The engine was closed while a batch was running."""
 
 
-def _stop_when(closed: threading.Event, model: Any) -> None:
+def stop_when(closed: threading.Event, model: Any) -> None:
     """Let the model raise `_CutError` before its next layer once the event is set: a prompt may take minutes."""
     from transformers.modeling_layers import GradientCheckpointingLayer
 
@@ -260,7 +280,7 @@ def _stop_when(closed: threading.Event, model: Any) -> None:
         module.register_forward_pre_hook(raise_if_closed)
 
 
-def _run_in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:
+def _run_in_memory(runner: Runner, rows: Sequence[Row]) -> None:
     import torch
 
     try:
@@ -281,7 +301,7 @@ def _run_in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:
         _run_in_memory(runner, batch)
 
 
-def _sampled(rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
+def _sampled(rows: Sequence[Row], scores: torch.Tensor) -> torch.Tensor:
     """Sample each row's next token with its own temperature and seed, and mask all others.
 
     So greedy and sampled rows share a batch, and a seed's tokens do not depend on the other rows.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from builders.work.shards import Annotator
+from safe_stepwise.graphs.hops import AnnotatedHop
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NoiseType, Question, Triple
 
@@ -28,6 +29,10 @@ class Proposal:
     is_final: bool = False
     is_linked: bool = False
     """Whether the path is made of names that link passages, whose relations were not read."""
+    missing: AnnotatedHop | None = None
+    """The annotated hop at which the path ends, as the graph lacks it."""
+    note: str = ""
+    """A sentence about who decided what, for the explanation of a sound row."""
 
 
 class Teachers(Annotator, Protocol):

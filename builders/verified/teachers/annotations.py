@@ -36,7 +36,7 @@ class AnnotationsTeacher(NoModel):
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         """Return the annotated hops that the passage states, further values beside them, and contradictions."""
-        if _has_only_facts(question):
+        if has_only_facts(question):
             return supporting_facts.extract(question, passage)
         extracted = tuple(_extracted(question, passage))
         self._loose.update(triple for triple, loose in extracted if loose)
@@ -49,7 +49,7 @@ class AnnotationsTeacher(NoModel):
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Map the names that hops use for a gold passage's subject to that subject."""
         names = [question.answer]
-        if not _has_only_facts(question):
+        if not has_only_facts(question):
             names += [name for triple in triples for name in (triple.head, triple.tail)]
         aliases = mentions.titles_of(names, question.gold)
         aliases.update(_renamed([hop.triple for hop in annotated_hops(question)]))
@@ -57,7 +57,7 @@ class AnnotationsTeacher(NoModel):
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
         """Propose the annotated path, up to the first hop that the graph lacks."""
-        if _has_only_facts(question):
+        if has_only_facts(question):
             return supporting_facts.propose(question, graph)
         hops = annotated_hops(question)
         if not hops:
@@ -67,7 +67,7 @@ class AnnotationsTeacher(NoModel):
             for triple in hop.triples:
                 matches = graph.find(triple.head, triple.relation, triple.tail)
                 if not matches:
-                    return Proposal(tuple(path), *_diagnose(hop, question))
+                    return Proposal(tuple(path), *_diagnose(hop, question), missing=hop)
                 path.append(next((t for t in matches if t not in self._loose), matches[0]))
         for earlier, later in combinations(path, 2):
             if reason := _confusion(earlier, later, question):
@@ -77,7 +77,8 @@ class AnnotationsTeacher(NoModel):
         return Proposal(tuple(path), "none", "", _LOOSELY if is_loose else _STATED)
 
 
-def _has_only_facts(question: Question) -> bool:
+def has_only_facts(question: Question) -> bool:
+    """Whether a question's annotations are gold passages or supporting facts, without triples or a decomposition."""
     return bool(question.gold or question.supporting_facts) and not (question.evidence or question.decomposition)
 
 

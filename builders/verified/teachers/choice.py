@@ -4,6 +4,7 @@ import difflib
 from pathlib import Path
 
 from builders.verified.teachers import Teachers
+from builders.verified.teachers.adjudicating import AdjudicatingTeachers
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import load_lists
@@ -25,13 +26,20 @@ def resolve_teacher(
     allowance: Allowance = AS_PROMPTED,
     option: str = "--teacher",
     lists: Path | None = None,
+    adjudicator: str | None = None,
 ) -> Teachers:
     """Return the factory of teachers that a spec names: ``annotations``, lists, or a model behind a cache of replies.
 
     ``timeout`` goes to `Opener`, ``allowance`` to `LLMTeachers`. ``lists`` is the folder of the lists that a spec
-    names; None if lists are refused, as they write no steps. Raises ``UserError``, which begins with ``option``, for a
-    spec that can't be read.
+    names; None if lists are refused, as they write no steps. ``adjudicator`` is the spec of a model to ask about what
+    the annotations doubt. Raises ``UserError``, which begins with ``option``, for a spec that can't be read.
     """
+    if adjudicator is not None:
+        if spec != ANNOTATIONS:
+            raise UserError(f"--adjudicate: only {ANNOTATIONS} have doubts to ask about; use {option} {ANNOTATIONS}")
+        with at_place("--adjudicate"):
+            open_engine(adjudicator)
+        return AdjudicatingTeachers(adjudicator, cache or default_cache(), Opener(timeout), in_flight, allowance)
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
     kind, colon, file_names = spec.partition(":")

@@ -1,4 +1,4 @@
-"""Read the replies of a teacher: triples, groups of names, a path.
+"""Read the replies of a teacher: triples, groups of names, a path, a ruling on a claim.
 
 `store.replies` finds the JSON. Every reply is counted in one class: ``clean`` (JSON of the requested form),
 ``salvaged`` (pieces of that form in something else), ``unreadable``.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from safe_stepwise.records import TEACHER_TYPES, NoiseType, Triple
-from safe_stepwise.store.replies import MAX_CHARACTERS, TOO_LONG, ReplyError, read_reply
+from safe_stepwise.store.replies import MAX_CHARACTERS, TOO_LONG, Reply, ReplyError, read_reply
 
 ReplyClass = Literal["clean", "salvaged", "unreadable"]
 
@@ -81,16 +81,7 @@ def read_path(text: str, data: str = "") -> Path:
     >>> read_path('{"path": [2, 1], "verdict": "none", "explanation": "Both hold."}').steps
     (2, 1)
     """
-    reply = read_reply(text)
-    try:
-        answers = reply.answers("verdict", "path", "explanation", data=data)
-    except ReplyError as error:
-        raise UnreadableReply(why_unreadable(text) if reply.broken else str(error)) from None
-    if not answers:
-        raise UnreadableReply(why_unreadable(text))
-    answer = answers[0]
-    if any(repeat != answer for repeat in answers):
-        raise UnreadableReply("two different verdicts")
+    reply, answer = _read_answer(text, "verdict", ("path", "explanation"), data)
     value = answer["verdict"]
     verdict = re.sub("[ -]", "_", value.strip().lower()) if isinstance(value, str) else ""
     if verdict not in TEACHER_TYPES:
@@ -104,8 +95,54 @@ def read_path(text: str, data: str = "") -> Path:
         steps=tuple(_step(step) for step in steps),
         verdict=verdict,
         explanation=one_line(answer.get("explanation")),
-        kind="clean" if reply.is_clean and answer == reply.values[0] else "salvaged",
+        kind=_class_of(reply, answer),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """Whether passages state a claim, and the words that state it, if the reply quotes any."""
+
+    is_stated: bool
+    quote: str
+    kind: ReplyClass
+
+
+def read_ruling(text: str, data: str = "") -> Ruling:
+    """Read whether passages state a claim; raise `UnreadableReply` if it is not said, or both ways.
+
+    ``data`` is the text that the request quoted: a ruling inside it does not count.
+
+    >>> read_ruling('{"stated": "yes", "quote": "born in Oru"}')
+    Ruling(is_stated=True, quote='born in Oru', kind='clean')
+    """
+    reply, answer = _read_answer(text, "stated", ("quote",), data)
+    value = one_line(answer["stated"]).lower()
+    stated = {"yes": True, "true": True, "no": False, "false": False}.get(value)
+    if stated is None:
+        raise UnreadableReply(f"“stated” is neither yes nor no, but {value[:60]!r}")
+    if reply.takes_back(accepts=stated):
+        raise UnreadableReply("the words around its verdict take it back, or suppose it only")
+    quote = answer.get("quote")
+    return Ruling(stated, one_line(quote) if isinstance(quote, str) else "", _class_of(reply, answer))
+
+
+def _read_answer(text: str, key: str, others: Sequence[str], data: str) -> tuple[Reply, Mapping[str, Any]]:
+    """Return the reply and its object with ``key``; raise `UnreadableReply` if there is none, or two differ."""
+    reply = read_reply(text)
+    try:
+        answers = reply.answers(key, *others, data=data)
+    except ReplyError as error:
+        raise UnreadableReply(why_unreadable(text) if reply.broken else str(error)) from None
+    if not answers:
+        raise UnreadableReply(why_unreadable(text))
+    if any(repeat != answers[0] for repeat in answers):
+        raise UnreadableReply("two different verdicts")
+    return reply, answers[0]
+
+
+def _class_of(reply: Reply, answer: Mapping[str, Any]) -> ReplyClass:
+    return "clean" if reply.is_clean and answer == reply.values[0] else "salvaged"
 
 
 def _step(value: Any) -> int | Triple:

@@ -1,0 +1,224 @@
+"""Judge by annotations, and ask a model about each fact that reading without a model denies or finds only loosely.
+
+The model reads the gold passages and one claim, and says whether they state it. It never sees a label. A fact that it
+reads joins the question's graph; one that it does not read leaves it. All else stays as it was: facts stated in so
+many words, namesakes, comparisons. A question without triples has one claim: that its answer is the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from builders.verified.teachers import Proposal
+from builders.verified.teachers.annotations import AnnotationsTeacher, has_only_facts
+from builders.verified.teachers.llm import LLMTeacher, LLMTeachers
+from builders.verified.teachers.replies import one_line, read_ruling
+from builders.verified.verification import build_graph
+from safe_stepwise import prompts
+from safe_stepwise.checking.statements import state
+from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.client import Client, render_usage
+from safe_stepwise.graphs.hop_lookup import look_up
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
+from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.language.mentions import first_mention
+from safe_stepwise.language.reading import clean, read
+from safe_stepwise.methods.scene import Scene
+from safe_stepwise.records import Question, Triple, identity
+
+ADJUDICATE = prompts.load("verification/adjudicate")
+FIRM = 0.9
+"""The confidence from which a question without triples is not asked about: its dates were read and compared."""
+
+
+@dataclass(frozen=True)
+class AdjudicatingTeachers(LLMTeachers):
+    """Makes the teacher of each question; ``spec`` names the model that is asked about doubtful facts."""
+
+    @property
+    def name(self) -> str:
+        """The entry in the ``teacher`` column: who judged, who was asked, and the prompt."""
+        return f"adjudicating: annotations, doubts ruled by {self.engine.name} prompts {ADJUDICATE.digest[:12]}"
+
+    @property
+    def identity(self) -> str:
+        """The digest of everything beside the code that can change a label."""
+        return identity([self.engine.identity, ADJUDICATE.digest])
+
+    def __call__(self) -> AdjudicatingTeacher:
+        return AdjudicatingTeacher(self.client, self.name, self.engine.name)
+
+    def progress(self) -> str:
+        """Render requests and tokens so far."""
+        return render_usage(self.client.total())
+
+
+Place = tuple[int, int | None]
+"""Where a passage states something: its number (from 1), and the sentence (from 0) if it is known."""
+
+
+class AdjudicatingTeacher(LLMTeacher):
+    """The teacher of one question; its stages are those of `builders.verified.teachers.Teacher`.
+
+    ``replies`` also counts ``quotes not in the passages``: a model that says yes and quotes what stands nowhere is
+    not believed, and the annotations' own reading stays.
+    """
+
+    def __init__(self, client: Client, name: str, reader: str) -> None:
+        super().__init__(client, name)
+        self._annotations, self._reader = AnnotationsTeacher(), reader
+        self._rulings: asyncio.Task[Mapping[AnnotatedHop, Place | None]] | None = None
+
+    async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
+        """Return the annotated hops that the passage states, by the model's ruling where one was needed."""
+        triples = await self._annotations.extract(question, passage)
+        if has_only_facts(question):
+            return triples
+        for hop, place in (await self._ruled(question)).items():
+            # Denied, its triples go; affirmed, what seemed to be stated in their place goes.
+            values = {hop.triple.tail} if place is None else _other_values(hop, question)
+            triples = tuple(t for t in triples if not (_is_of(t, hop) and t.tail in values))
+            if place is not None and place[0] == passage and not any(_is_of(t, hop) for t in triples):
+                triples += tuple(replace(t, passage=passage, sentence=place[1]) for t in hop.triples)
+        return triples
+
+    async def glean(self, question: Question, passage: int, earlier: tuple[Triple, ...]) -> tuple[Triple, ...]:
+        """Return nothing, as annotations read twice give no more."""
+        return ()
+
+    async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
+        """Map names as the annotations do."""
+        return await self._annotations.resolve(question, triples)
+
+    async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
+        """Propose the annotated path, up to the first hop that the graph lacks; say what the model decided."""
+        proposal = await self._annotations.propose(question, graph)
+        if has_only_facts(question):
+            return await self._ruled_answer(question, proposal)
+        rulings, hop = await self._ruled(question), proposal.missing
+        if hop is not None and hop in rulings:
+            if look_up(hop, question.gold).status == "stated":
+                reason = f"{self._reader} does not read in the gold passages: {claim_of(hop)}"
+                return replace(proposal, noise_type="missing_evidence", explanation=reason, confidence=None)
+            reason = f"{proposal.explanation[:-1]}; {self._reader} does not read it there either."
+            return replace(proposal, explanation=reason, confidence=None)
+        read_facts = [claim_of(hop) for hop, place in rulings.items() if place is not None]
+        if not read_facts or proposal.noise_type != "none":
+            return proposal
+        return replace(proposal, confidence=None, note=f"{self._reader} reads in the passages: {' '.join(read_facts)}")
+
+    async def _ruled_answer(self, question: Question, proposal: Proposal) -> Proposal:
+        """Return the proposal for a question without triples as the model rules on its answer."""
+        if not is_answer_doubtful(proposal):
+            return proposal
+        claim = claim_of_answer(question)
+        is_ruled, place = await self._rule(question, claim, question.answer)
+        if not is_ruled:
+            return proposal
+        if place is not None:
+            reason = f"{self._reader} reads in passage {place[0]}: {claim}"
+            return replace(proposal, noise_type="none", explanation=reason, confidence=None, is_final=True)
+        reason = f"{self._reader} does not read in the gold passages: {claim}"
+        if proposal.noise_type not in ("none", "undecided"):
+            return replace(proposal, explanation=f"{proposal.explanation} {reason}", confidence=None)
+        return Proposal(proposal.path, "missing_evidence", reason, confidence=None)
+
+    async def _ruled(self, question: Question) -> Mapping[AnnotatedHop, Place | None]:
+        """Return the rulings on a question's doubtful hops: where the passages state them, or None; asked once."""
+        if self._rulings is None:
+            self._rulings = asyncio.ensure_future(self._rule_all(question))
+        return await self._rulings
+
+    async def _rule_all(self, question: Question) -> Mapping[AnnotatedHop, Place | None]:
+        hops = tuple(doubtful_hops(question))
+        rulings = await asyncio.gather(*(self._rule(question, claim_of(hop), hop.triple.tail) for hop in hops))
+        return {hop: place for hop, (is_ruled, place) in zip(hops, rulings, strict=True) if is_ruled}
+
+    async def _rule(self, question: Question, claim: str, value: str) -> tuple[bool, Place | None]:
+        """Ask about a claim; return whether the reply counts, and the place that states the claim, None if none does.
+
+        ``value`` is looked for if the model quotes nothing.
+        """
+        async with self._reading(ruling_request(question, claim), "a claim") as reply:
+            ruling = read_ruling(reply.text, prompts.data_of(ruling_request(question, claim)))
+        self.replies[ruling.kind] += 1
+        if not ruling.is_stated:
+            return True, None
+        place = _find(ruling.quote or value, question)
+        if place is None and ruling.quote:
+            self.replies["quotes not in the passages"] += 1
+            return False, None
+        return True, place or (question.gold[0][0], None)
+
+
+def doubtful_hops(question: Question) -> Iterator[AnnotatedHop]:
+    """Yield the annotated hops that no gold passage states in so many words, each once."""
+    for hop in dict.fromkeys(annotated_hops(question)):
+        finding = look_up(hop, question.gold)
+        if question.gold and (finding.status != "stated" or finding.loose or hop.free):
+            yield hop
+
+
+def is_answer_doubtful(proposal: Proposal) -> bool:
+    """Whether a question without triples is asked about."""
+    is_compared = proposal.noise_type == "none" and (proposal.confidence or 0.0) >= FIRM
+    return not is_compared and proposal.noise_type != "unparsed"
+
+
+def claim_of(hop: AnnotatedHop) -> str:
+    """Word a hop as a sentence that passages may state.
+
+    >>> claim_of(AnnotatedHop(Triple("Ana Vorr", "place of birth", "Oru")))
+    'Ana Vorr was born in Oru.'
+    >>> claim_of(AnnotatedHop(Triple("Oru", "Who founded …?", "Ors Velt"), True, ("Oru",)))
+    'The answer to “Who founded Oru?” is “Ors Velt”.'
+    """
+    claim = state(hop.triples, 0)
+    return f"{claim[:1].upper()}{claim[1:]}."
+
+
+def claim_of_answer(question: Question) -> str:
+    """Word the claim that a question's answer is right."""
+    return f"The answer to “{one_line(question.question)}” is “{question.answer}”."
+
+
+def ruling_request(question: Question, claim: str) -> Request:
+    """Return the request for a ruling on a claim: all gold passages, then the claim, so that claims share a prefix."""
+    pages = [passage for _, passage in question.gold]
+    request = ADJUDICATE.request(ADJUDICATE.messages(passages=pages, claim=claim), Scene(question))
+    return replace(request, pair=("\n".join(f"{page.title}: {page.text}" for page in pages), claim))
+
+
+async def ruling_requests(question: Question) -> list[Request]:
+    """Return all requests that a question needs."""
+    if not has_only_facts(question):
+        return [ruling_request(question, claim_of(hop)) for hop in doubtful_hops(question)]
+    annotations = AnnotationsTeacher()
+    proposal = await annotations.propose(question, await build_graph(question, annotations))
+    return [ruling_request(question, claim_of_answer(question))] if is_answer_doubtful(proposal) else []
+
+
+def _is_of(triple: Triple, hop: AnnotatedHop) -> bool:
+    return triple.relation == hop.triple.relation and triple.head in {t.head for t in hop.triples}
+
+
+def _other_values(hop: AnnotatedHop, question: Question) -> set[str]:
+    findings = (look_up(hop, [page]) for page in question.gold)
+    return {finding.value for finding in findings if finding.status == "other"}
+
+
+def _find(words: str, question: Question) -> Place | None:
+    """Find words in the gold passages: return the passage, and the sentence unless they span several."""
+    quote = clean(words)
+    for number, passage in question.gold if quote else ():
+        for sentence, text in enumerate(passage.sentences):
+            if quote in clean(text):
+                return number, sentence
+    for number, passage in question.gold if quote else ():
+        if quote in clean(passage.text):
+            return number, None
+        if (place := first_mention(read(passage), words)) is not None:
+            return number, read(passage).sentence_at(place)
+    return None

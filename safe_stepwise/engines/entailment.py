@@ -1,0 +1,102 @@
+"""The engine of a model of entailment: a cross-encoder that says whether a premise states a hypothesis.
+
+Spec: ``nli:MODEL[@REVISION]``, a Hub id or a local folder of a Transformers model for sequence classification with a
+label *entailment*. It answers only requests with a ``pair``, in the JSON that they ask for and without a quotation. A
+premise that is longer than the model's context is read in overlapping parts; one part that entails is enough.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.chat import escape_control
+from safe_stepwise.engines.transformers import Row, Runner, TransformersEngine
+from safe_stepwise.engines.weights import Model, Weights, error_line, loading
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import Usage
+
+EXAMPLE = "nli:./my-cross-encoder"
+ENTAILMENT = "entailment"
+_SHARED_TOKENS = 64
+"""Tokens that two parts of a long premise share, so that no fact is cut in two."""
+_POSITIONS_KEPT = 2
+"""Positions that some encoders (RoBERTa) count and can't use."""
+
+
+class EntailmentEngine(TransformersEngine):
+    """An engine of a cross-encoder; the constructor looks for the model, and the first call loads it."""
+
+    kind = "nli"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+
+    def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
+        return _PairRunner.load(weights, device, dtype)
+
+
+@dataclass(slots=True)
+class _PairRow(Row):
+    """One pair of a batch, in ``parts`` that fit the context; ``is_entailed`` once it was read."""
+
+    parts: dict[str, list[list[int]]] = field(default_factory=dict)
+    is_entailed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _PairRunner:
+    """A loaded cross-encoder, which judges batches of pairs."""
+
+    tokenizer: Any
+    model: Any
+    context: int
+    label: int
+    """The number of the label *entailment*."""
+
+    @classmethod
+    def load(cls, weights: Weights, device: str, dtype: str) -> _PairRunner:
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        with loading(weights):
+            tokenizer = AutoTokenizer.from_pretrained(weights.place, **weights.pinned)
+            model = AutoModelForSequenceClassification.from_pretrained(weights.place, **weights.pinned, dtype=dtype)
+        labels = {str(label).lower(): number for number, label in model.config.id2label.items()}
+        if ENTAILMENT not in labels:
+            raise UserError(f"{weights}: labels pairs {', '.join(labels)}; name a model with the label {ENTAILMENT}")
+        context = min(tokenizer.model_max_length, model.config.max_position_embeddings - _POSITIONS_KEPT)
+        return cls(tokenizer, model.to(device).eval(), context, labels[ENTAILMENT])
+
+    def row(self, request: Request) -> Row | EngineError:
+        """Make the row of a request; return an error if it has no pair, or its hypothesis alone fills the context."""
+        if request.pair is None:
+            return EngineError("nli: judges pairs of premise and hypothesis, as --adjudicate asks; it writes no text")
+        try:
+            parts = self.tokenizer(
+                *(escape_control(text, self.tokenizer.all_special_tokens) for text in request.pair),
+                truncation="only_first",
+                max_length=self.context,
+                stride=_SHARED_TOKENS,
+                return_overflowing_tokens=True,
+            )
+        except Exception as error:  # a tokenizer may raise anything
+            return EngineError(f"nli: the claim is too long ({error_line(error)})")
+        names = [name for name in self.tokenizer.model_input_names if name in parts]
+        return _PairRow(request, [], 0, parts={name: parts[name] for name in names})
+
+    def run(self, rows: Sequence[_PairRow]) -> None:
+        """Judge every part of every pair."""
+        import torch
+
+        for row in rows:
+            batch = self.tokenizer.pad(row.parts, return_tensors="pt").to(self.model.device)
+            with torch.inference_mode():
+                labels = self.model(**batch).logits.argmax(dim=-1)
+            row.is_entailed, row.is_finished = bool((labels == self.label).any()), True
+
+    def completion(self, row: _PairRow) -> Completion:
+        reply = json.dumps({"stated": "yes" if row.is_entailed else "no", "quote": ""})
+        return Completion(reply, Usage(prompt=sum(map(len, row.parts["input_ids"]))))
