@@ -14,15 +14,15 @@ from typing import Any
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.chat import escape_control
-from safe_stepwise.engines.transformers import Row, Runner, TransformersEngine
+from safe_stepwise.engines.transformers import Row, Runner, TransformersEngine, silence_loading
 from safe_stepwise.engines.weights import Model, Weights, error_line, loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
 EXAMPLE = "nli:./my-cross-encoder"
 ENTAILMENT = "entailment"
-_SHARED_TOKENS = 64
-"""Tokens that two parts of a long premise share, so that no fact is cut in two."""
+_SHARED = 8
+"""The part of the context (an eighth) that two parts of a long premise share, so that no fact is cut in two."""
 _POSITIONS_KEPT = 2
 """Positions that some encoders (RoBERTa) count and can't use."""
 
@@ -61,6 +61,7 @@ class _PairRunner:
     def load(cls, weights: Weights, device: str, dtype: str) -> _PairRunner:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+        silence_loading()
         with loading(weights):
             tokenizer = AutoTokenizer.from_pretrained(weights.place, **weights.pinned)
             model = AutoModelForSequenceClassification.from_pretrained(weights.place, **weights.pinned, dtype=dtype)
@@ -79,7 +80,7 @@ class _PairRunner:
                 *(escape_control(text, self.tokenizer.all_special_tokens) for text in request.pair),
                 truncation="only_first",
                 max_length=self.context,
-                stride=_SHARED_TOKENS,
+                stride=self.context // _SHARED,
                 return_overflowing_tokens=True,
             )
         except Exception as error:  # a tokenizer may raise anything

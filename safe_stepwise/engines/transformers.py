@@ -325,13 +325,18 @@ def _draw(scores: torch.Tensor, temperature: float, top_p: float, chance: torch.
     return tokens[torch.multinomial(ordered, 1, generator=chance)]
 
 
-def _load(weights: Weights, dtype: str) -> Any:
-    from transformers import AutoModelForCausalLM, GgufConfig
+def silence_loading() -> None:
+    """Switch off the libraries' own bars and hints, which would break our progress bar."""
     from transformers.utils import logging
 
-    # The libraries' own bars and hints would break our progress bar.
     logging.disable_progress_bar()
     logging.set_verbosity_error()
+
+
+def _load(weights: Weights, dtype: str) -> Any:
+    from transformers import AutoModelForCausalLM, GgufConfig
+
+    silence_loading()
     extra: dict[str, Any] = {}
     if weights.gguf:
         # Without `dequantize` the linear layers hold the file's 4-bit blocks.

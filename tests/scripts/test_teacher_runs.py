@@ -22,12 +22,12 @@ from builders.synthetic import generate, parse_spec, to_row
 from safe_stepwise import prompts
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import NoiseType, Question
+from safe_stepwise.records import NO_NOISE, NoiseType, Question
 from safe_stepwise.store import progress as bars
 from scripts import build_verified
 from tests import sizes
 from tests.servers.openai_server import MockServer
-from tests.servers.truth import Truth
+from tests.servers.truth import Rulings, Truth
 
 ROOT = Path(__file__).parents[2]
 KILLS = sizes.size(8, 4)
@@ -271,15 +271,17 @@ def test_a_refused_key_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "wrong-secret" not in str(caught.value)
 
 
-def test_killed_at_any_instant_it_repeats_no_completed_call(tmp_path: Path) -> None:
-    known = rows(sizes.size(150, 75))
+@pytest.mark.parametrize("asks", ["teacher", "adjudicate"])
+def test_killed_at_any_instant_it_repeats_no_completed_call(tmp_path: Path, asks: str) -> None:
+    known = rows(sizes.size(150, 75) * (1 if asks == "teacher" else 8))
     file = write(tmp_path / "rows.jsonl", known)
-    truth = Truth(known)
+    truth = Truth(known) if asks == "teacher" else Rulings([(q, noise not in NO_NOISE) for q, noise in known])
     chance = random.Random(4)
     with MockServer(truth, latency=0.02) as server:
+        options = {"in-flight": "8", "teacher": "annotations", asks: server.spec}
         command = [
             *(sys.executable, "-m", "scripts.build_verified"),
-            *arguments(file, server.spec, tmp_path / "out", **{"in-flight": "8"}),
+            *arguments(file, server.spec, tmp_path / "out", **options),
         ]
         journal = tmp_path / "out.sqlite"
         for _ in range(KILLS):
@@ -303,7 +305,8 @@ def test_killed_at_any_instant_it_repeats_no_completed_call(tmp_path: Path) -> N
         assert sum(server.asked.values()) - len(server.asked) <= 8 * KILLS
         assert max(server.asked.values()) <= max(3, KILLS // 2)  # nothing anew with every start
     with MockServer(truth, port=server.port) as fresh:
-        build_verified.main(arguments(file, fresh.spec, tmp_path / "clean"))
+        options = {"teacher": "annotations", asks: fresh.spec}
+        build_verified.main(arguments(file, fresh.spec, tmp_path / "clean", **options))
         assert set(fresh.asked) == set(server.asked)
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
 

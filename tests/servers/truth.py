@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from builders.verified.teachers.adjudicating import ruling_requests
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.llm import extraction_request, names_to_resolve, path_request, resolution_request
 from builders.verified.verification import build_graph
@@ -79,3 +81,29 @@ def key(asked: str) -> str:
 def bare(triple: Triple) -> Triple:
     """A triple as a model gives it: without its passage."""
     return Triple(triple.head, triple.relation, triple.tail, None, triple.sentence)
+
+
+class Rulings:
+    """Rules on claims as known labels say: those of a sound question are stated, those of another are not.
+
+    At the rate ``wrong``, drawn by a digest of the claim and its passages, it says the opposite.
+    """
+
+    def __init__(self, rows: Iterable[tuple[Question, bool]], wrong: float = 0.0) -> None:
+        self.stated: dict[str, bool] = {}
+        self.flagged: list[tuple[bool, bool | None]] = []
+        """Whether each question is noise, and whether a ruling says so; None if nothing is asked about it."""
+        for question, is_noise in rows:
+            rulings = []
+            for request in asyncio.run(ruling_requests(question)):
+                draw = int.from_bytes(hashlib.sha256(said(request).encode()).digest()[:4], "big") / 2**32
+                rulings.append((not is_noise) != (draw < wrong))
+                self.stated[said(request)] = rulings[-1]
+            self.flagged.append((is_noise, not all(rulings) if rulings else None))
+
+    def __call__(self, body: Mapping[str, Any]) -> str:
+        """The reply to a chat completion's request body."""
+        return self.reply(body["messages"][-1]["content"])
+
+    def reply(self, asked: str) -> str:
+        return json.dumps({"stated": "yes" if self.stated[asked] else "no", "quote": ""})

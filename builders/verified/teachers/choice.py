@@ -38,6 +38,8 @@ def resolve_teacher(
         if spec != ANNOTATIONS:
             raise UserError(f"--adjudicate: only {ANNOTATIONS} have doubts to ask about; use {option} {ANNOTATIONS}")
         with at_place("--adjudicate"):
+            if adjudicator.partition(":")[0] in ("symbolic", "chance"):
+                raise UserError(f"{adjudicator} reads no passage; to try it out without a model, use mock:FILE")
             open_engine(adjudicator)
         return AdjudicatingTeachers(adjudicator, cache or default_cache(), Opener(timeout), in_flight, allowance)
     if spec == ANNOTATIONS:
