@@ -64,9 +64,9 @@ class VerificationChunk(RowsChunk):
         Raises any error of the teacher, with the question's id as a note.
         """
         questions, rejects = self._questions()
-        asked = [question for _, question, _ in questions]
-        labels, replies = event_loop.wait_for(_verify_all(asked, self.teacher))
-        earlier_types = event_loop.wait_for(_unadjudicated(asked, self.teacher, self.min_confidence))
+        judged = [question for _, question, _ in questions]
+        labels, replies = event_loop.wait_for(_verify_all(judged, self.teacher))
+        earlier_types = event_loop.wait_for(_unadjudicated(judged, self.teacher, self.min_confidence))
         rows = [
             {
                 "index": index,

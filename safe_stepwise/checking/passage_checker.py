@@ -73,7 +73,7 @@ def judge_steps(question: str, passages: Sequence[Passage | str], texts: Sequenc
     if not isinstance(question, str):
         raise UserError("judge_steps: the question is no text")
     originals = [Passage("", (page,)) if isinstance(page, str) else page for page in passages]
-    pages = [_split_page(page) for page in originals]
+    pages = [split_page(page) for page in originals]
     starts = [[*_starts(text_of(page), split)] for page, split in zip(originals, pages, strict=True)]
     verdicts, accepted = list[PassageVerdict](), list[Step]()
     places: list[int] = []
@@ -92,7 +92,7 @@ def judge_steps(question: str, passages: Sequence[Passage | str], texts: Sequenc
     return verdicts
 
 
-def _split_page(page: Passage) -> Passage:
+def split_page(page: Passage) -> Passage:
     """Split a passage of one text into sentences; one without a title is taken to be about the name that opens it."""
     lines = page.text.splitlines() if len(page.sentences) == 1 else []
     sentences = tuple(sentence for line in lines for sentence in split_sentences(line)) or page.sentences

@@ -6,6 +6,7 @@ comparison of sets, by their size or by what they share. Where the paper reads a
 step here reads one member. Every plan ends in one derivation, which settles the answer.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, groupby
@@ -22,6 +23,7 @@ from safe_stepwise.records import Passage, Question, StepKind, Triple
 PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calculated comparison", "set comparison"]
 NAMES, DESCRIBED = "names", "is described as"
 """Relations of facts without a relation of their own: a sentence names something, or describes its subject."""
+_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
 Derivation = Literal["", "life span", "count", "conclusion"]
 MAX_GOLD = 10
 """Maximum number of gold passages in a plan, as time grows with them; the benchmarks' rows have up to four."""
@@ -108,6 +110,15 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
         return Plan("sequential", _concluded(_sentence_items(question)))
     facts = tuple(_facts(path, graph_))
     return Plan("sequential", _concluded(_linked(facts, graph_, question)))
+
+
+def described_subjects(question: Question) -> Iterator[Triple]:
+    """Yield the first supporting sentence of each gold passage: all that HotpotQA annotates."""
+    for number, page in question.gold:
+        annotated = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
+        for sentence in [n for n in annotated if 0 <= n < len(page.sentences)][:1]:
+            words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
+            yield Triple(page.title, DESCRIBED, " ".join(words[:12]).rstrip(".,;"), number, sentence)
 
 
 def _by_sentences(question: Question) -> bool:

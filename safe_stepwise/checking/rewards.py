@@ -2,7 +2,8 @@
 
 The functions have the signature of TRL's ``reward_funcs``: prompts, completions and the rows' columns by name, a list
 each; they return a number from 0 to 1 for each completion. The columns are those of a verified row with its label
-(config ``B_labeled`` of the labels). `step_reward` also needs ``previous_steps``, the accepted steps in
+(config ``B_labeled`` of the labels), or of anyone's own row: question, answer and passages, with or without
+annotations, in any form that `store.rows` reads. `step_reward` also needs ``previous_steps``, the accepted steps in
 the form of `steps`.
 
 Only proved steps pay. The first step that is proved wrong, or breaks the grammar, ends a trajectory. A step on which
@@ -10,20 +11,31 @@ the checker abstains pays nothing and ends nothing, so that unreadable text earn
 trajectory that ends in the right answer, after proved steps that read all needed facts, is worth a half, and the share
 of proved steps is the other half. Any other is worth a quarter of that share: no way round the facts pays more. A row
 whose label gives no plan has the reward None, which TRL leaves out.
+
+An own row whose annotations give no plan is judged by its passages alone. Which facts it needs is not known, so a
+right answer is earned only if every step is proved, and shares a name with the question or a step before.
 """
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.errors import UserError
-from safe_stepwise.records import Step, Triple, canonical_json
-from safe_stepwise.steps import StepError, parse_step, read_step
+from safe_stepwise.checking.passage_checker import SOUND, UNDECIDED, judge_by_passages, split_page
+from safe_stepwise.checking.plans import PlanError, described_subjects
+from safe_stepwise.errors import RowError, UserError, at_place
+from safe_stepwise.graphs.hop_lookup import locate
+from safe_stepwise.graphs.hops import annotated_hops
+from safe_stepwise.language.syntax import names_in_text
+from safe_stepwise.language.text import words_of
+from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.records import Question, Step, Triple, canonical_json
+from safe_stepwise.scoring import exact_match
+from safe_stepwise.steps import StepError, final_answer, parse_step, read_step
+from safe_stepwise.store import rows, sizes
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.thoughts import split_thought
@@ -33,7 +45,15 @@ COLUMNS = (
     *("id", "question", "answer", "aliases", "kind", "hops", "passages", "supporting_facts"),
     *("evidence", "decomposition", "reasoning_path", "knowledge_graph"),
 )
-"""The columns of a row that the checker needs."""
+"""The columns of a labelled row that the checker needs."""
+_LABEL_COLUMNS = ("reasoning_path", "knowledge_graph")
+_EMPTY: dict[str, Any] = {
+    **dict.fromkeys(("id", "kind"), ""),
+    **dict.fromkeys(("aliases", "supporting_facts", "evidence", "decomposition"), ()),
+    "hops": 0,
+}
+"""The columns that an own row may lack."""
+_STOP_WORDS = word_list("stop_words")
 MALFORMED, AFTER_THE_ANSWER = "malformed", "after the answer"
 """Labels of faults that are outside the taxonomy."""
 _CACHED_CHECKERS = 256  # so that only the first completion of a group waits for its checker
@@ -45,6 +65,8 @@ _PADDING = 0.5
 Completion = str | Sequence[Mapping[str, Any]]
 """A text, or the turns of a conversation."""
 Rewards = list[float | None]
+Labeller = Callable[[Sequence[Step], Step], str | None]
+"""Labels a step after accepted ones; None if nothing is proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +101,14 @@ class JudgedTrajectory:
         return (1 + share) / 2 if self.earned else share / 4
 
 
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """How the steps of one row are labelled, and how a whole trajectory is judged."""
+
+    label: Labeller
+    judge: Callable[[str], JudgedTrajectory]
+
+
 def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
     """Judge a trajectory of steps that each begin a line; text before the first step is skipped.
 
@@ -95,15 +125,8 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
     >>> judge_trajectory(checker, told).reward
     1.0
     """
-    texts = [text_ for text_ in _STEP.split(text)[1:] if text_.strip()]
-    labels: list[str | None] = []
-    accepted: list[Step] = []
-    for text_ in texts:
-        label = _label(checker, accepted, text_)
-        labels.append(label)
-        if label not in (None, CORRECT):
-            break
-        accepted.append(read_step(text_))
+    texts = _split_steps(text)
+    labels, accepted = _label_all(_by_plan(checker), texts)
     established = checker.established(accepted)
     together = len(established) - len(set(established.values()))
     conclusions = {step.number for step in accepted if step.kind == "Logical"}
@@ -115,8 +138,79 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
     return JudgedTrajectory(tuple(labels), len(texts), len(checker.plan.items) + 1 - together, earned)
 
 
-def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
-    """Label a step after the accepted ones; None if nothing is proved."""
+def judge_by_passages_alone(question: Question, text: str) -> JudgedTrajectory:
+    """Judge a trajectory of a question without a plan; ``needed`` is then the number of its steps.
+
+    >>> from safe_stepwise.records import Passage
+    >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",))
+    >>> asked = Question("q", "", "", "Who directed Dune Rain?", "Ors Velt", passages=(page,))
+    >>> told = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
+    ... Step 2: ####ANSWER: Ors Velt (Final Answer)'''
+    >>> judge_by_passages_alone(asked, told).reward
+    1.0
+    """
+    texts = _split_steps(text)
+    labels, accepted = _label_all(_by_passages(question), texts)
+    ended = set(labels) == {CORRECT} and accepted[-1].kind == "Final Answer"
+    earned = (
+        ended
+        and exact_match(final_answer(accepted[-1]), question.accepted) == 1
+        and _are_linked(question.question, accepted[:-1])
+    )
+    return JudgedTrajectory(tuple(labels), len(texts), len(texts), earned)
+
+
+def _are_linked(question: str, steps: Sequence[Step]) -> bool:
+    """Whether each step shares a word of a name with the question or an earlier step, if the question names any."""
+    known_words = _name_words(question)
+    for step in steps if known_words else ():
+        words = _name_words(step.text)
+        if words and known_words.isdisjoint(words):
+            return False
+        known_words |= words
+    return bool(steps)
+
+
+def _name_words(text: str) -> set[str]:
+    return {word for name in names_in_text(text) for word in words_of(name).split()} - _STOP_WORDS
+
+
+def _split_steps(text: str) -> list[str]:
+    return [step for step in _STEP.split(text)[1:] if step.strip()]
+
+
+def _by_plan(checker: Checker) -> Labeller:
+    def label(previous: Sequence[Step], step: Step) -> str | None:
+        verdict = checker.check(previous, step)
+        return verdict.error_type if verdict else None
+
+    return label
+
+
+def _by_passages(question: Question) -> Labeller:
+    labels = {SOUND: CORRECT, UNDECIDED: None}
+
+    def label(previous: Sequence[Step], step: Step) -> str | None:
+        verdict = judge_by_passages(question.question, question.passages, previous, step)
+        return labels.get(verdict.label, verdict.label)
+
+    return label
+
+
+def _label_all(label: Labeller, texts: Sequence[str]) -> tuple[list[str | None], list[Step]]:
+    """Label steps up to the first fault; return the labels, and the steps before the fault."""
+    labels: list[str | None] = []
+    accepted: list[Step] = []
+    for text in texts:
+        labels.append(_label(label, accepted, text))
+        if labels[-1] not in (None, CORRECT):
+            break
+        accepted.append(read_step(text))
+    return labels, accepted
+
+
+def _label(label: Labeller, accepted: Sequence[Step], text: str) -> str | None:
+    """Label the text of a step after the accepted ones; None if nothing is proved."""
     if accepted and accepted[-1].kind == "Final Answer":
         return AFTER_THE_ANSWER
     try:
@@ -125,20 +219,16 @@ def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
         return MALFORMED
     if step.number != len(accepted) + 1:
         return MALFORMED
-    verdict = checker.check(accepted, step)
-    return verdict.error_type if verdict else None
+    return label(accepted, step)
 
 
 def trajectory_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:
-    """Return `JudgedTrajectory.reward` for each completion; None for a row without a plan.
+    """Return `JudgedTrajectory.reward` for each completion; None for a labelled row without a plan.
 
-    Raises ``UserError`` if a column of `COLUMNS` is missing, and for a completion that has no text.
+    Raises ``UserError`` with all columns that are missing, and for a completion that has no text.
     """
-    checkers, log = _checkers(columns, len(completions)), columns.get("log_metric")
-    judged = [
-        checker and judge_trajectory(checker, _text(completion))
-        for checker, completion in zip(checkers, completions, strict=True)
-    ]
+    judges, log = _judges(columns, len(completions)), columns.get("log_metric")
+    judged = [judge and judge.judge(_text(text)) for judge, text in zip(judges, completions, strict=True)]
     _log(log, [label for verdict in judged if verdict for label in verdict.labels])
     return [verdict.reward if verdict else None for verdict in judged]
 
@@ -150,14 +240,14 @@ def step_reward(
     previous_steps: Sequence[Sequence[str]],
     **columns: Any,
 ) -> Rewards:
-    """Return 1 for each completion that is a step proved right, else 0; None for a row without a plan.
+    """Return 1 for each completion that is a step proved right, else 0; None for a labelled row without a plan.
 
-    Raises ``UserError`` if a column of `COLUMNS` is missing, or for previous steps that break the grammar.
+    Raises ``UserError`` with all columns that are missing, or for previous steps that break the grammar.
     """
-    checkers, log = _checkers(columns, len(completions)), columns.get("log_metric")
+    judges, log = _judges(columns, len(completions)), columns.get("log_metric")
     labels = [
-        checker and (_label(checker, _steps(previous), _text(completion)),)
-        for checker, completion, previous in zip(checkers, completions, previous_steps, strict=True)
+        judge and (_label(judge.label, _steps(previous), _text(completion)),)
+        for judge, completion, previous in zip(judges, completions, previous_steps, strict=True)
     ]
     _log(log, [labels_[0] for labels_ in labels if labels_])
     return [float(labels_[0] == CORRECT) if labels_ else None for labels_ in labels]
@@ -190,13 +280,69 @@ def _checker(row: str) -> Checker | None:
         return None
 
 
-def _checkers(columns: Mapping[str, Any], number: int) -> list[Checker | None]:
+def _judges(columns: Mapping[str, Any], number: int) -> list[Judge | None]:
+    """Return the judge of each row: by its label, or if it has none by its annotations or passages."""
+    if not any(name in columns for name in _LABEL_COLUMNS):
+        own_rows = [
+            {name: values[n] for name, values in columns.items() if isinstance(values, list | tuple)}
+            for n in range(number)
+        ]
+        columns_ = rows.guess_columns(own_rows)
+        rows.check_columns(columns_, own_rows, "the rows", "rename the columns that hold them")
+        return [_own_judge_of(row, columns_, f"row {n}") for n, row in enumerate(own_rows, 1)]
     if lacking := [name for name in COLUMNS if name not in columns]:
         raise UserError(
             f"the rows have no column {', '.join(lacking)}: train on rows of a config that ends in _labeled "
             "(musique_labeled), and keep all of their columns"
         )
-    return [checker_of({name: columns[name][n] for name in COLUMNS}) for n in range(number)]
+    checkers = [checker_of({name: columns[name][n] for name in COLUMNS}) for n in range(number)]
+    return [_planned(checker) if checker else None for checker in checkers]
+
+
+def _planned(checker: Checker) -> Judge:
+    return Judge(_by_plan(checker), partial(judge_trajectory, checker))
+
+
+def _own_judge_of(row: Mapping[str, Any], columns: rows.Columns, place: str) -> Judge:
+    """Return the judge of an own row; raises ``UserError`` with ``place`` for a row of no use."""
+    with at_place(place, ValueError):
+        return _own_judge(canonical_json(rows.with_answer(rows.own_columns(row, columns))))
+
+
+@lru_cache(maxsize=_CACHED_CHECKERS)
+def _own_judge(own_row: str) -> Judge:
+    """Return the judge (cached) of a row in our columns; raises ``ValueError`` for a row of no use."""
+    content = _EMPTY | parse_json(own_row)
+    pages = content.get("passages")
+    if not isinstance(pages, list) or not pages or not all(isinstance(page, dict) for page in pages):
+        raise RowError("passages is no list of texts, or of objects with title and text or sentences")
+    content["passages"] = [{"title": "", "is_gold": False, **page} for page in pages]
+    question = question_of(content, benchmark="", split="")
+    sizes.check_size(question)
+    question = replace(question, passages=tuple(map(split_page, question.passages)))
+    try:
+        path = _annotated_path(question)
+        checker = Checker(question, path, path)
+    except PlanError:
+        return Judge(_by_passages(question), partial(judge_by_passages_alone, question))
+    return _planned(checker)
+
+
+def _annotated_path(question: Question) -> tuple[Triple, ...]:
+    """Return the path that a question's annotations give, each triple with the passage and sentence that state it.
+
+    Raises ``PlanError`` for a question without annotations, and for a hop that no passage states.
+    """
+    pages = question.gold or tuple(enumerate(question.passages, 1))
+    path: list[Triple] = []
+    for hop in annotated_hops(question):
+        place = locate(hop, pages)
+        if place is None:
+            raise PlanError(f"no passage states “{hop.triple.head} – {hop.triple.relation}”")
+        path += [replace(triple, passage=place[0], sentence=place[1]) for triple in hop.triples]
+    if not (path or question.supporting_facts):
+        raise PlanError("no annotations")
+    return tuple(path) or tuple(described_subjects(question))
 
 
 def _steps(previous: Sequence[str]) -> list[Step]:

@@ -69,10 +69,7 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def own_row(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of any form that `rows.own_columns` knows, with our columns besides its own."""
     with at_place(place, RowError):
-        columns = rows.own_columns(row)
-    if isinstance(references := columns.pop("references", None), list) and references:
-        columns |= {"answer": references[0], "aliases": references[1:]}
-    return {**row, **columns}
+        return {**row, **rows.with_answer(rows.own_columns(row))}
 
 
 _COLUMNS: Mapping[str, tuple[type, str, str]] = {

@@ -39,6 +39,15 @@ def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Findi
     return Finding("absent")
 
 
+def locate(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> tuple[int, int] | None:
+    """Return the passage (from 1) and sentence (from 0) that state a hop; passages about its head are tried first."""
+    head_pages = [page for page in passages if is_about(read(page[1]), hop.triple.head)]
+    finding = look_up(hop, [*head_pages, *(page for page in passages if page not in head_pages)])
+    if finding.status != "stated" or finding.passage is None:
+        return None
+    return finding.passage, finding.sentence or 0
+
+
 def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
     """Check whether a passage answers a hop: it has the answer and shares words with the question."""
     text = read(passage)

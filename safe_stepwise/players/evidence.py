@@ -6,21 +6,20 @@ verifier says what to search for. A retrieved passage that states the fact count
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.plans import DESCRIBED, Item
+from safe_stepwise.checking.plans import Item, described_subjects
 from safe_stepwise.checking.wordings import missing, render, search_query, sought
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.graphs.hop_lookup import look_up
+from safe_stepwise.graphs.hop_lookup import locate
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import read
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.taxonomy import CORRECT, ENTRIES, MISSING_EVIDENCE
 
-_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
 _PASSAGE = re.compile(r"\bPassage (\d+)")
 Page = tuple[int, Passage]
 
@@ -35,13 +34,13 @@ def with_stand_ins(question: Question) -> tuple[Question, tuple[Triple, ...]]:
     for title in [] if hops else dict.fromkeys(fact.title for fact in question.supporting_facts):
         _stand_in_title(question, title, pages)
     for hop in hops:
-        place = _locate_statement(hop, question.gold or tuple(enumerate(pages, 1)))
+        place = locate(hop, question.gold or tuple(enumerate(pages, 1)))
         if place is None and not lacks_passages(question):
             raise EngineError(f"no passage states “{hop.triple.head} – {hop.triple.relation}”")
         number, sentence = place or _locate_or_stand_in(hop, question, pages)
         path += [replace(t, passage=number, sentence=sentence) for t in hop.triples]
     completed = replace(question, passages=tuple(pages))
-    return completed, tuple(path) or tuple(_first_sentences(completed))
+    return completed, tuple(path) or tuple(described_subjects(completed))
 
 
 def lacks_passages(question: Question) -> bool:
@@ -51,21 +50,12 @@ def lacks_passages(question: Question) -> bool:
     return bool(annotated_titles - titles) or (not annotated_titles and len(question.gold) < question.hops)
 
 
-def _locate_statement(hop: AnnotatedHop, pages: Sequence[Page]) -> tuple[int, int] | None:
-    """Return the passage and sentence that state a hop; passages about its head are tried first."""
-    head_pages = [page for page in pages if is_about(read(page[1]), hop.triple.head)]
-    lookup = look_up(hop, [*head_pages, *(page for page in pages if page not in head_pages)])
-    if lookup.status != "stated" or lookup.passage is None:
-        return None
-    return lookup.passage, lookup.sentence or 0
-
-
 def _locate_or_stand_in(hop: AnnotatedHop, question: Question, pages: list[Passage]) -> tuple[int, int]:
     """Return the passage after the gold ones that states a hop, or a stand-in for it."""
     loose = replace(hop, triple=replace(hop.triple, passage=None))
     for page in enumerate(pages, 1):
         is_own = is_about(read(page[1]), hop.triple.head) or not hop.free
-        place = _locate_statement(loose, [page]) if is_own else None
+        place = locate(loose, [page]) if is_own else None
         if place is not None:
             pages[page[0] - 1] = replace(page[1], is_gold=True)
             return place
@@ -84,15 +74,6 @@ def _stand_in_title(question: Question, title: str, pages: list[Passage]) -> Non
         return
     last = max(fact.sentence for fact in question.supporting_facts if fact.title == title)
     pages.append(Passage(title, (f"{title} is described elsewhere.",) * (last + 1), True))
-
-
-def _first_sentences(question: Question) -> Iterator[Triple]:
-    """Yield the first supporting sentence of each gold passage: all that HotpotQA annotates."""
-    for number, page in question.gold:
-        annotated = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
-        for sentence in [n for n in annotated if 0 <= n < len(page.sentences)][:1]:
-            words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
-            yield Triple(page.title, DESCRIBED, " ".join(words[:12]).rstrip(".,;"), number, sentence)
 
 
 def is_hidden(item: Item, question: Question) -> bool:

@@ -125,6 +125,14 @@ def own_columns(row: Row, columns: Columns | None = None) -> dict[str, Any]:
     return own_row
 
 
+def with_answer(own_row: Row) -> dict[str, Any]:
+    """Return a row of `own_columns` with the first of its ``references`` as answer, and the others as aliases."""
+    content = dict(own_row)
+    if isinstance(references := content.pop("references", None), list) and references:
+        content |= {"answer": references[0], "aliases": references[1:]}
+    return content
+
+
 def _mark_gold(own_row: dict[str, Any]) -> None:
     """Read the supporting facts, and the hops' passages, and mark the passages that they name if none is marked."""
     pages = [page for page in own_row["passages"] if isinstance(page, dict)]
@@ -223,6 +231,8 @@ def _entries(value: Any) -> list[Any]:
 
 
 def _renamed(entry: Any, names: Mapping[str, Sequence[str]]) -> Any:
+    if isinstance(entry, list | tuple) and len(entry) == len(names):
+        return dict(zip(names, entry, strict=True))
     if not isinstance(entry, Mapping):
         return entry
     renamed = {name: value for name, others in names.items() if (value := _first(entry, others)) is not None}

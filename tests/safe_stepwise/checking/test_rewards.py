@@ -203,3 +203,81 @@ def test_it_needs_no_torch() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert ran.stdout.strip() == "set()", ran.stderr
+
+
+OWN_STEPS = (
+    "Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)\n"
+    "Step 2: According to Passage 2, Ors Velt was born in Oru. (Attribution)\n"
+    "Step 3: From Step 1 and Step 2, the director of Dune Rain was born in Oru. (Logical)\n"
+    "Step 4: ####ANSWER: Oru (Final Answer)"
+)
+OWN_TEXTS = ["Dune Rain is a 1954 film. It was directed by Ors Velt.", "Ors Velt was born in Oru. He moved to Tesk."]
+OWN_SHAPES: dict[str, dict[str, Any]] = {
+    "texts": {"passages": OWN_TEXTS},
+    "objects": {"contexts": [{"title": t[:9], "text": t} for t in OWN_TEXTS], "answers": ["Oru", "Oru town"]},
+    "hotpotqa": {
+        "context": [["Dune Rain", OWN_TEXTS[0].split(". ")], ["Ors Velt", OWN_TEXTS[1].split(". ")]],
+        "supporting_facts": [["Dune Rain", 1], ["Ors Velt", 0]],
+    },
+    "columns": {"context_1": OWN_TEXTS[0], "context_2": OWN_TEXTS[1]},
+    "triples": {
+        "passages": [{"title": t[:9].strip(), "text": t} for t in OWN_TEXTS],
+        "evidence": [["Dune Rain", "director", "Ors Velt"], ["Ors Velt", "place of birth", "Oru"]],
+    },
+}
+
+
+@pytest.mark.parametrize("shape", OWN_SHAPES)
+def test_rows_of_ones_own_are_rewarded_in_any_form(shape: str) -> None:
+    row = {"question": "Where was the director of Dune Rain born?", "answer": "Oru", **OWN_SHAPES[shape]}
+    if "answers" in row:
+        del row["answer"]
+    columns = {name: [value, value] for name, value in row.items()}
+    wrong = OWN_STEPS.replace("Ors Velt was born in Oru", "Ors Velt was born in Tesk")
+    right, false = trajectory_reward(["?"] * 2, [OWN_STEPS, wrong], **columns)
+    assert right == 1
+    assert false is not None
+    assert false < 0.25
+    steps = OWN_STEPS.splitlines()
+    given_ = step_reward(["?"] * 2, [steps[1], wrong.splitlines()[1]], previous_steps=[steps[:1]] * 2, **columns)
+    assert given_ == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "Step 1: ####ANSWER: Oru (Final Answer)",
+        # true, but about nothing that the question or an earlier step names
+        "Step 1: According to Passage 2, Ors Velt was born in Oru. (Attribution)\n"
+        "Step 2: ####ANSWER: Oru (Final Answer)",
+        # another answer, soundly read
+        OWN_STEPS.replace("born in Oru", "moved to Tesk").replace("Oru", "Tesk"),
+        OWN_STEPS.replace("was directed by", "was not directed by"),
+        OWN_STEPS.replace("Step 4", "Step 4: By the way, it is a masterpiece. (Attribution)\nStep 5"),
+    ],
+)
+def test_no_way_round_the_passages_pays(steps: str) -> None:
+    columns = {"question": ["Where was the director of Dune Rain born?"], "answer": ["Oru"], "passages": [OWN_TEXTS]}
+    (reward,) = trajectory_reward(["?"], [steps], **columns)
+    assert reward is not None
+    assert reward <= 0.25
+
+
+def test_all_columns_that_an_own_row_lacks_are_told_at_once() -> None:
+    with pytest.raises(UserError, match=r"no column is known to hold answer and passages\. It has question, text"):
+        trajectory_reward(["?"], ["?"], question=["Where?"], text=["?"])
+    with pytest.raises(UserError, match="row 1: supporting fact 1 names 'Vel'"):
+        trajectory_reward(["?"], ["?"], question=["?"], answer=["?"], passages=[["a"]], supporting_facts=[[["Vel"]]])
+
+
+@pytest.mark.parametrize("passages", [None, 5, [], [5], [["a", 5]], [{"title": "a"}], {"text": 5}, [None]])
+@pytest.mark.parametrize("answer", ["Oru", 5, None, ["Oru", 5], {"text": []}])
+def test_any_own_row_is_judged_or_refused_in_one_line(passages: Any, answer: Any) -> None:
+    columns = {"question": ["Where?", "Who?"], "answer": [answer, "Ana"], "passages": [passages, ["Ana left Oru."]]}
+    message = "row 1: "
+    try:
+        trajectory_reward(["?"] * 2, [OWN_STEPS] * 2, **columns)
+    except UserError as error:
+        message = str(error)
+    assert message.startswith("row 1: ")
+    assert "\n" not in message
