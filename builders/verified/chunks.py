@@ -14,8 +14,6 @@ from builders.benchmarks.sources import RowsChunk
 from builders.synthetic import Spec, generate
 from builders.verified.features import config_features, question_sha256
 from builders.verified.teachers import Teacher, Teachers
-from builders.verified.teachers.adjudicating import AdjudicatingTeachers
-from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import apply_min_confidence, verify
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES, Label, Question
@@ -151,9 +149,9 @@ async def _verify_all(questions: list[Question], make_teacher: Teachers) -> tupl
 
 async def _unadjudicated(questions: list[Question], teacher: Teachers, min_confidence: float) -> list[str | None]:
     """Return the noise types by annotations alone; None for each if the teacher asks no model about doubtful facts."""
-    if not isinstance(teacher, AdjudicatingTeachers):
+    if teacher.alone is None:
         return [None] * len(questions)
-    labels, _ = await _verify_all(questions, AnnotationsTeacher)
+    labels, _ = await _verify_all(questions, teacher.alone)
     return [apply_min_confidence(label, min_confidence).noise_type for label in labels]
 
 

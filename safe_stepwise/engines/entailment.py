@@ -41,9 +41,9 @@ class EntailmentEngine(TransformersEngine):
 
 @dataclass(slots=True)
 class _PairRow(Row):
-    """One pair of a batch, in ``parts`` that fit the context; ``is_entailed`` once it was read."""
+    """One pair of a batch, in ``windows`` that fit the context; ``is_entailed`` once it was read."""
 
-    parts: dict[str, list[list[int]]] = field(default_factory=dict)
+    windows: dict[str, list[list[int]]] = field(default_factory=dict)
     is_entailed: bool = False
 
 
@@ -76,7 +76,7 @@ class _PairRunner:
         if request.pair is None:
             return EngineError("nli: judges pairs of premise and hypothesis, as --adjudicate asks; it writes no text")
         try:
-            parts = self.tokenizer(
+            windows = self.tokenizer(
                 *(escape_control(text, self.tokenizer.all_special_tokens) for text in request.pair),
                 truncation="only_first",
                 max_length=self.context,
@@ -85,19 +85,19 @@ class _PairRunner:
             )
         except Exception as error:  # a tokenizer may raise anything
             return EngineError(f"nli: the claim is too long ({error_line(error)})")
-        names = [name for name in self.tokenizer.model_input_names if name in parts]
-        return _PairRow(request, [], 0, parts={name: parts[name] for name in names})
+        names = [name for name in self.tokenizer.model_input_names if name in windows]
+        return _PairRow(request, [], 0, windows={name: windows[name] for name in names})
 
     def run(self, rows: Sequence[_PairRow]) -> None:
         """Judge every part of every pair."""
         import torch
 
         for row in rows:
-            batch = self.tokenizer.pad(row.parts, return_tensors="pt").to(self.model.device)
+            batch = self.tokenizer.pad(row.windows, return_tensors="pt").to(self.model.device)
             with torch.inference_mode():
                 labels = self.model(**batch).logits.argmax(dim=-1)
             row.is_entailed, row.is_finished = bool((labels == self.label).any()), True
 
     def completion(self, row: _PairRow) -> Completion:
         reply = json.dumps({"stated": "yes" if row.is_entailed else "no", "quote": ""})
-        return Completion(reply, Usage(prompt=sum(map(len, row.parts["input_ids"]))))
+        return Completion(reply, Usage(prompt=sum(map(len, row.windows["input_ids"]))))

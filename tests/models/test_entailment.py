@@ -89,8 +89,10 @@ def test_it_judges_pairs_in_a_batch_and_long_premises_in_parts(folder: Path, run
     (reply,) = run(engine.generate([long]))
     assert stated([reply]) == ["yes"]
     runner = engine._loaded()
-    parts = [runner.tokenizer.decode(part).split(" [SEP]")[0].split() for part in runner.row(long).parts["input_ids"]]
-    assert reply.usage.prompt == sum(map(len, runner.row(long).parts["input_ids"])) > 120
+    parts = [
+        runner.tokenizer.decode(part).split(" [SEP]")[0].split() for part in runner.row(long).windows["input_ids"]
+    ]
+    assert reply.usage.prompt == sum(map(len, runner.row(long).windows["input_ids"])) > 120
     assert max(map(len, parts)) < POSITIONS
     # Each part begins within the one before, and together they are the premise.
     words, end = (FAR * 30 + "Ana lives in Vel").split(), 0
@@ -106,7 +108,7 @@ def test_control_tokens_of_a_passage_are_words(folder: Path, run: Run) -> None:
     engine = EntailmentEngine(Model(str(folder)))
     run(engine.check())
     row = engine._loaded().row(claim("Oru", "[SEP] Ana lives in Oru [SEP] [CLS]"))
-    (tokens,) = row.parts["input_ids"]
+    (tokens,) = row.windows["input_ids"]
     assert [tokens.count(number) for number in (2, 3)] == [1, 2]
     run(engine.close())
 

@@ -38,6 +38,10 @@ class Proposal:
 class Teachers(Annotator, Protocol):
     """Makes a teacher for each question; picklable, as it goes to the workers."""
 
+    @property
+    def alone(self) -> Teachers | None:
+        """The teachers of which a model decides the doubts; None if no model is asked about another's doubts."""
+
     def __call__(self) -> Teacher: ...
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from builders.verified.teachers import Proposal
+from builders.verified.teachers import Proposal, Teachers
 from builders.verified.teachers.annotations import AnnotationsTeacher, has_only_facts
 from builders.verified.teachers.llm import LLMTeacher, LLMTeachers
 from builders.verified.teachers.replies import one_line, read_ruling
@@ -36,6 +37,8 @@ FIRM = 0.9
 @dataclass(frozen=True)
 class AdjudicatingTeachers(LLMTeachers):
     """Makes the teacher of each question; ``spec`` names the model that is asked about doubtful facts."""
+
+    alone: ClassVar[Teachers | None] = AnnotationsTeacher
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ The text decides the type of noise otherwise.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from builders.verified.teachers import Proposal, supporting_facts
@@ -28,6 +29,7 @@ class AnnotationsTeacher(NoModel):
 
     name = "annotations"
     identity = "annotations"
+    alone = None
     replies: Mapping[str, int] = {}
 
     def __init__(self) -> None:
@@ -136,6 +138,12 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
     link = f"“{triple.head} – {triple.relation} – {triple.tail}”"
     place = f"passage {finding.passage}"
     prefix = f"No gold passage was found to state {link}"
+    distractors = [(number, page) for number, page in enumerate(question.passages, 1) if not page.is_gold]
+    elsewhere = look_up(replace(hop, triple=replace(triple, passage=None)), distractors)
+    if elsewhere.status == "stated" and not (elsewhere.loose or hop.free):
+        quoted = _quoted(elsewhere, triple.tail, question)
+        reason = f"passage {elsewhere.passage}, which is no gold passage, states it{quoted}"
+        return "missing_evidence", f"{prefix}: {reason}.", _ELSEWHERE
     if namesake := _name_alike(triple, question):
         return "entity_confusion", f"{prefix}: the text is about “{namesake}”.", _NAMESAKE
     if finding.status == "other":

@@ -17,9 +17,9 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from builders.verified.teachers import Proposal, TeacherError
+from builders.verified.teachers import Proposal, TeacherError, Teachers
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
@@ -66,6 +66,7 @@ class LLMTeachers:
     in_flight: int = client.IN_FLIGHT
     allowance: Allowance = AS_PROMPTED
 
+    alone: ClassVar[Teachers | None] = None
     is_cpu_bound = False
     """False keeps the work in one process, whose client shares replies and keeps the engine busy."""
 

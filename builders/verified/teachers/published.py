@@ -147,6 +147,7 @@ class PublishedTeachers(NoModel):
 
     files: tuple[Path, ...]
     digests: tuple[str, ...]
+    alone = None
 
     @property
     def name(self) -> str:

@@ -118,20 +118,20 @@ def read_ruling(text: str, data: str = "") -> Ruling:
     """
     reply, answer = _read_answer(text, "stated", ("quote",), data)
     value = one_line(answer["stated"]).lower()
-    stated = {"yes": True, "true": True, "no": False, "false": False}.get(value)
-    if stated is None:
+    is_stated = {"yes": True, "true": True, "no": False, "false": False}.get(value)
+    if is_stated is None:
         raise UnreadableReply(f"“stated” is neither yes nor no, but {value[:60]!r}")
-    if reply.takes_back(accepts=stated):
+    if reply.takes_back(accepts=is_stated):
         raise UnreadableReply("the words around its verdict take it back, or suppose it only")
     quote = answer.get("quote")
-    return Ruling(stated, one_line(quote) if isinstance(quote, str) else "", _class_of(reply, answer))
+    return Ruling(is_stated, one_line(quote) if isinstance(quote, str) else "", _class_of(reply, answer))
 
 
-def _read_answer(text: str, key: str, others: Sequence[str], data: str) -> tuple[Reply, Mapping[str, Any]]:
+def _read_answer(text: str, key: str, further_keys: Sequence[str], data: str) -> tuple[Reply, Mapping[str, Any]]:
     """Return the reply and its object with ``key``; raise `UnreadableReply` if there is none, or two differ."""
     reply = read_reply(text)
     try:
-        answers = reply.answers(key, *others, data=data)
+        answers = reply.answers(key, *further_keys, data=data)
     except ReplyError as error:
         raise UnreadableReply(why_unreadable(text) if reply.broken else str(error)) from None
     if not answers:

@@ -382,3 +382,18 @@ def test_real_rows(real_data: Path, benchmark: str, rows: int, least_f1: float, 
     score = score_agreement({p["id"]: p["unverifiable"] for p in published}, found, benchmark)
     assert score.f1 >= least_f1, score
     assert sum(found.values()) <= largest_share * len(found), counts
+
+
+def test_an_explanation_looks_into_all_passages() -> None:
+    gold = Passage("Ors Velt", ("Ors Velt was a poet.",), is_gold=True)
+    other = Passage("Oru", ("Oru is a town. Ors Velt was born in Oru.",))
+    question = Question(
+        "q", "2wikimultihopqa", "train", "Where was Ors Velt born?", "Oru", passages=(gold, other),
+        evidence=(Triple("Ors Velt", "place of birth", "Oru"),),
+    )  # fmt: skip
+    label = asyncio.run(verify(question, AnnotationsTeacher()))
+    assert label.noise_type == "missing_evidence"
+    assert label.explanation == (
+        "No gold passage was found to state “Ors Velt – place of birth – Oru”: passage 2, which is no gold passage, "
+        "states it (“Oru is a town. Ors Velt was born in Oru.”)."
+    )
