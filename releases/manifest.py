@@ -131,6 +131,8 @@ class BuildEntry:
     own: Terms | None = None
     """The terms of a benchmark of one's own, which ``benchmark`` names; {} if there are none to say."""
     teacher: str = "annotations"
+    adjudicate: str | None = None
+    """The spec of a model that is asked about what the annotations doubt."""
     sha256: str | None = None
     limit: int | None = None
     on_error: OnError = "stop"

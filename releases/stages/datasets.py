@@ -6,7 +6,6 @@ A *build* verifies one split of a benchmark. An *audit* has the scores of people
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import BENCHMARKS, expected_cost
@@ -17,6 +16,7 @@ from builders.verified.collect import Build, count, questions, spec_of
 from builders.verified.estimate import estimate, is_local
 from builders.verified.questions import PASSAGES
 from builders.verified.teachers import Teachers
+from builders.verified.teachers.adjudicating import ADJUDICATE
 from builders.verified.teachers.choice import resolve_teacher
 from builders.verified.teachers.llm import PROMPTS, LLMTeachers
 from builders.work.publishing import read_statistics
@@ -31,9 +31,12 @@ from safe_stepwise.store import agreement, files
 from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEPS, VERIFIED, VERIFIER_STEPS
 
 
-def open_teachers(release: Release[Any], spec: str, allowance: Allowance, lists: Path | None = None) -> Teachers:
-    """Resolve a teacher's spec to teachers that the release closes; raise ``UserError`` for a bad spec."""
-    teachers = resolve_teacher(spec, **release.options.model_options, allowance=allowance, lists=lists)
+def open_teachers(release: Release[Any], spec: str, allowance: Allowance, **options: Any) -> Teachers:
+    """Resolve a teacher's spec to teachers that the release closes; raise ``UserError`` for a bad spec.
+
+    ``options`` are further arguments of `resolve_teacher`.
+    """
+    teachers = resolve_teacher(spec, **release.options.model_options, allowance=allowance, **options)
     release.annotators.append(teachers)
     return teachers
 
@@ -52,13 +55,13 @@ class DatasetsStage(Stage[Manifest]):
     def _build(self, entry: BuildEntry) -> Build:
         release, manifest = self.release, self.release.manifest
         folder = release.file.parent
-        allowance = manifest.allowance.restrict([prompt.role for prompt in PROMPTS])
+        allowance = manifest.allowance.restrict([prompt.role for prompt in (*PROMPTS, ADJUDICATE)])
         return copy_into(
             Build,
             entry,
             source=str(folder / entry.input) if (folder / entry.input).exists() else entry.input,
             output=release.datasets,
-            teacher=open_teachers(release, entry.teacher, allowance, folder),
+            teacher=open_teachers(release, entry.teacher, allowance, lists=folder, adjudicator=entry.adjudicate),
             version=manifest.version,
             seed=manifest.seed,
             keep_rejects=entry.on_error == "keep",
@@ -94,7 +97,7 @@ class DatasetsStage(Stage[Manifest]):
             if not (folder / entry.input).exists():
                 with at_place(f"{prefix}input"):
                     spec_of(entry.benchmark, entry.input)
-            resolve_teacher(entry.teacher, option=f"{prefix}teacher", lists=folder)
+            resolve_teacher(entry.teacher, option=f"{prefix}teacher", lists=folder, adjudicator=entry.adjudicate)
 
     def check_inputs(self) -> None:
         """Raise ``UserError`` for the folder of another release, and for a bad file that the manifest names."""

@@ -91,15 +91,10 @@ class Rulings:
 
     def __init__(self, rows: Iterable[tuple[Question, bool]], wrong: float = 0.0) -> None:
         self.stated: dict[str, bool] = {}
-        self.flagged: list[tuple[bool, bool | None]] = []
-        """Whether each question is noise, and whether a ruling says so; None if nothing is asked about it."""
         for question, is_noise in rows:
-            rulings = []
             for request in asyncio.run(ruling_requests(question)):
                 draw = int.from_bytes(hashlib.sha256(said(request).encode()).digest()[:4], "big") / 2**32
-                rulings.append((not is_noise) != (draw < wrong))
-                self.stated[said(request)] = rulings[-1]
-            self.flagged.append((is_noise, not all(rulings) if rulings else None))
+                self.stated[said(request)] = (not is_noise) != (draw < wrong)
 
     def __call__(self, body: Mapping[str, Any]) -> str:
         """The reply to a chat completion's request body."""

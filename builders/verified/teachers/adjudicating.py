@@ -1,7 +1,8 @@
 """Judge by annotations, and ask a model about each fact that reading without a model denies or finds only loosely.
 
 The model reads the gold passages and one claim, and says whether they state it. It never sees a label. A fact that it
-reads joins the question's graph; one that it does not read leaves it. All else stays as it was: facts stated in so
+reads joins the question's graph. A fact that neither reads is noise. One that only the annotations' loose reading
+finds makes the row undecided: most such facts are there, and readers err. All else stays as it was: facts stated in so
 many words, namesakes, comparisons. A question without triples has one claim: that its answer is the answer.
 """
 
@@ -30,6 +31,8 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question, Triple, identity
 
 ADJUDICATE = prompts.load("verification/adjudicate")
+_LOOSE = "The gold passages seem to state every fact"
+_LINKED = "The gold passages are linked"
 FIRM = 0.9
 """The confidence from which a question without triples is not asked about: its dates were read and compared."""
 
@@ -80,9 +83,10 @@ class AdjudicatingTeacher(LLMTeacher):
         if has_only_facts(question):
             return triples
         for hop, place in (await self._ruled(question)).items():
-            # Denied, its triples go; affirmed, what seemed to be stated in their place goes.
-            values = {hop.triple.tail} if place is None else _other_values(hop, question)
-            triples = tuple(t for t in triples if not (_is_of(t, hop) and t.tail in values))
+            if place is not None:
+                # What seemed to be stated in its place goes.
+                values = _other_values(hop, question)
+                triples = tuple(t for t in triples if not (_is_of(t, hop) and t.tail in values))
             if place is not None and place[0] == passage and not any(_is_of(t, hop) for t in triples):
                 triples += tuple(replace(t, passage=passage, sentence=place[1]) for t in hop.triples)
         return triples
@@ -100,17 +104,17 @@ class AdjudicatingTeacher(LLMTeacher):
         proposal = await self._annotations.propose(question, graph)
         if has_only_facts(question):
             return await self._ruled_answer(question, proposal)
-        rulings, hop = await self._ruled(question), proposal.missing
-        if hop is not None and hop in rulings:
-            if look_up(hop, question.gold).status == "stated":
-                reason = f"{self._reader} does not read in the gold passages: {claim_of(hop)}"
-                return replace(proposal, noise_type="missing_evidence", explanation=reason, confidence=None)
-            reason = f"{proposal.explanation[:-1]}; {self._reader} does not read it there either."
+        rulings, reader = await self._ruled(question), self._reader
+        if proposal.missing in rulings:
+            reason = f"{proposal.explanation[:-1]}; {reader} does not read it there either."
             return replace(proposal, explanation=reason, confidence=None)
-        read_facts = [claim_of(hop) for hop, place in rulings.items() if place is not None]
-        if not read_facts or proposal.noise_type != "none":
+        if not rulings or proposal.noise_type != "none":
             return proposal
-        return replace(proposal, confidence=None, note=f"{self._reader} reads in the passages: {' '.join(read_facts)}")
+        if denied := [claim_of(hop) for hop, place in rulings.items() if place is None]:
+            reason = f"{_LOOSE}, but {reader} does not read there: {' '.join(denied)}"
+            return replace(proposal, noise_type="undecided", explanation=reason, confidence=None)
+        note = f"{reader} reads in the passages: {' '.join(map(claim_of, rulings))}"
+        return replace(proposal, confidence=None, note=note)
 
     async def _ruled_answer(self, question: Question, proposal: Proposal) -> Proposal:
         """Return the proposal for a question without triples as the model rules on its answer."""
@@ -123,10 +127,12 @@ class AdjudicatingTeacher(LLMTeacher):
         if place is not None:
             reason = f"{self._reader} reads in passage {place[0]}: {claim}"
             return replace(proposal, noise_type="none", explanation=reason, confidence=None, is_final=True)
-        reason = f"{self._reader} does not read in the gold passages: {claim}"
-        if proposal.noise_type not in ("none", "undecided"):
-            return replace(proposal, explanation=f"{proposal.explanation} {reason}", confidence=None)
-        return Proposal(proposal.path, "missing_evidence", reason, confidence=None)
+        if proposal.noise_type == "none":
+            reason = f"{_LINKED}, but {self._reader} does not read there: {claim}"
+            return replace(proposal, noise_type="undecided", explanation=reason, confidence=None)
+        noise_type = "missing_evidence" if proposal.noise_type == "undecided" else proposal.noise_type
+        reason = f"{proposal.explanation} {self._reader} does not read in the gold passages: {claim}"
+        return replace(proposal, noise_type=noise_type, explanation=reason, confidence=None)
 
     async def _ruled(self, question: Question) -> Mapping[AnnotatedHop, Place | None]:
         """Return the rulings on a question's doubtful hops: where the passages state them, or None; asked once."""

@@ -35,9 +35,9 @@ def resolve_teacher(
     the annotations doubt. Raises ``UserError``, which begins with ``option``, for a spec that can't be read.
     """
     if adjudicator is not None:
-        if spec != ANNOTATIONS:
-            raise UserError(f"--adjudicate: only {ANNOTATIONS} have doubts to ask about; use {option} {ANNOTATIONS}")
-        with at_place("--adjudicate"):
+        with at_place(option.replace("teacher", "adjudicate")):
+            if spec != ANNOTATIONS:
+                raise UserError(f"only {ANNOTATIONS} have doubts to ask about; use {option} {ANNOTATIONS}")
             if adjudicator.partition(":")[0] in ("symbolic", "chance"):
                 raise UserError(f"{adjudicator} reads no passage; to try it out without a model, use mock:FILE")
             open_engine(adjudicator)
