@@ -162,11 +162,9 @@ RULES = ("shortest", "best_f1", "best")
 
 
 def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
-    """Build ``OUTPUT/dp-BENCHMARK-paths``, or replace it, and return the record.
+    """Build or replace ``OUTPUT/dp-BENCHMARK-paths``, and return the record.
 
-    After a kill at any instant the same call resumes, and ends in the same bytes, for any number of workers and any
-    engine. Raises ``UserError`` for mistakes that the user can mend: folders, sources, rows (unless ``keep_rejects``),
-    a full disk.
+    After a kill the same call resumes and ends in the same bytes. Raises ``UserError`` for what the user can mend.
     """
     collected, reader = Collected(), relation_readers.reader_of(plan.benchmark)
 
@@ -207,9 +205,8 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
 class CorpusCounts:
     """Counts of the whole corpus, and the split of each question, by question or by template.
 
-    Questions of one template differ only in their topic. So a set split by question tests little more than recall (the
-    nearest training question has Hits@1 .97), and the split by template is the fair test. ``popular`` has how often
-    each path is best, by grouping; only training questions count, so that no label depends on a test question.
+    The split by template is the fair test: by question, the nearest training question has Hits@1 .97. ``popular`` has
+    how often each path is best, by grouping, over training questions alone.
     """
 
     popular: Mapping[str, Mapping[RelationPath, float]]
@@ -239,10 +236,7 @@ class Audit:
         """KTO rows of all configs that follow a row of the same question."""
 
     def add(self, labelled: LabelledTopic, kinds: Mapping[RelationPath, str]) -> None:
-        """Count one topic entity, the rules that find its gold path, and its KTO rows.
-
-        ``kinds`` says of each labelled path whether it is positive, or which kind of negative.
-        """
+        """Count one topic entity, the rules that find its gold path, and its KTO rows, whose ``kinds`` are by path."""
         counts, gold = self._counts[labelled.searched["hops"]], labelled.gold
         best_f1 = [c.path for c in labelled.candidates if c.f1 == labelled.top_f1]
         paths_by_rule = zip(RULES, (labelled.shortest, best_f1, labelled.best), strict=True)
@@ -351,10 +345,7 @@ def _write(
 
 
 def held_out(sizes: Mapping[str, int], hops: Mapping[str, int], share: float, seed: int) -> frozenset[str]:
-    """Draw templates for test until they have ``share`` (0-1) of the questions of each number of hops.
-
-    ``sizes`` and ``hops`` have the number of questions and hops of each template. A template that would exceed the
-    share stays in train, and the next one is tried.
+    """Draw templates for test, as they fit, up to ``share`` (0-1) of the questions of each number of hops.
 
     >>> sorted(held_out({"a": 8, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}, 0.2, 0))
     ['b', 'c']

@@ -46,10 +46,7 @@ ByConfig = Mapping[str, RowGroups]
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The settings by which the rows of all configs are rendered.
-
-    ``right`` are the `right_steps`, ``unseen`` the ids of test rows whose wording no row of train has.
-    """
+    """How rows are rendered: ``right`` are the `right_steps`, ``unseen`` test rows whose wording train lacks."""
 
     right: Mapping[Place, str]
     unseen: frozenset[str] = frozenset()
@@ -102,11 +99,7 @@ def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
 
 
 def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wording = names.SEEN) -> Row:
-    """Return the columns of a row, with class labels as the numbers that `ClassLabel` stores.
-
-    ``wording`` is for rows of test: ``unseen`` if no row of train has their step's skeleton.
-    Raises ValueError for a row that `check_row` refuses.
-    """
+    """Return a row's columns, class labels as numbers; raise ``ValueError`` for a row that `check_row` refuses."""
     question, feedback = row.question, row.feedback
     columns: Row = {
         "id": row.id,
@@ -134,10 +127,7 @@ def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wor
 
 
 def _verifier_turns(row: StepRow, incomplete_evidence: bool, prompt_set: PromptSet) -> Row:
-    """Render the loop's request about the row, and the reply that it should get.
-
-    The ``prompt_set`` decides how the reply begins.
-    """
+    """Render the loop's request about a row, and the reply that it should get, in the form of ``prompt_set``."""
     step_input = (row.question.question, row.question.passages, row.previous, row.step)
     request = verifier.verifier_request(*step_input, incomplete_evidence, prompt_set=prompt_set)
     order, feedback = prompt_set.verdict_order, row.feedback
@@ -168,10 +158,7 @@ def _reply(text: str) -> list[Row]:
 
 
 def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:
-    """Collect the right step of each place from the rows with sound steps.
-
-    A refined row gives only its own step, as a verifier may have wrongly accepted those before it.
-    """
+    """Collect the right step of each place; a refined row gives only its own, as those before it may be wrong."""
     right: dict[Place, str] = {}
     for row in rows:
         question, pages, previous = _place(row)
@@ -217,10 +204,7 @@ def by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRo
 
 
 def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
-    """Drop test rows whose step occurs in train; return the remaining rows, and the dropped number by config.
-
-    Rows of incomplete evidence are dropped too if their question has no other row left.
-    """
+    """Drop test rows whose step is in train, and incomplete rows without others; return the rest, and the numbers."""
     train = [row for by_split in rows.values() for row in by_split[names.TRAIN]]
     copies = leakage.find_copies([row for by_split in rows.values() for row in by_split[names.TEST]], train)
     questions = {row.question_key for row in rows[names.STEPS][names.TEST] if row.id not in copies}
@@ -291,11 +275,9 @@ def check_lengths(
 ) -> dict[str, Any]:
     """Return the longest prompt with its completion, and the ``method`` by which its length is known.
 
-    That is ``tokens`` (counted with ``tokenizer``), ``bytes`` (of UTF-8, which no tokenizer exceeds) or ``estimate``
-    (bytes / 2.5). Raises ``UserError`` with up to ten row ids if any is longer than ``max_length`` tokens.
-
-    A row is as long as under the prompt of twelve labels, which says more than that of eleven.
-    ``tokenizer`` is a name or folder for transformers' `AutoTokenizer`.
+    That is ``tokens`` (by ``tokenizer``, a name or folder), ``bytes`` (which no tokenizer exceeds) or ``estimate``
+    (bytes / 2.5), under the prompt of twelve labels. Raises ``UserError`` with ids of rows above ``max_length``
+    tokens.
     """
     count, method = (_bytes, "bytes") if tokenizer is None else (_token_counter(tokenizer), "tokens")
     sizes = {}

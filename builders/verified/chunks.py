@@ -30,10 +30,9 @@ world once.
 
 @dataclass(frozen=True, slots=True)
 class VerificationChunk(RowsChunk):
-    """Rows of a split and the teacher that labels them.
+    """Rows of a split (or the ``spec`` of ``generated`` ones) and the teacher that labels them.
 
-    ``spec`` is that of the synthetic benchmark, of which the worker itself makes ``generated`` questions. Labels with
-    less than ``min_confidence`` (0-1) become undecided. ``own_benchmark`` is the user's, if, whose rows these are.
+    Labels with less than ``min_confidence`` (0-1) become undecided.
     """
 
     teacher: Teachers
@@ -57,10 +56,7 @@ class VerificationChunk(RowsChunk):
         return self.generated or len(self.rows)
 
     def make(self) -> tuple[RowsSummary, pa.RecordBatch]:
-        """Read and verify the rows; a row that cannot be read becomes a `Reject`.
-
-        Raises any error of the teacher, with the question's id as a note.
-        """
+        """Verify the rows; a bad one becomes a `Reject`. An error of the teacher gets the question's id as a note."""
         questions, rejects = self._questions()
         labels, replies = event_loop.wait_for(_verify_all([question for _, question, _ in questions], self.teacher))
         rows = [
@@ -107,19 +103,13 @@ class VerificationChunk(RowsChunk):
 
 
 def shard_schema() -> pa.Schema:
-    """Return the columns of a shard: index, hash of the question, whether it is noise, then those of ``B_labeled``.
-
-    ``known_noise`` is null if no ground truth says whether the question is noise.
-    """
+    """Return a shard's columns; ``known_noise`` is null if no ground truth says whether the question is noise."""
     columns = {"index": pa.int32(), "question_sha256": pa.string(), "known_noise": pa.bool_()}
     return pa.schema([*pa.schema(columns), *config_features(names.VERIFIED, names.LABELED).arrow_schema])
 
 
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:
-    """Return the digest of the code by which the named teacher labels a benchmark's rows.
-
-    ``modules`` are further modules that the labels depend on. A benchmark that is not registered is the user's own.
-    """
+    """Return the digest of the code (and ``modules``) by which the named teacher labels a benchmark's rows."""
     prefix = teacher.partition(":")[0]
     kind = prefix if prefix in ("annotations", agreement.PUBLISHED) else "llm"
     parsing = generate if benchmark == "synthetic" else BENCHMARKS.get(benchmark, custom.OwnBenchmark).parse

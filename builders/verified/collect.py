@@ -59,10 +59,7 @@ class Build(Plan):
 
 
 def spec_of(benchmark: str, source: str) -> Spec | None:
-    """Parse the spec of rows to generate; None if the source is a file or a Hub dataset.
-
-    Raises ``UserError`` for a spec that can't be read.
-    """
+    """Parse a spec of rows to generate; None for a file or Hub dataset; raise ``UserError`` for a bad spec."""
     if benchmark != "synthetic" or "=" not in source or Path(source).exists():
         return None
     return parse_spec(source)

@@ -114,11 +114,7 @@ class Shard(Generic[S]):
 
 
 def process(job: Job[S]) -> Shard[S]:
-    """Return one chunk's stored shard, or make and store it.
-
-    The file appears under its name only when complete. A shard whose summary is not complete is made again. Raises
-    ``OSError`` (the disk) and whatever the job raises.
-    """
+    """Return a chunk's complete shard, stored or made anew; raise ``OSError`` (the disk) and what the job raises."""
     gc.set_threshold(_GC_THRESHOLD)
     path = job.path  # a digest of everything that the job holds: computed once
     shard = read_stored(job, path)

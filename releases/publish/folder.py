@@ -118,9 +118,8 @@ class FinishedRelease:
 def read_release(root: Path, namespace: str) -> FinishedRelease:
     """Read a finished release folder and its artifacts, of which any but one may be absent.
 
-    Reports go into the repo of the verified benchmarks (`releases.report`), or of relation paths. Raises ``UserError``
-    for a folder without a lock, a version that is no ``vMAJOR.MINOR.PATCH``, an impossible namespace, and a folder
-    with nothing to publish.
+    Reports go into the first repo (`releases.report`). Raises ``UserError`` for a folder without a lock or anything to
+    publish, a bad version, and an impossible namespace.
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise UserError(f"--namespace {namespace!r} is no user or organization of the Hub")

@@ -34,9 +34,8 @@ class Pushed:
 def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     """Open every artifact at its commit and compare each file's SHA-256 with what was pushed.
 
-    Opens datasets in all configurations, the Space with `evaluate.load`, the adapter with peft where that is
-    installed. Returns a line about each artifact. Raises ``UserError`` for the first repo or file that differs or does
-    not open, and when time is up: the wait of ``hub`` for each repo and for the start, and the transfer's time.
+    Returns a line about each artifact. Raises ``UserError`` for the first repo or file that differs or does not open,
+    and when time is up: the wait of ``hub`` for each repo and for the start, and the transfer's time.
     """
     size = sum(file.size for item in pushed for file in item.artifact.files)
     seconds = hub.seconds * (1 + len(pushed)) + size / MIN_BYTES_PER_S

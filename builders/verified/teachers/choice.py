@@ -26,11 +26,10 @@ def resolve_teacher(
     option: str = "--teacher",
     lists: Path | None = None,
 ) -> Teachers:
-    """Return the factory of teachers that a spec names: ``annotations``, lists, or a model behind a cache of replies.
+    """Return the teachers that a spec names: ``annotations``, lists, or a model behind a cache of replies.
 
-    ``timeout`` goes to `Opener`, ``allowance`` to `LLMTeachers`. ``lists`` is the folder of the lists that a spec
-    names; None if lists are refused, as they write no steps. Raises ``UserError``, which begins with ``option``, for a
-    spec that can't be read.
+    ``lists`` is the folder of the lists, None if they are refused, as they write no steps. Raises ``UserError``, which
+    begins with ``option``, for a bad spec.
     """
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
