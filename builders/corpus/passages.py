@@ -220,7 +220,7 @@ def _questions(plan: Build, tally: SourceCounts) -> Iterator[Question]:
             reason = reject.reason.partition(":")[0]
             tally.rejected[reason] = tally.rejected.get(reason, 0) + 1
             tally.first_rejected = tally.first_rejected or f"{reject.location}: {reject.reason}"
-        for _, question in questions:
+        for _, question, _ in questions:
             tally.rows += 1
             yield question
 

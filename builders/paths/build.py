@@ -24,6 +24,7 @@ from builders.work import publishing
 from builders.work.parquet import DatasetWriter, FilesByConfig
 from builders.work.plans import libraries
 from safe_stepwise import prompts
+from safe_stepwise.engines.base import conversation
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.path_order import end_key, ends_in_question, find_unreached
 from safe_stepwise.methods.paths import path_request, prompt_of
@@ -99,11 +100,7 @@ def config_features(config: str) -> Any:
         return Features({"id": text, "prompt": turns, "completion": turns})
     return Features(
         {
-            "id": text,
-            "benchmark": text,
-            "question_id": text,
-            "question": text,
-            "answer": text,
+            **dict.fromkeys(("id", "benchmark", "question_id", "question", "answer"), text),
             "path": List({"head": text, "relation": text, "tail": text}),
             "label": ClassLabel(names=list(PATH_LABELS)),
             "corruption": ClassLabel(names=list(CORRUPTIONS)),
@@ -119,11 +116,7 @@ def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
     if config == PROMPT_COMPLETION:
         request = path_request(question.question, question.answer, row.path)
         verdict = json.dumps({"verdict": "YES" if is_valid else "NO"})
-        return {
-            "id": row.id,
-            "prompt": [{"role": turn.role, "content": turn.content} for turn in request.messages],
-            "completion": [{"role": "assistant", "content": verdict}],
-        }
+        return {"id": row.id, **conversation(request, verdict)}
     return {
         "id": row.id,
         "benchmark": question.benchmark,

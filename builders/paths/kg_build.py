@@ -18,11 +18,13 @@ from typing import Any, Self
 
 from builders.benchmarks.sources import InputSource
 from builders.paths import relation_inputs, relation_readers, weak
-from builders.paths.kg_collect import PathsBuild, collect
+from builders.paths.kg_collect import PathsBuild, Searcher, jobs
 from builders.paths.negatives import HARD, KINDS, POSITIVE, sample_paths
 from builders.paths.weak import Candidate, drop_rare
 from builders.work import parquet, plans, publishing
-from builders.work.collect import Collected
+from builders.work.collect import Collected, collect
+from builders.work.rejects import RejectPolicy
+from safe_stepwise.engines.base import Request, conversation
 from safe_stepwise.methods.path_proposing import completion_of, prompt_digest, propose_request
 from safe_stepwise.records import RelationPath, identity
 from safe_stepwise.store import names, tables
@@ -48,18 +50,12 @@ def config_features(config: str) -> Any:
         return Features({**keys, "prompt": turns, "completion": turns, "label": flag, "kind": kind})
     return Features(
         {
-            "question_id": text,
-            "question": text,
-            "topic": text,
-            "template": text,
+            **dict.fromkeys(("question_id", "question", "topic", "template"), text),
             "hops": number,
             "path": List(text),
             "origin": ClassLabel(names=list(ORIGINS)),
             "f1": Value("float64"),
-            "shortest": flag,
-            "best": flag,
-            "gold": flag,
-            "spurious": flag,
+            **dict.fromkeys(("shortest", "best", "gold", "spurious"), flag),
         }
     )
 
@@ -143,15 +139,13 @@ class LabelledTopic:
             "id": identity([benchmark, question_id, self.searched["topic"], path, kind])[:16],
             "question_id": question_id,
             "hops": self.searched["hops"],
-            "prompt": self._prompt,
-            "completion": [{"role": "assistant", "content": completion_of(path)}],
+            **conversation(self._request, completion_of(path)),
         }
 
     @cached_property
-    def _prompt(self) -> list[Row]:
-        """The prompt that the deliberation loop would send."""
-        request = propose_request(self.searched["question"], self.searched["topic"])
-        return [{"role": turn.role, "content": turn.content} for turn in request.messages]
+    def _request(self) -> Request:
+        """The request that the deliberation loop would send."""
+        return propose_request(self.searched["question"], self.searched["topic"])
 
 
 SPLITS = (names.TRAIN, names.TEST)
@@ -171,7 +165,8 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
     def make(folder: Path) -> tuple[publishing.Record, bytes]:
         inputs = [InputSource.describe(source) for source in plan.sources]
         graph, graph_record = (None, None) if plan.kb is None else relation_inputs.graph_of(plan.kb, plan.work)
-        collect(plan, graph, collected)
+        policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
+        collect(plan, policy, partial(jobs, plan, graph), Searcher(), plan.sources, collected, "question")
         corpus, audit = _survey(plan, collected), Audit()
         files = _write(plan, collected, corpus, audit, folder)
         test_templates = len(corpus.held_out)

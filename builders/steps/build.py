@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version as installed_version
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -353,7 +352,7 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
         "prompt_sha256": verifier.prompt_digest(prompt_set=plan.prompt_set),
         "missing_evidence_prompt_sha256": verifier.prompt_digest(True, prompt_set=plan.prompt_set),
         "generator_prompt_sha256": generator.prompt_digest(plan.prompt_set),
-        "libraries": {**libraries(), **{name: installed_version(name) for name in LIBRARIES}},
+        "libraries": libraries(*LIBRARIES),
         "code_sha256": code_digest(__name__, maker.__module__),
         **statistics.chosen_rows(steps),
         **pool.record,

@@ -16,7 +16,7 @@ from builders.steps.composition import rank
 from builders.steps.rows import StepRow
 from builders.work.parquet import DatasetWriter, FilesByConfig, interleave
 from safe_stepwise import taxonomy
-from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.base import conversation
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods import generator, quoting, verifier
@@ -26,12 +26,6 @@ from safe_stepwise.steps import format_step, successions
 from safe_stepwise.store import codec, names
 
 SPLITS = (names.TRAIN, names.TEST)
-_COLUMNS = (
-    *("id", "benchmark", "question_id", "question", "passages", "previous_steps", "current_step", "step_kind"),
-    *("error_type", "error_category", "diagnosis", "guidance", "query", "origin", "position", "teacher"),
-    *("wording", "context"),
-)
-"""Columns of a config with one row a step; they are texts, except in `step_features`."""
 _ROWS_AT_ONCE = 1_000
 """Rows rendered at a time, as each prompt repeats a question's passages."""
 
@@ -98,29 +92,32 @@ def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
     }
 
 
+_COLUMNS: Mapping[str, Callable[[StepRow], Any]] = {
+    "id": lambda row: row.id,
+    "benchmark": lambda row: row.question.benchmark,
+    "question_id": lambda row: row.question.id,
+    "question": lambda row: row.question.question,
+    "passages": lambda row: [{"title": p.title, "text": p.text} for p in row.question.passages],
+    "previous_steps": lambda row: [format_step(step) for step in row.previous],
+    "current_step": lambda row: format_step(row.step),
+    "step_kind": lambda row: row.step.kind,
+    "error_type": lambda row: row.feedback.error_type,
+    "error_category": lambda row: taxonomy.category(row.feedback.error_type),
+    "diagnosis": lambda row: row.feedback.diagnosis,
+    "guidance": lambda row: row.feedback.guidance,
+    "query": lambda row: row.feedback.query,
+    "origin": lambda row: row.origin,
+    "position": lambda row: row.step.number,
+    "teacher": lambda row: row.teacher,
+    "wording": lambda row: names.SEEN,
+    "context": lambda row: row.context,
+}
+"""Columns of a config with one row a step, and how each is read; they are texts, except in `step_features`."""
+
+
 def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wording = names.SEEN) -> Row:
     """Return a row's columns, class labels as numbers; raise ``ValueError`` for a row that `check_row` refuses."""
-    question, feedback = row.question, row.feedback
-    columns: Row = {
-        "id": row.id,
-        "benchmark": question.benchmark,
-        "question_id": question.id,
-        "question": question.question,
-        "passages": [{"title": p.title, "text": p.text} for p in question.passages],
-        "previous_steps": [format_step(step) for step in row.previous],
-        "current_step": format_step(row.step),
-        "step_kind": row.step.kind,
-        "error_type": feedback.error_type,
-        "error_category": taxonomy.category(feedback.error_type),
-        "diagnosis": feedback.diagnosis,
-        "guidance": feedback.guidance,
-        "query": feedback.query,
-        "origin": row.origin,
-        "position": row.step.number,
-        "teacher": row.teacher,
-        "wording": wording,
-        "context": row.context,
-    }
+    columns: Row = {name: read(row) for name, read in _COLUMNS.items()} | {"wording": wording}
     for name, values in _class_labels(incomplete_evidence).items():
         columns[name] = values.index(columns[name])
     return columns
@@ -133,28 +130,21 @@ def _verifier_turns(row: StepRow, incomplete_evidence: bool, prompt_set: PromptS
     order, feedback = prompt_set.verdict_order, row.feedback
     if order == EVIDENCE_FIRST:
         feedback = quoting.with_evidence(feedback, *step_input)
-    return {"prompt": _turns(request), "completion": _reply(format_feedback(feedback, order))}
+    return conversation(request, format_feedback(feedback, order))
 
 
 def _generator_turns(row: StepRow, prompt_set: PromptSet) -> dict[str, list[Row]]:
     """Render the loop's request for the row's step, and the step."""
     q = row.question
     request = generator.generator_request(q.question, q.passages, row.previous, prompt_set=prompt_set)
-    return {"prompt": _turns(request), "completion": _reply(format_step(row.step))}
+    return conversation(request, format_step(row.step))
 
 
 def _pair_turns(row: StepRow, rendering: Rendering) -> Row:
     """Render a rejected row, with the right step as the chosen one."""
     turns = _generator_turns(row, rendering.prompt_set)
-    return {"prompt": turns["prompt"], "chosen": _reply(rendering.right[_place(row)]), "rejected": turns["completion"]}
-
-
-def _turns(request: Request) -> list[Row]:
-    return [{"role": turn.role, "content": turn.content} for turn in request.messages]
-
-
-def _reply(text: str) -> list[Row]:
-    return [{"role": "assistant", "content": text}]
+    chosen = [{**turns["completion"][0], "content": rendering.right[_place(row)]}]
+    return {"prompt": turns["prompt"], "chosen": chosen, "rejected": turns["completion"]}
 
 
 def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:

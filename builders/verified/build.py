@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import InputSource
 from builders.verified import chunks, questions
-from builders.verified.collect import Build, collect, source_of
+from builders.verified.collect import Build, jobs, source_of
 from builders.verified.features import config_features
 from builders.verified.statistics import TRUTH, KindCounts, ReferenceLabels, SampleCounts, Statistics, Tally
 from builders.verified.teachers.choice import describe_unreadable
 from builders.verified.teachers.published import lists_of
 from builders.work import parquet, plans, publishing
-from builders.work.collect import Collected
+from builders.work.collect import Collected, collect
+from builders.work.rejects import RejectPolicy
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES
 from safe_stepwise.store import agreement, boundary, names, tables
@@ -51,7 +52,8 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
         other_lines = {name: _lines_of_other_builds(plan, name) for name in (REJECTS, UNMATCHED)}
         source, lists = source_of(plan), lists_of(plan.teacher)
         tally = Tally(None if plan.published is None else agreement.read_published(plan.published), lists)
-        collect(plan, collected)
+        policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
+        collect(plan, policy, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
         release = publishing.new_release(plan.work)
         files, sample = _write(plan, collected, release, tally)
         statistics = _statistics(plan, source, collected, tally, files, sample)
@@ -281,14 +283,5 @@ def overview(builds: Sequence[Statistics]) -> str:
 
 def counts(builds: Sequence[Statistics]) -> dict[str, Any]:
     """Return row counts for a release's lock, by ``BENCHMARK-SPLIT``."""
-    return {
-        f"{s.benchmark}-{s.split}": {
-            "rows": s.rows,
-            "verified": s.verified,
-            "unverifiable": dict(s.unverifiable),
-            "undecided": s.undecided,
-            "unparsed": s.unparsed,
-            "rejected": s.rejected,
-        }
-        for s in builds
-    }
+    counted = ("rows", "verified", "unverifiable", "undecided", "unparsed", "rejected")
+    return {f"{s.benchmark}-{s.split}": {name: getattr(s, name) for name in counted} for s in builds}

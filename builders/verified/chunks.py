@@ -57,7 +57,7 @@ class VerificationChunk(RowsChunk):
 
     def make(self) -> tuple[RowsSummary, pa.RecordBatch]:
         """Verify the rows; a bad one becomes a `Reject`. An error of the teacher gets the question's id as a note."""
-        questions, rejects = self._questions()
+        questions, rejects = self.questions()
         labels, replies = event_loop.wait_for(_verify_all([question for _, question, _ in questions], self.teacher))
         rows = [
             {
@@ -72,13 +72,8 @@ class VerificationChunk(RowsChunk):
         ids = tuple((index, question.id) for index, question, _ in questions)
         return RowsSummary(ids, tuple(rejects), dict(replies)), pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
-    def questions(self) -> tuple[list[tuple[int, Question]], list[Reject]]:
-        """Return the questions with their index in the chunk, and the rows that can't be read."""
-        questions, rejects = self._questions()
-        return [(index, question) for index, question, _ in questions], rejects
-
-    def _questions(self) -> tuple[list[tuple[int, Question, bool | None]], list[Reject]]:
-        """Return the questions with index and whether they are noise (None if not known), and the rejects."""
+    def questions(self) -> tuple[list[tuple[int, Question, bool | None]], list[Reject]]:
+        """Return the questions with index and whether they are noise (None if not known), and the bad rows."""
         if self.spec is not None:
             generated = generate(self.spec, self.start, self.start + self.generated, self.split)
             return [(n, question, noise not in NO_NOISE) for n, (question, noise) in enumerate(generated)], []
@@ -94,7 +89,6 @@ class VerificationChunk(RowsChunk):
         return question, (noise_type not in NO_NOISE if noise_type in NOISE_TYPES else None)
 
     def location(self, index: int) -> str:
-        """Return the location of a row in the source."""
         return f"row {self.start + index + 1}" if self.spec else RowsChunk.location(self, index)
 
     def raw_row(self, index: int) -> Any:

@@ -1,6 +1,5 @@
-"""Turns a source's rows into verified shards and rejects: the first half of a build."""
+"""Cuts a build's source into chunks to verify, and counts its questions."""
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,7 @@ from builders.verified.questions import EVALUATION_SIZE, PASSAGES
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import PublishedTeachers
-from builders.work import collect as work
 from builders.work.plans import Plan
-from builders.work.rejects import RejectPolicy
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
 
@@ -98,16 +95,10 @@ def _count_generated(plan: Build, spec: Spec) -> int:
     return spec.rows if plan.limit is None else min(spec.rows, plan.limit)
 
 
-def collect(plan: Build, collected: work.Collected) -> None:
-    """Run all chunks, add their shards to ``collected``, and write ``rejects.jsonl`` into the work folder."""
-    policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
-    work.collect(plan, policy, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
-
-
 def questions(plan: Build) -> Iterator[Question]:
     """Yield the questions of a build's source, without the rows that can't be read."""
     for job in jobs(plan):
-        yield from (question for _, question in job.questions()[0])
+        yield from (question for _, question, _ in job.questions()[0])
 
 
 def count(plan: Build) -> int:

@@ -20,9 +20,7 @@ def config_features(dataset: str, config: str) -> Any:
     text, number, flag = Value("string"), Value("int32"), Value("bool")
     triple = {"head": text, "relation": text, "tail": text}
     question = {
-        "id": text,
-        "question": text,
-        "answer": text,
+        **dict.fromkeys(("id", "question", "answer"), text),
         "aliases": List(text),
         "kind": text,
         "hops": number,

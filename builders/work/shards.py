@@ -59,18 +59,8 @@ class NoModel:
     simulated = False
     is_cpu_bound = True
 
-    @staticmethod
-    def check() -> None:
-        """Do nothing, as nothing could be missing."""
-
-    @staticmethod
-    def progress() -> str:
-        """Return an empty state, as there are no requests."""
-        return ""
-
-    @staticmethod
-    def close() -> None:
-        """Do nothing, as there is nothing to free."""
+    check = close = staticmethod(lambda: None)
+    progress = staticmethod(lambda: "")
 
 
 class Summary(Protocol):

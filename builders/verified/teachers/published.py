@@ -147,7 +147,7 @@ class PublishedTeachers(NoModel):
     def __call__(self) -> "PublishedTeacher":
         return PublishedTeacher(self.name, _index(self))
 
-    def check(self) -> None:  # type: ignore[override]
+    def check(self) -> None:
         """Raise ``UserError`` if a list is missing or was changed since it was first read."""
         _index(self)
 
