@@ -78,10 +78,7 @@ class DatasetCard:
         return all(build["source"]["synthetic"] for build in self.builds)
 
     def readme(self, template: str, tasks: list[str], default: str | None = None, **values: Any) -> str:
-        """Render and return the README: the YAML header, then the template with this ``card`` and ``values``.
-
-        ``tasks`` are the Hub's task categories, ``default`` is the config that `load_dataset` opens by default.
-        """
+        """Return the README: a header with the Hub's ``tasks`` and ``default`` config, and the filled template."""
         return add_header(self._metadata(tasks, default), fill(template, card=self, **values))
 
     def _metadata(self, tasks: list[str], default: str | None) -> Any:
@@ -131,10 +128,7 @@ def licenses_of(builds: Sequence[Record]) -> list[str]:
 
 
 def configs_of_builds(dataset: str, statistics: Sequence[Record]) -> Configs:
-    """Return the configs with rows of a dataset of verified questions, sorted by name.
-
-    ``statistics`` are the builds' records.
-    """
+    """Return the configs with rows of a dataset of verified questions, sorted by name, from the builds' records."""
     configs: dict[str, dict[str, int]] = {}
     for build in statistics:
         for name, files in build["files"][dataset].items():
@@ -164,11 +158,10 @@ def card_of_builds(
     dataset_info: Sequence[Record],
     audit: AuditScores | None = None,
 ) -> str:
-    """Render and return the README of a dataset of verified questions or their labels, with the Hub's ``tasks``.
+    """Render the README of a dataset of verified questions or their labels; raise ``KeyError`` for a missing figure.
 
-    ``statistics`` are the builds' records from ``statistics/*.json``, all of one version; ``dataset_info`` are the
-    Hub's entries of that name, one for each config; ``audit`` has people's judgements of labels, None without any.
-    Raises ``KeyError`` for a figure that is missing.
+    ``statistics`` are the builds' records, ``dataset_info`` the Hub's entries of that name, one for each config;
+    ``audit`` has people's judgements of labels.
     """
     (version,) = {build["version"] for build in statistics}
     rows = sum(build["rows"] - build["rejected"] for build in statistics)
@@ -226,9 +219,8 @@ def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
 def noise_ratios(builds: Sequence[Record]) -> list[Record]:
     """Compute each build's share of noise, for a table beside the papers' figures of its split.
 
-    Each row has the ``build``, the number of ``judged`` rows, of ``noise`` rows, and ``percent`` (None without judged
-    rows). ``printed`` are the papers' rows of the split, ``tables`` names their tables, and ``full`` is the number of
-    questions in the split if the papers' tables have fewer, else None.
+    ``percent`` is None without ``judged`` rows. ``printed`` are the papers' rows in their ``tables``, and ``full`` the
+    number of questions in the split if those tables have fewer, else None.
     """
     rows: list[Record] = []
     for build in builds:
@@ -244,10 +236,7 @@ def noise_ratios(builds: Sequence[Record]) -> list[Record]:
 
 
 def example_rows(builds: Sequence[Record], number: int = 3) -> list[Record]:
-    """Return at most ``number`` example rows of noise from the builds, each with its benchmark and split.
-
-    One row of each type comes first, in the order of the types, and the builds take turns.
-    """
+    """Return up to ``number`` rows of noise, with benchmark and split: one of each type first, builds in turn."""
     rows_by_type: dict[str, list[Record]] = {noise: [] for noise in NOISE_TYPES}
     for build in builds:
         for row in build.get("examples") or ():
@@ -266,10 +255,7 @@ def example_rows(builds: Sequence[Record], number: int = 3) -> list[Record]:
 def verifier_steps(
     statistics: Record, dataset_info: Sequence[Record], audit: AuditScores | None = None
 ) -> dict[str, bytes]:
-    """Render README.md of ``safe-verifier-steps`` and its two pictures; return their bytes by file name.
-
-    ``audit`` has people's judgements of its rows, None if there are none.
-    """
+    """Render README.md of ``safe-verifier-steps``, with the scores of an ``audit``, and two pictures, by file name."""
     counts = {e.name: [by_type.get(e.name, {}) for by_type in statistics["types"].values()] for e in TAXONOMY}
     types = {name: by_benchmark for name, by_benchmark in counts.items() if any(by_benchmark)}
     rows = {name: sum(sum(splits.values()) for splits in by_benchmark) for name, by_benchmark in types.items()}
@@ -308,10 +294,7 @@ def _readme(
 
 
 def _accuracy_by_form(marked: Mapping[str, Record]) -> float | None:
-    """Return the balanced accuracy (0 to 1) of judging by a path's form alone; None if a label has no rows.
-
-    ``marked`` has, for ``valid`` and each kind of wrong path, the number of rows and of `marked` ones.
-    """
+    """Return the balanced accuracy (0-1) by form alone, from counts by kind; None if a label has no rows."""
     valid = marked.get("valid", {"rows": 0, "marked": 0})
     wrong = [counts for kind, counts in marked.items() if kind != "valid"]
     rows = sum(counts["rows"] for counts in wrong)
@@ -360,10 +343,7 @@ def types_bars(types: Mapping[str, int]) -> bytes:
 
 
 def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:
-    """Draw the rows by position of the step, stacked by origin; return the PNG.
-
-    ``positions`` has the number of rows by position (from 1 on, as text) and origin.
-    """
+    """Draw the rows by position (from 1 on, as text), stacked by origin; return the PNG."""
     numbers = sorted(map(int, positions))
 
     def draw(axes: Any) -> None:

@@ -87,10 +87,7 @@ class Base:
 
 
 def filters_of(training: Record, neutral: Record) -> dict[str, Any]:
-    """Return the recipe's filters that left rows out, by name.
-
-    ``neutral`` has the values that leave nothing out, for the filters of the recipe's type.
-    """
+    """Return by name the recipe's filters that left rows out, unlike the ``neutral`` values."""
     # Adapters of older versions lack some filters.
     filters = {**neutral, **training["recipe"]["filters"]}
     return {name: value for name, value in filters.items() if name not in neutral or value != neutral[name]}
@@ -110,21 +107,12 @@ def model_card(
 ) -> str:
     """Render and return the README of a verifying adapter, or of a wholly tuned verifier or generator.
 
-    Args:
-        training: what ``training.json`` holds.
-        quality: what ``verifier_quality.json`` holds, None if quality was not measured.
-        version: the release's version, ``vMAJOR.MINOR.PATCH``.
-        config: what ``adapter_config.json`` holds; None for a wholly tuned model.
-        license: the base model's licence; the header has ``other`` for None.
-        steps: what ``statistics/verifier_steps.json`` of the training set holds, for the licences and citations of
-            its sources; None leaves these out.
-        loops: what ``results.json`` of evaluations holds, by the folder of each in the release.
-        weights_name: the model's name in them, ``NAME@DIGEST``; evaluations without it are left out, and all if
-            it is None.
-        main_folder: the folder of the evaluation that was made for this model.
+    ``training``, ``quality``, ``config`` (None for a tuned model), ``steps`` and ``loops`` (by folder in the release)
+    are the contents of ``training.json``, ``verifier_quality.json``, ``adapter_config.json``, the set's statistics and
+    each ``results.json``. ``weights_name`` is the model's ``NAME@DIGEST`` in the loops; evaluations without it are
+    left out. ``main_folder`` is that of the evaluation made for this model.
 
-    Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs
-    and for results that may go on no card.
+    Raises ``KeyError`` for a missing figure, ``UserError`` for records of different runs and results for no card.
     """
     names.check_version(version)
     base, learnt = Base.read(training), training["dataset"]
@@ -201,17 +189,10 @@ def proposer_card(
 ) -> str:
     """Render and return the README of ``dp-BENCHMARK-<base>``, an adapter that proposes relation paths.
 
-    Args:
-        stages: what ``training.json`` of each stage holds, that of the published adapter last.
-        paths: what ``statistics/paths.json`` of the set that was learnt holds.
-        config: what ``adapter_config.json`` of the published adapter holds.
-        version: the release's version, ``vMAJOR.MINOR.PATCH``.
-        license: the base model's licence; the header has ``other`` for None.
-        results: what ``results.json`` of its evaluations holds, by the folder of each.
-        weights_name: the adapter's name in them, ``NAME@DIGEST``.
-
-    Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs and for results in
-    which the adapter does not propose.
+    ``stages`` are the contents of each ``training.json``, the published adapter's last, ``paths`` the set's
+    statistics, ``config`` the adapter's, and ``results`` those of its evaluations by folder, in which it is
+    ``weights_name``. Raises ``KeyError`` for a missing figure, ``UserError`` for records of different runs and results
+    of other adapters.
     """
     names.check_version(version)
     evaluations = deliberations_of_adapter(results or {}, weights_name)
@@ -289,10 +270,7 @@ def _metadata(card: Record, dataset: str | None, tags: list[str], results: list[
 
 
 def license_of_base(base: str) -> License | None:
-    """Return the licence that the base model states; None if it states none.
-
-    ``base`` is what a recipe names: ``package:NAME``, a folder, or a model of the Hub.
-    """
+    """Return the licence that a recipe's base model (package, folder or Hub) states; None if it states none."""
     if base.startswith(PACKAGE):
         return license_of_package(base.removeprefix(PACKAGE))
     model = Model.read(base)
@@ -317,10 +295,7 @@ def license_of(readme: str, model: str) -> License | None:
 
 
 def license_of_package(package: str) -> License | None:
-    """Return the licence of an installed package with a base model.
-
-    Returns None if the package is not installed or states no SPDX id of `_SPDX`.
-    """
+    """Return an installed package's licence; None if it is not installed, or states no SPDX id of `_SPDX`."""
     from importlib.metadata import PackageNotFoundError, metadata, version
 
     try:

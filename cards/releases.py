@@ -18,10 +18,7 @@ from safe_stepwise.store import boundary, names
 
 
 def render_release_folder(folder: Path, lock: Record) -> str:
-    """Render and return the overview of a release of verified questions from the records in it, as far as they exist.
-
-    ``lock`` is what ``release.lock.json`` holds except ``files``.
-    """
+    """Render the overview of a release of verified questions from the records in it; ``lock`` lacks ``files``."""
     builds = [_record(f) for f in sorted((folder / names.DATASETS / names.VERIFIED / names.STATISTICS).glob("*.json"))]
     steps = _record(folder / names.DATASETS / names.VERIFIER_STEPS / names.STEPS_RECORD)
     probe = _record(folder / names.DATASETS / names.PATH_PROBE / names.PROBE_RECORD)
@@ -109,10 +106,7 @@ def _players(run: Record) -> dict[str, str]:
 
 
 def render_paths_folder(folder: Path, lock: Record) -> str:
-    """Render and return the overview of a release of relation paths from the records in it, as far as they exist.
-
-    ``lock`` is what ``release.lock.json`` holds except ``files``.
-    """
+    """Render the overview of a release of relation paths from the records in it; ``lock`` lacks ``files``."""
     (record,) = (folder / names.DATASETS).glob(f"*/{names.PATHS_RECORD}")
     paths = _record(record)
     if paths["version"] != lock["version"]:

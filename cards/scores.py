@@ -94,10 +94,7 @@ class LoopScores:
 
     @property
     def tests(self) -> list[tuple[Record, Record, list[Record | None]]]:
-        """The model's system, a compared system, and the tests of their difference in each of `METRICS`.
-
-        The tests compare means over the benchmarks. A test is None if its metric was not compared.
-        """
+        """The model's system, a compared one, and tests of their means in each of `METRICS`, or None."""
         tests: dict[tuple[str, str], dict[str, Record]] = {}
         for test in self.results["comparison"]["differences"]:
             if test["benchmark"] is None and self.is_own(test["first"]):
@@ -126,10 +123,7 @@ class LoopScores:
         return METHODS[name].title if name in METHODS else name
 
     def cell(self, system: Record, benchmark: str) -> str:
-        """Render a system's EM, F1 and accuracy (0 to 1), each ± half the width of its 95% interval, or ``-``.
-
-        The scores are those on a benchmark, or the means over all for ``average``.
-        """
+        """Render a system's EM, F1 and accuracy on a benchmark or ``average``, each ± half its 95% interval."""
         scores = system["average"] if benchmark == "average" else system["benchmarks"].get(benchmark, {})
         estimates = [scores.get(name) for name in METRICS]
         texts = [e and f"{e['value']:.3f} ±{(e['high'] - e['low']) / 2:.3f}" for e in estimates]
@@ -148,11 +142,7 @@ def answering_role(system: Record) -> str:
 def loops_with_model(
     results: Mapping[str, Record], weights_name: str | None, main_folder: str, kind: str
 ) -> list[LoopScores]:
-    """Return the evaluations in which a model of a `LoopScores.kind` plays; none if ``weights_name`` is None.
-
-    ``results`` has the content of ``results.json`` by the folder of each report in the release, of which
-    ``main_folder`` is that of the evaluation made for the model.
-    """
+    """Return the evaluations, by report folder, in which a model of a kind plays; none without ``weights_name``."""
     loops = [LoopScores(name, record, weights_name, name == main_folder, kind) for name, record in results.items()]
     return [loop for loop in loops if loop.own_systems]
 
@@ -160,8 +150,7 @@ def loops_with_model(
 def loop_eval_results(loops: Sequence[LoopScores], version: str) -> list[Any]:
     """Return the model's scores as `huggingface_hub.EvalResult`, one for each benchmark and metric.
 
-    Evaluations in which any system changed the conditions are left out entirely. So are systems that are simulated
-    or have failed questions. A setting of several evaluations is listed once. ``version`` is the release's.
+    Evaluations with changed conditions, and systems that are simulated or failed, are left out.
     """
     results: dict[str, Any] = {}
     for loop in loops:
@@ -212,10 +201,7 @@ class Quality:
 
     @classmethod
     def read(cls, record: Record) -> "Quality":
-        """Return the quality in the content of ``verifier_quality.json``.
-
-        Raises ``KeyError`` for a missing figure, and ``UserError`` for a simulated verifier or failed requests.
-        """
+        """Read ``verifier_quality.json``; raise ``UserError`` for a simulated verifier or failed requests."""
         adapter, *baselines = record["verifiers"]
         if adapter["simulated"]:
             raise UserError(f"{adapter['name']}: simulated results go on no model card")
@@ -243,10 +229,7 @@ class Quality:
         return None if value is None or baseline_value is None else value - baseline_value
 
     def eval_results(self, dataset: str, revision: str | None) -> list[Any]:
-        """Return the adapter's measures as `huggingface_hub.EvalResult`, without those that are None.
-
-        ``dataset`` and ``revision`` (None for a local folder) name the verifier set on which they were taken.
-        """
+        """Return the adapter's measures on a verifier set as `huggingface_hub.EvalResult`, but for None."""
         from huggingface_hub import EvalResult
 
         return [
@@ -337,11 +320,7 @@ class DeliberationScores:
 
 
 def deliberations_of_adapter(results: Mapping[str, Record], weights_name: str | None) -> list[DeliberationScores]:
-    """Return the evaluations of an adapter by ``results.json`` and folder of each.
-
-    Raises ``UserError`` for an evaluation in which the adapter does not propose, and so for any if its
-    ``weights_name`` is None.
-    """
+    """Return an adapter's evaluations by folder; raise ``UserError`` for one in which it does not propose."""
     evaluations = [DeliberationScores(name, record, weights_name) for name, record in results.items()]
     for evaluation in evaluations:
         if not any(map(evaluation.is_own, evaluation.results["runs"])):

@@ -45,11 +45,7 @@ def read_lock(root: Path, required: Collection[str] = ("version", "files")) -> d
 
 
 def read_unchanged(root: Path) -> dict[str, Any]:
-    """Read the lock of a complete folder, and check that every file in it is unchanged.
-
-    Files that are not in the lock are ignored. Raises ``UserError`` for a folder without a lock, and for the first
-    file that differs or is missing.
-    """
+    """Read a complete folder's lock; raise ``UserError`` without one, or for the first file that differs or lacks."""
     if not (root / names.LOCK).is_file():
         fault = "is not complete" if root.is_dir() else "is no folder"
         raise UserError(f"{root}: {fault}: it has no {names.LOCK}; {_REGENERATE_ADVICE}")
@@ -60,10 +56,7 @@ def read_unchanged(root: Path) -> dict[str, Any]:
 
 
 def refuse_changes(root: Path, lock: Mapping[str, Any], digests: Mapping[str, str], advice: str) -> None:
-    """Raise ``UserError`` for the first file, by path, whose digest differs from the lock's or that only one has.
-
-    ``digests`` are the SHA-256 of the files below ``root``; ``advice`` ends the message.
-    """
+    """Raise ``UserError``, ending in ``advice``, for the first file that is only in one or has another SHA-256."""
     locked = lock["files"]
     for name in sorted({*locked, *digests}):
         if locked.get(name) != digests.get(name):

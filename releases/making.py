@@ -36,12 +36,10 @@ HIDDEN = (names.WORK, names.JOURNAL, *(f".{name}.old" for name in (*names.SETS, 
 def make(release: Release[Any]) -> str:
     """Make the parts of a release in order, or check a complete release; return a summary.
 
-    All stages are checked before the first is made. A part that an earlier run with the same manifest and code
-    made is kept, unless it follows a part that is made now. While a locked folder changes, its lock lies with the
-    unfinished work, so that a run that was killed goes on from there.
-
-    Raises ``UserError`` if a stage lacks something, for a complete folder that differs from its lock, and for
-    hidden files that no stage wrote; ``Submitted`` when a build was only handed to a scheduler.
+    A part that an earlier run with the same manifest and code made is kept, unless it follows a part that is made now.
+    While a locked folder changes, its lock lies with the unfinished work, so that a killed run goes on from there.
+    Raises ``UserError`` if a stage lacks something, a complete folder differs from its lock, or a file is hidden;
+    ``Submitted`` when a build was only handed to a scheduler.
     """
     output, stages = release.output, stages_of(release)
     skip = left_out(release, stages)
@@ -85,10 +83,7 @@ def release_code() -> str:
 
 
 def check(release: Release[Any]) -> int:
-    """Compare a complete folder with its lock; return the number of files.
-
-    Raises ``UserError`` naming the first file that differs, is missing, or is not in the lock.
-    """
+    """Compare a folder with its lock; return the number of files; raise ``UserError`` for the first that differs."""
     output = release.output
     lock = read_lock(output, ("version", "files", "manifest"))
     if lock["manifest"]["sha256"] != release.sha256:
@@ -108,10 +103,7 @@ def file_digests(output: Path) -> dict[str, str]:
 
 
 def refuse_hidden(output: Path, allowed: Collection[str] = ()) -> None:
-    """Raise ``UserError`` for a hidden file or folder, which would be published unseen.
-
-    Names that match ``allowed`` may stand at the top of the folders that stages write.
-    """
+    """Raise ``UserError`` for a hidden file or folder, unless a name ``allowed`` at the top of a stage's folder."""
     exempt = {path for folder in _stage_folders(output) for name in allowed for path in folder.glob(name)}
     for folder in FOLDERS:
         for path in sorted((output / folder).rglob(".*")):
@@ -128,10 +120,9 @@ def _complete_parts(
     earlier: Mapping[str, Any] | None,
     locked: bool,
 ) -> list[str]:
-    """List the parts that need not be made again; none if the manifest or the code has changed.
+    """List the parts that need not be made again: none after a change of manifest or code.
 
-    Raises ``UserError`` if the manifest or the code has changed and this run does not make a part anew, and if a
-    ``locked`` folder differs from its lock.
+    Raises ``UserError`` if this run then leaves a part as it is, and if a ``locked`` folder differs from its lock.
     """
     if earlier is None:
         return []
@@ -193,10 +184,7 @@ def _stage_folders(output: Path) -> Iterator[Path]:
 
 
 def dry_run(release: Release[Any], speed: Speed) -> str:
-    """Render what a release costs, and which files are missing; raise ``UserError`` for the first fault.
-
-    Available sources are read to their ends, so that bad rows and wrong digests are found.
-    """
+    """Render a release's costs and missing files, with sources read through; raise ``UserError`` for a fault."""
     stages, forecast = stages_of(release), Forecast()
     skip = left_out(release, stages)
     costs: dict[tuple[str, str], list[CostEstimate]] = {}

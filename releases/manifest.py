@@ -119,11 +119,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 @dataclass(frozen=True, slots=True)
 class BuildEntry:
-    """One entry of ``builds``: a benchmark's split and its teacher.
-
-    ``input`` is a file beside the manifest or any other source. The FILE of a teacher ``published:FILE`` lies beside
-    the manifest.
-    """
+    """One entry of ``builds``: a split and its teacher; their files lie beside the manifest."""
 
     benchmark: str
     input: str
@@ -160,11 +156,7 @@ class BenchmarkShare:
 
 @dataclass(frozen=True, slots=True)
 class StepsEntry:
-    """``verifier_steps``: the composition of the verifier set, and the teacher of its steps.
-
-    The builder's defaults replace ``max_length``, ``rows_per_question`` and ``pool`` if they are None, and the paper's
-    ``prompts`` and ``verdict_order``.
-    """
+    """``verifier_steps``: the verifier set's composition and teacher; None is the builder's or paper's default."""
 
     rows: int
     max_length: int | None = None
@@ -241,10 +233,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class PathProbeEntry:
-    """``path_probe``: valid and corrupted relation paths of the release's verified questions.
-
-    ``kb`` and ``questions`` are MetaQA's files (both or neither), ``derivations`` is R4C's file for HotpotQA.
-    """
+    """``path_probe``: ``kb`` and ``questions`` are MetaQA's files (both or neither), ``derivations`` R4C's."""
 
     kb: Path | None = None
     questions: Path | None = None
@@ -270,10 +259,7 @@ class PathProbeEntry:
 
 @dataclass(frozen=True, slots=True)
 class BlockEntry:
-    """One of ``blocks``: an evaluation, such as a table of a paper, and the adapters that it takes.
-
-    The evaluation runs once for each adapter of the block.
-    """
+    """One of ``blocks``: an evaluation, such as a paper's table, which runs once for each adapter of the block."""
 
     verifier_steps: StepsEntry | None = None
     """An unpublished set, from which the adapters learn instead of the release's set.
@@ -413,10 +399,7 @@ def read_manifest(values: Any, folder: Path) -> Manifest:
 
 
 def _block_values(name: str, block: Any, values: Mapping[str, Any]) -> Any:
-    """Return a block's YAML with its evaluation's single values as tuples.
-
-    A set with ``rows_of`` inherits all but the teacher and refined rows from the release's set.
-    """
+    """Return a block's YAML with tuples of values, and the release's set where ``rows_of`` names it."""
     if not isinstance(block, dict):
         return block
     block = {**block, "evaluation": list_values(block.get("evaluation"))}

@@ -52,10 +52,7 @@ class SourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class PathsEntry:
-    """``paths``: the set of relation paths, with the options of `safe-stepwise build_paths`.
-
-    The builder's defaults replace an option that is None.
-    """
+    """``paths``: a set of relation paths, by options of `safe-stepwise build_paths`; None is the builder's default."""
 
     benchmark: str
     questions: tuple[SourceEntry, ...]

@@ -18,10 +18,7 @@ RECIPES = Path(__file__).parents[1] / "trainers" / "recipes"
 
 
 def read_strictly(kind: type[T], values: Any, folder: Path) -> T:
-    """Read the manifest of a ``folder``, to which its files' paths are relative.
-
-    Raises ``UserError`` with every key that is missing, wrong or unknown.
-    """
+    """Read a manifest with paths relative to ``folder``; raise ``UserError`` with each bad, unknown or missing key."""
     try:
         manifest: T = resolve_paths(boundary.read(kind, values, "", exact=True), folder)
     except ValueError as error:

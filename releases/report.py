@@ -39,10 +39,7 @@ def pack(root: Path) -> None:
 
 
 def published_files(root: Path) -> list[Path]:
-    """List the published files of a release's reports: all but the lines, which are published packed.
-
-    A report without packed lines was made by an older version, which did not publish it.
-    """
+    """List the published files of reports (lines packed); an older version packed no lines, and published none."""
     reports = [sorted(folder.rglob("*")) for folder in folders(root)]
     packed = [paths for paths in reports if any(path.name.endswith(_PACKED_LINES) for path in paths)]
     files = (path for paths in packed for path in paths)

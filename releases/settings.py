@@ -15,10 +15,7 @@ from safe_stepwise.open import check_spec
 
 
 def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str]) -> None:
-    """Raise ``UserError`` with the key of a manifest's evaluation that is wrong.
-
-    ``trained`` are the placeholders (`OWN_ADAPTER`, `OWN_GENERATOR`) of the models that the release trains.
-    """
+    """Raise ``UserError`` with a bad key; ``trained`` are the placeholders of models that the release trains."""
     for name in entry.methods:
         check_choice(name, METHODS, f"{place}.methods")
     for role, specs in (("generator", entry.generator), ("verifier", entry.verifier)):

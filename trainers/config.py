@@ -156,10 +156,7 @@ class GeneratorFilters(RowFilters):
 
 @dataclass(frozen=True, slots=True)
 class GeneratorRecipe(Recipe):
-    """The recipe of a generator; see `safe-stepwise train_generator --help`.
-
-    Its rows are rendered from the steps of a verifier's set, by that set's prompts unless others are named.
-    """
+    """The recipe of a generator (`safe-stepwise train_generator --help`), whose rows are steps of a verifier's set."""
 
     prompts: Annotated[PromptsName | None, "paper, or compact; if not set, the set's"] = None
     verdict_order: Annotated[VerdictOrder | None, "of the remarks on rejected steps"] = None
@@ -179,10 +176,7 @@ class PathFilters(RowFilters):
 
 @dataclass(frozen=True, slots=True)
 class PathRecipe(Recipe):
-    """The recipe of a proposer of relation paths; see `safe-stepwise train_paths --help`.
-
-    ``beta`` and the weights of KTO are those of Deliberation on Priors, equations 3 and 4.
-    """
+    """The recipe of a proposer (`safe-stepwise train_paths --help`); ``beta`` and weights are equations 3 and 4."""
 
     method: Annotated[Literal["sft", "kto"], "kto goes on from an adapter that sft made"] = "sft"
     splits: Annotated[Literal["question", "template"], "what train and test never share"] = "question"
@@ -234,10 +228,7 @@ R = TypeVar("R", bound=Recipe)
 
 
 def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) -> R:
-    """Read a recipe of class ``kind`` from a YAML file; ``options`` (key: text) override its values.
-
-    Raises ``UserError`` for a file that can't be read, an unknown key, a value of the wrong type and a missing key.
-    """
+    """Read a recipe of class ``kind`` from YAML; ``options`` override its values; raise ``UserError`` for bad keys."""
     values = {} if config is None else _flat(boundary.read_yaml(config), str(config))
     hints = {key.name: key.type for key in keys(kind)}
     entries = [(name, value, f"{config}: {name}") for name, value in values.items()]

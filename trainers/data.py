@@ -67,10 +67,7 @@ class Data:
 
 
 def read_data(recipe: Recipe, weights: Weights, kind: RowKind | None = None) -> Data:
-    """Read and tokenise the rows of a recipe; their ``kind`` defaults to the recipe's.
-
-    Raises ``UserError`` with the ids of rows that are empty, cut short or too long.
-    """
+    """Read and tokenise a recipe's rows; raise ``UserError`` with ids of rows that are empty, cut or too long."""
     chat, kind = Chat.load(weights), kind or kind_of(recipe)
     source, rows, joined = train_rows(recipe, kind)
     train, bad = tokenize(rows, chat, kind.check)
@@ -94,11 +91,7 @@ def read_data(recipe: Recipe, weights: Weights, kind: RowKind | None = None) -> 
 
 
 def train_rows(recipe: Recipe, kind: RowKind | None = None) -> tuple[DatasetSource, list[Row], list[Joined]]:
-    """Load the rows of ``dataset`` that a recipe trains on, followed by those of ``plus``.
-
-    Raises ``UserError`` if ``kind.open`` does, for a row that comes twice, and for rows of a question in the test
-    split of ``dataset``.
-    """
+    """Load the rows of ``dataset``, then of ``plus``; raise ``UserError`` for repeats and for test questions."""
     kind = kind or kind_of(recipe)
     source, rows = kind.open(recipe.dataset, TRAIN, recipe.filters)
     test_questions = set(kind.questions(recipe.dataset, TEST).values()) if recipe.plus else set()
@@ -120,10 +113,7 @@ def train_rows(recipe: Recipe, kind: RowKind | None = None) -> tuple[DatasetSour
 def tokenize(
     rows: Iterable[Row], chat: Chat, check: Callable[[str], None]
 ) -> tuple[list[TokenizedRow], dict[str, str]]:
-    """Tokenise rows; return the examples, and the reasons why other rows can't be trained on, by id.
-
-    ``check`` raises ``BadRow`` for a completion that must not be learnt (`RowKind.check`).
-    """
+    """Tokenise rows; return the examples and, by id, why other rows, such as those ``check`` refuses, can't be."""
     examples, bad = [], {}
     for row in rows:
         try:
@@ -144,10 +134,7 @@ def check_masks(
     collate: Callable[[list[Mapping[str, Any]]], Mapping[str, Any]],
     examples: Sequence[TokenizedRow],
 ) -> None:
-    """Raise ``UserError`` with a row's id if the trainer changed its tokens or its mask.
-
-    ``trained`` is the trainer's prepared data set, ``collate`` its collator: each could cut, pad or mask.
-    """
+    """Raise ``UserError`` with a row's id if the trainer or its collator cut, padded or masked a row."""
     if len(trained) != len(examples):
         raise UserError(f"the trainer holds {len(trained)} rows of {len(examples)}: it dropped some")
     for row, example in zip(trained, examples, strict=True):

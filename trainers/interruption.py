@@ -22,11 +22,10 @@ STOPPED = "stopped at once; if resumed it goes on from the last complete checkpo
 
 
 class Interruption:
-    """A context in which a first signal only sets ``stop_requested``.
+    """A context in which a first signal only sets ``stop_requested``, and a second one ends the process.
 
-    A second one ends the process, with 130 or 143 as in a shell. The context does nothing outside of the main
-    thread, where Python handles no signal, and for a signal that is ignored. ``is_reporting`` is whether this
-    process, of several that train together, prints what happens.
+    It does nothing outside of the main thread, where Python handles no signal, and for a signal that is ignored.
+    ``is_reporting`` is whether this process, of several that train together, prints what happens.
     """
 
     def __init__(self, is_reporting: bool = True) -> None:

@@ -122,11 +122,7 @@ def make_lora_config(recipe: Recipe) -> Any:
 
 
 def find_start(recipe: Recipe, weights: Weights) -> Weights | None:
-    """Find the adapter that a recipe's ``start`` names; None if it names none.
-
-    Raises ``UserError`` if it is missing, belongs to another base model than ``weights``, or has another LoRA shape
-    than the recipe.
-    """
+    """Find the adapter ``start``, if named; raise ``UserError`` if it has another base model or LoRA shape."""
     if recipe.start is None:
         return None
     adapter = find_adapter(Model.read(recipe.start))
@@ -232,10 +228,7 @@ def _write_model(model: Any, base: Weights, folder: Path) -> None:
 
 
 def find_base(name: str) -> tuple[Weights, str]:
-    """Find the weights that ``base_model`` names; return them and their source: folder, Hub or a package's release.
-
-    Raises ``UserError`` for a missing model, GGUF weights, and a Hub model without a revision.
-    """
+    """Find the weights of ``base_model``, and their source; raise ``UserError`` if missing, GGUF or not pinned."""
     if name.startswith(PACKAGE):
         return find_model(Model(name)), describe_package(name)
     model = Model.read(name)
@@ -249,10 +242,7 @@ def find_base(name: str) -> tuple[Weights, str]:
 
 
 def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) -> Any:
-    """Load the base model, quantised if the recipe says so; ``device`` is a GPU's number, None for the CPU.
-
-    Raises ``UserError`` if it can't be loaded.
-    """
+    """Load the base model, on a GPU or the CPU (None); raise ``UserError`` if it can't be loaded."""
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
     extra: dict[str, Any] = {}

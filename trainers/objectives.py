@@ -79,10 +79,7 @@ def trainer_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, 
 
 
 def make_sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
-    """Make TRL's ``SFTTrainer`` over the rows in their order, and check its masks.
-
-    ``model`` gets a new adapter, unless the recipe continues one or tunes all weights.
-    """
+    """Make TRL's ``SFTTrainer`` over the rows in their order, with an adapter if need be, and check its masks."""
     if arguments.use_cpu:
         models.skip_prompt_logits()
     from trl import SFTTrainer
@@ -147,8 +144,7 @@ def make_unpaired_trainer() -> Any:
 def make_kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
     """Make TRL's ``KTOTrainer`` over the rows, a batch's rows having different prompts, and check its batches.
 
-    ``model`` has the adapter that SFT made. Raises ``UserError`` for rows that are all desirable or all undesirable,
-    or too few for one batch.
+    Raises ``UserError`` for rows that all are desirable or undesirable, or too few for one batch.
     """
     if len({example.label for example in data.train}) < 2:
         raise UserError(f"{recipe.dataset}: kto needs rows of both labels; loosen the filters")
@@ -176,8 +172,7 @@ def make_kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Dat
 def pair_rows(examples: Sequence[TokenizedRow], batch: int) -> Any:
     """Return rows as a `datasets.Dataset` that is already prepared for the ``KTOTrainer``.
 
-    The KL term is measured on mismatched pairs: each prompt with the completion of the previous row of its batch, the
-    first prompt with that of the last row.
+    Mismatched pairs, for the KL term, are each prompt and the completion of the row before it in its batch.
     """
     from datasets import Dataset
 
@@ -197,8 +192,7 @@ def pair_rows(examples: Sequence[TokenizedRow], batch: int) -> Any:
 def order_apart(prompts: Sequence[Hashable], epochs: float, batch: int, seed: int) -> list[int]:
     """Return row numbers in the order of training, every ``batch`` of them having different prompts.
 
-    An epoch has as many whole batches as possible. The rows left over (fewer than a batch, or more of one prompt than
-    there are batches) differ from epoch to epoch.
+    An epoch has as many whole batches as possible; the rows left over differ from epoch to epoch.
 
     >>> order_apart("aaabbc", 1, 2, seed=0)
     [0, 4, 2, 3, 1, 5]
@@ -235,10 +229,7 @@ def check_batches(
     examples: Sequence[TokenizedRow],
     batch: int,
 ) -> None:
-    """Raise ``UserError`` with a row's id if the ``KTOTrainer`` changed its tokens, mask or label.
-
-    ``trained`` is the trainer's prepared data set, ``collate`` its collator. A batch's prompts have to differ.
-    """
+    """Raise ``UserError`` with a row's id if the ``KTOTrainer`` changed its tokens, mask, label or batch."""
     if len(trained) != len(examples):
         raise UserError(f"the trainer holds {len(trained)} rows of {len(examples)}")
     for start in range(0, len(examples), batch):

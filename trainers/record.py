@@ -99,10 +99,7 @@ class TrainingRun:
 
 
 def describe_run(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds: float) -> dict[str, Any]:
-    """Return the record's ``run``: devices, memory in bytes, steps, tokens and seconds.
-
-    ``resumed`` is the step of the checkpoint that the run continued from.
-    """
+    """Return the record's ``run``: devices, bytes of memory, steps, tokens, seconds; ``resumed`` is a step."""
     import torch
 
     steps, gpu = trainer.state.global_step, not trainer.args.use_cpu

@@ -36,13 +36,11 @@ def train(
 ) -> Mapping[str, Any]:
     """Train by a recipe and write the adapter; return the content of ``training.json``.
 
-    ``resume`` continues from the last complete checkpoint, or begins if there is none; for a complete output it
-    returns its record. Under ``accelerate launch`` only the first process writes. ``warn`` gets messages that stop
-    nothing; ``kind`` is the kind of the rows, by default that of the recipe.
-
-    A first Ctrl-C or SIGTERM ends the training after the current step, with a checkpoint and ``KeyboardInterrupt``; a
-    second one ends the process (`trainers.interruption`). Raises ``UserError`` for a missing library, model or data
-    set, for rows that can't be trained on, and for an output that holds another run.
+    ``resume`` continues from the last complete checkpoint, or begins; for a complete output it returns its record.
+    Under ``accelerate launch`` only the first process writes. ``warn`` gets messages that stop nothing; ``kind`` is
+    the kind of the rows, by default that of the recipe. A first Ctrl-C or SIGTERM ends it as in
+    `trainers.interruption`. Raises ``UserError`` for a missing library, model or data set, for rows that can't be
+    trained on, and for an output that holds another run.
     """
     accumulation = recipe.accumulation(int(os.environ.get("WORLD_SIZE", 1)))
     models.need_libraries(recipe)
@@ -164,10 +162,7 @@ def _measure_before(
 
 
 def _complete_record(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
-    """Return the record of a complete output if the run is to be resumed, else None.
-
-    Raises ``UserError`` for an output that is not empty if the run is not to be resumed.
-    """
+    """Return a complete output's record to ``resume``, or None; raise ``UserError`` for one that is not empty."""
     if resume:
         file = recipe.output / RECORD
         return checkpoints.read_json(file) if file.is_file() else None

@@ -63,11 +63,7 @@ def looks_like(row: Mapping[str, Any]) -> str | None:
 
 
 def parse_row(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
-    """Parse a benchmark's raw row into a Question.
-
-    ``split`` is a canonical split name. Raises ``RowError`` for a row that is unusable, has the tell-tale field of
-    another benchmark, or is larger than any real row.
-    """
+    """Parse a raw row; raise ``RowError`` if it is unusable, looks like another benchmark's, or is too large."""
     lookalike = looks_like(row)
     if lookalike not in (None, benchmark):
         raise RowError(f"this looks like a {lookalike} row, not a {benchmark} one: {OTHER_BENCHMARK} {lookalike}")

@@ -73,10 +73,7 @@ class OwnBenchmark:
         return " ".join(caveat.format(self.name) for caveat in caveats if caveat)
 
     def parse(self, row: Mapping[str, Any], split: str) -> Question:
-        """Parse a raw row; raise ``RowError`` with the reason if it is unusable.
-
-        What it does not say is added: titles of passages, that all are gold, and whether it asks for a comparison.
-        """
+        """Parse a row, adding titles, gold marks and kind if it lacks them; raise ``RowError`` if it is unusable."""
         question = parse_row(rows.own_columns(row, self.columns), self.name, split)
         passages = [p if p.title else replace(p, title=_title(p, n)) for n, p in enumerate(question.passages, 1)]
         titles = {p.title for p in passages}
@@ -107,11 +104,7 @@ class Terms:
 
 
 def describe(source: str, split: str, terms: Terms) -> OwnBenchmark:
-    """Describe the benchmark in a file or Hub dataset: its terms, and which of its columns hold what.
-
-    Columns that ``terms.fields`` does not name are guessed from the first rows. Raises ``UserError`` for a bad name or
-    licence, and if a column can't be found.
-    """
+    """Describe a file's benchmark: its terms and columns (guessed if not named); raise ``UserError`` for bad ones."""
     stem = Path(source.partition("@")[0]).name.partition(".")[0].lower()
     name = terms.name or re.sub(r"[^a-z0-9_.-]+", "-", stem).strip("-._")
     if not _NAME.fullmatch(name) or name.endswith((names.LABELED, names.EVAL)):

@@ -53,9 +53,7 @@ KINDS = ("bridge", "comparison")
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """Parse a row in the original form or in the Hub's columns.
-
-    ``split`` is a canonical split name. Raises ``RowError`` with the reason if the row is unusable.
+    """Parse a row in the original form or in the Hub's columns; raise ``RowError`` if it is unusable.
 
     >>> row = {"_id": "5f00", "question": "Which country has Oru?", "answer": "Marn",
     ...        "type": "bridge", "level": "hard", "supporting_facts": [["Oru", 1]],
@@ -87,11 +85,9 @@ def annotated_question(row: Mapping[str, Any], benchmark: str, split: str, kinds
 
 
 def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tuple[SupportingFact, ...]]:
-    """Return a row's passages in their order, gold if a supporting fact names them, and its supporting facts.
+    """Return a row's passages, gold if a fact names them, and its facts; raise ``RowError`` for bad ones.
 
-    A fact's title names the passage whose title looks alike (`fold`). If passages share a title, the fact means the
-    first that has its sentence (in 2Wiki such passages are copies). Raises ``RowError`` for an empty passage, and for
-    a fact whose title or sentence is not in the context.
+    A fact means the passage whose title looks alike (`fold`); of several, the first that has its sentence.
     """
     raw = fields.records(fields.require(row, "context"), ("title", "sentences"), "context")
     if not raw:

@@ -49,11 +49,7 @@ class HubSource:
 
 
 def resolve_commit(source: HubSource) -> str:
-    """Return the full SHA (40 hex digits) of the commit that the source's revision, a commit or tag, stands for.
-
-    Raises ``UserError`` if the source has no revision or a branch (which moves), if the Hub has no such dataset or
-    revision, or names no commit, and if it can't be reached.
-    """
+    """Return the SHA (40 hex digits) of a source's commit; raise ``UserError`` if it is not pinned or not found."""
     if source.revision is None:
         raise UserError(
             f"{source.dataset}: a Hub dataset must be pinned, so that the build can be repeated: "
@@ -80,11 +76,7 @@ def resolve_commit(source: HubSource) -> str:
 
 
 def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the split's rows in order, with memory independent of their number.
-
-    ``split`` is train, validation or test; a dataset may call its validation split "dev". Raises ``UserError`` if the
-    dataset, configuration or split can't be read.
-    """
+    """Yield the rows of train, validation (or "dev") or test in order; raise ``UserError`` if they can't be read."""
     commit = resolve_commit(source)
     if os.path.exists(source.repo):
         # `datasets` would read the folder instead, whatever the revision.

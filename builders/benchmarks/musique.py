@@ -65,9 +65,7 @@ _HOP = {"question": fields.filled_text, "answer": fields.filled_text, "paragraph
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """Parse a row in the original form or in that of a Hub copy.
-
-    ``split`` is a canonical split name. Raises ``RowError`` with the reason if the row is unusable.
+    """Parse a row in the original form or in that of a Hub copy; raise ``RowError`` if it is unusable.
 
     >>> row = {"id": "2hop__11_12", "question": "Which country has Oru?", "answer": "Marn",
     ...        "question_decomposition": [{"id": 11, "question": "Oru >> country",

@@ -39,11 +39,10 @@ MAX_ROW_BYTES = 4 * 2**20
 
 
 class RawRow(NamedTuple):
-    """An undecoded row and its location.
+    """An undecoded row (JSON text, or the row itself if the source had to decode it) and its location.
 
-    ``location`` is ``dev.jsonl:17`` (line, from 1), ``dev.json[17]`` or ``hub-id@rev[17]`` (element, from 0). It has
-    the file's name without its folder, so that it is the same everywhere. ``payload`` is the JSON text, or the row
-    itself if the source had to decode it.
+    ``location`` is ``dev.jsonl:17`` (line, from 1), ``dev.json[17]`` or ``hub-id@rev[17]`` (element, from 0), without
+    the folder.
     """
 
     location: str
@@ -60,10 +59,7 @@ class SourceChunk:
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """A source as a build's record describes it: a file name, ``hub-id@rev`` or the spec of synthetic rows.
-
-    ``digest`` is the SHA-256 of a file or spec (64 hex digits), or the commit of a Hub dataset.
-    """
+    """A source in a build's record; ``digest`` is the SHA-256 of a file or spec, or the commit of a Hub dataset."""
 
     name: str
     digest: str
@@ -87,11 +83,10 @@ def canonical_split(name: str) -> str:
 
 
 def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
-    """Yield the source's rows in order, ``size`` at a time (the last chunk may be smaller).
+    """Yield the rows of a file or Hub dataset in order, ``size`` at a time, at most ``limit`` in all.
 
-    ``source`` is a file, whose rows all belong to ``split``, or ``namespace/name[:config]@<commit or tag>`` on the
-    Hub. ``limit`` is the most rows to read. Raises ``UserError`` in the call if the source can't be opened, and during
-    iteration if it is damaged or has no rows. A single bad JSONL line fails only in `decode`.
+    Raises ``UserError`` in the call if the source can't be opened, and during iteration if it is damaged or has no
+    rows. A single bad JSONL line fails only in `decode`.
     """
     split = canonical_split(split)
     if limit is not None and limit < 1:
@@ -115,9 +110,7 @@ def raw_rows(source: str, split: str) -> Iterator[RawRow]:
 
 
 def decode(row: RawRow) -> Mapping[str, Any]:
-    """Return the row as an object.
-
-    Raises ``RowError`` for bad JSON, bad UTF-8, another JSON type, or more than `MAX_ROW_BYTES` bytes.
+    """Return the row as an object; raise ``RowError`` if it is none, is bad JSON or UTF-8, or is too long.
 
     >>> decode(RawRow("dev.jsonl:1", '{"id": "a"}'))
     {'id': 'a'}
@@ -142,10 +135,7 @@ def decode(row: RawRow) -> Mapping[str, Any]:
 
 
 def digest(source: str) -> str:
-    """Return the source's digest: the SHA-256 of a file's bytes (64 hex digits), or a Hub commit (40).
-
-    Raises ``UserError`` if the source can't be read.
-    """
+    """Return the SHA-256 of a file (64 hex digits) or a Hub commit (40); raise ``UserError`` if it can't be read."""
     if (hub := _hub_source(source)) is not None:
         return resolve_commit(hub)
     try:
@@ -280,10 +270,7 @@ def _parquet_rows(path: Path) -> Iterator[RawRow]:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value of Parquet or `datasets` to JSON.
-
-    A value that JSON can't have becomes an object naming its type, so that it is an error only for a reader of its
-    column.
+    """Convert a value of Parquet or `datasets` to JSON; what JSON can't have becomes an object naming its type.
 
     >>> plain({"idx": 3, "made": b"?", "share": float("nan")})
     {'idx': 3, 'made': {'not in JSON': 'bytes'}, 'share': {'not in JSON': 'nan'}}
@@ -319,10 +306,7 @@ _DECODER = json.JSONDecoder(parse_int=bool, parse_float=bool, parse_constant=boo
 
 
 def elements(file: BinaryIO, longest: int) -> Iterator[str]:
-    """Yield the elements of a JSON array as text; bytes that are not UTF-8 become lone surrogates.
-
-    Raises ``ValueError`` if there is no array, or an element has more than ``longest`` characters.
-    """
+    """Yield the elements of a JSON array as text; raise ``ValueError`` if it is damaged or an element is too long."""
     text = _JsonText(file, longest)
     text.skip("[")
     while text.first() != "]":
@@ -400,10 +384,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RowsChunk:
-    """Consecutive rows of a source, and the folder of their shard; ``start`` counts the source's rows from 0.
-
-    The chunk of a dataset adds its settings and how its rows are made: the rest of a `work.shards.Job`.
-    """
+    """Consecutive rows of a source from row ``start`` on (from 0), and the folder of their shard."""
 
     benchmark: str
     split: str

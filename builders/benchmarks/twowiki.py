@@ -50,9 +50,7 @@ KINDS = ("compositional", "comparison", "inference", "bridge_comparison")
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """Parse a row in the original form or in that of a Hub copy.
-
-    ``split`` is a canonical split name. Raises ``RowError`` with the reason if the row is unusable.
+    """Parse a row in the original form or in that of a Hub copy; raise ``RowError`` if it is unusable.
 
     >>> row = {"_id": "8a01", "type": "compositional", "question": "Who made Low Tide?",
     ...        "answer": "Ana Brell", "evidences": [["Low Tide", "director", "Ana Brell"]],

@@ -44,10 +44,7 @@ NOISE, NO_PLAN, RESTATED = "not verified", "no plan", "each fact is stated twice
 
 
 def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> dict[str, Any]:
-    """Measure how many of the passages searched for are among the ``top`` hits of a search; return the counts.
-
-    ``benchmarks`` has them by benchmark; ``left_out`` is the number of questions without a removed passage, by reason.
-    """
+    """Count the passages searched for and found among the ``top`` hits, and the questions left out, by reason."""
     searched, hits, left_out = Counter[str](), Counter[str](), Counter[str]()
 
     def count() -> int:
@@ -134,11 +131,7 @@ class SourceCounts:
 
 
 def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
-    """Write the corpus, measure how well it can be searched, and write the record of both.
-
-    The search index is saved in the folder ``indices`` for later searches. Raises ``UserError`` for sources that can't
-    be read, and for an output that can't be written or is one of the sources.
-    """
+    """Write the corpus, its index (into ``indices``) and its record; raise ``UserError`` for bad sources or output."""
     record = plan.record
     if plan.output.resolve() in {Path(source.source).resolve() for source in plan.sources}:
         raise UserError(f"--output {plan.output}: is one of the inputs; write the corpus elsewhere")
@@ -227,7 +220,7 @@ def _questions(plan: Build, tally: SourceCounts) -> Iterator[Question]:
             reason = reject.reason.partition(":")[0]
             tally.rejected[reason] = tally.rejected.get(reason, 0) + 1
             tally.first_rejected = tally.first_rejected or f"{reject.location}: {reject.reason}"
-        for _, question in questions:
+        for _, question, _ in questions:
             tally.rows += 1
             yield question
 

@@ -24,6 +24,7 @@ from builders.work import publishing
 from builders.work.parquet import DatasetWriter, FilesByConfig
 from builders.work.plans import libraries
 from safe_stepwise import prompts
+from safe_stepwise.engines.base import conversation
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.path_order import end_key, ends_in_question, find_unreached
 from safe_stepwise.methods.paths import path_request, prompt_of
@@ -49,10 +50,7 @@ CONFIGS = (PROBED, PROMPT_COMPLETION)
 
 @dataclass(frozen=True, slots=True)
 class ProbeRow:
-    """One path of a question. ``position`` is the place of the error, from 1; None in a valid path.
-
-    ``pair_id`` is the id of the row with the question's valid path.
-    """
+    """One path; ``position`` is the place of its error (from 1), ``pair_id`` the row of the question's valid path."""
 
     question: PathQuestion
     path: Path
@@ -76,10 +74,7 @@ def row_id(question: PathQuestion, path: Path, corruption: Corruption) -> str:
 def rows_of(
     question: PathQuestion, world: World, donors: Sequence[PathQuestion], seed: int, refused: Counter[tuple[str, str]]
 ) -> Iterator[ProbeRow | tuple[Corruption, str]]:
-    """Yield the rows of a question, the valid one first; for a kind without a row, the kind and the reason.
-
-    A row depends only on seed, question, kind, world and donors; ``refused`` counts refused drafts (`corrupt_path`).
-    """
+    """Yield a question's rows, the valid one first; for a kind without a row, the kind and the reason."""
     pair = row_id(question, question.path, "valid")
     paths = {question.path}
     yield ProbeRow(question, question.path, "valid", None, pair)
@@ -105,11 +100,7 @@ def config_features(config: str) -> Any:
         return Features({"id": text, "prompt": turns, "completion": turns})
     return Features(
         {
-            "id": text,
-            "benchmark": text,
-            "question_id": text,
-            "question": text,
-            "answer": text,
+            **dict.fromkeys(("id", "benchmark", "question_id", "question", "answer"), text),
             "path": List({"head": text, "relation": text, "tail": text}),
             "label": ClassLabel(names=list(PATH_LABELS)),
             "corruption": ClassLabel(names=list(CORRUPTIONS)),
@@ -125,11 +116,7 @@ def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
     if config == PROMPT_COMPLETION:
         request = path_request(question.question, question.answer, row.path)
         verdict = json.dumps({"verdict": "YES" if is_valid else "NO"})
-        return {
-            "id": row.id,
-            "prompt": [{"role": turn.role, "content": turn.content} for turn in request.messages],
-            "completion": [{"role": "assistant", "content": verdict}],
-        }
+        return {"id": row.id, **conversation(request, verdict)}
     return {
         "id": row.id,
         "benchmark": question.benchmark,
@@ -207,8 +194,7 @@ def _nest(counts: Mapping[tuple[str, Any], int]) -> dict[str, dict[str, int]]:
 def is_marked(question: str, answer: str, path: Sequence[Triple]) -> bool:
     """Whether a path looks wrong by its form alone, so that a model needs no knowledge to reject it.
 
-    A path is marked if its first triple names nothing of the question, if a triple joins nothing that the question or
-    an earlier triple names, or if no triple names the answer.
+    Its first triple names nothing of the question, one joins nothing that was named, or none names the answer.
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> question = "In which country was Ana Vorr born?"
@@ -233,10 +219,7 @@ _GROUP = 1_000
 def build(
     plan: ProbeBuild, card: publishing.SingleCard, derivations: Mapping[str, Sequence[Derivation]]
 ) -> publishing.Record:
-    """Build ``OUTPUT/safe-path-probe``, or replace it, and ``OUTPUT/rejects.jsonl``; return the record.
-
-    Raises ``UserError`` for mistakes that the user can mend: folders, versions, files of another form.
-    """
+    """Build or replace ``OUTPUT/safe-path-probe``; return its record; raise ``UserError`` for bad input or folders."""
     if (plan.films is None) != (plan.questions is None):
         raise UserError("--kb and --questions go together: MetaQA's knowledge base and questions")
     opened = open_verified(plan.verified, plan.version)
@@ -333,10 +316,7 @@ class _Probe:
         self.rejects.append(canonical_json(line))
 
     def _rows(self, questions: Sequence[PathQuestion], worlds: Mapping[str, World]) -> Iterator[ProbeRow]:
-        """Yield the rows of one split's questions; refused corruptions are counted and added to the rejects.
-
-        Paths of other questions come from the same split and benchmark, and have the same length if possible.
-        """
+        """Yield the rows of one split's questions; donors are of the same split and benchmark, and of like length."""
         alike: dict[object, list[PathQuestion]] = defaultdict(list)
         for question in questions:
             alike[question.benchmark, len(question.path)].append(question)

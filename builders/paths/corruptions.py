@@ -39,10 +39,7 @@ class Scope:
 
 
 def corrupt_path(kind: Corruption, scope: Scope, refused: Counter[tuple[str, str]]) -> Draft | str:
-    """Corrupt a question's path; return the draft, or the reason why there is none.
-
-    ``refused`` counts the drafts that may be right, by kind and reason.
-    """
+    """Return a corrupted path, or the reason for none; ``refused`` counts drafts that may be right, by reason."""
     drafts, reason = KINDS[kind]
     for path, position in drafts(scope):
         if (objection := find_objection(kind, scope, path, position)) is None:
@@ -60,10 +57,7 @@ def _factual_head(scope: Scope) -> Iterator[Draft]:
 
 
 def _factual_tail(scope: Scope) -> Iterator[Draft]:
-    """Yield paths with another tail in all its places, so that the path still joins: only knowledge reveals the error.
-
-    Names of the question and the answer are exchanged only if there is no other tail.
-    """
+    """Yield paths with another tail in all its places: one of the question or the answer if there is no other."""
     path = scope.question.path
     for index, name in _exchanges(scope, "tail"):
         new = {path[index].tail: name}

@@ -18,11 +18,13 @@ from typing import Any, Self
 
 from builders.benchmarks.sources import InputSource
 from builders.paths import relation_inputs, relation_readers, weak
-from builders.paths.kg_collect import PathsBuild, collect
+from builders.paths.kg_collect import PathsBuild, Searcher, jobs
 from builders.paths.negatives import HARD, KINDS, POSITIVE, sample_paths
 from builders.paths.weak import Candidate, drop_rare
 from builders.work import parquet, plans, publishing
-from builders.work.collect import Collected
+from builders.work.collect import Collected, collect
+from builders.work.rejects import RejectPolicy
+from safe_stepwise.engines.base import Request, conversation
 from safe_stepwise.methods.path_proposing import completion_of, prompt_digest, propose_request
 from safe_stepwise.records import RelationPath, identity
 from safe_stepwise.store import names, tables
@@ -48,18 +50,12 @@ def config_features(config: str) -> Any:
         return Features({**keys, "prompt": turns, "completion": turns, "label": flag, "kind": kind})
     return Features(
         {
-            "question_id": text,
-            "question": text,
-            "topic": text,
-            "template": text,
+            **dict.fromkeys(("question_id", "question", "topic", "template"), text),
             "hops": number,
             "path": List(text),
             "origin": ClassLabel(names=list(ORIGINS)),
             "f1": Value("float64"),
-            "shortest": flag,
-            "best": flag,
-            "gold": flag,
-            "spurious": flag,
+            **dict.fromkeys(("shortest", "best", "gold", "spurious"), flag),
         }
     )
 
@@ -143,15 +139,13 @@ class LabelledTopic:
             "id": identity([benchmark, question_id, self.searched["topic"], path, kind])[:16],
             "question_id": question_id,
             "hops": self.searched["hops"],
-            "prompt": self._prompt,
-            "completion": [{"role": "assistant", "content": completion_of(path)}],
+            **conversation(self._request, completion_of(path)),
         }
 
     @cached_property
-    def _prompt(self) -> list[Row]:
-        """The prompt that the deliberation loop would send."""
-        request = propose_request(self.searched["question"], self.searched["topic"])
-        return [{"role": turn.role, "content": turn.content} for turn in request.messages]
+    def _request(self) -> Request:
+        """The request that the deliberation loop would send."""
+        return propose_request(self.searched["question"], self.searched["topic"])
 
 
 SPLITS = (names.TRAIN, names.TEST)
@@ -162,18 +156,17 @@ RULES = ("shortest", "best_f1", "best")
 
 
 def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
-    """Build ``OUTPUT/dp-BENCHMARK-paths``, or replace it, and return the record.
+    """Build or replace ``OUTPUT/dp-BENCHMARK-paths``, and return the record.
 
-    After a kill at any instant the same call resumes, and ends in the same bytes, for any number of workers and any
-    engine. Raises ``UserError`` for mistakes that the user can mend: folders, sources, rows (unless ``keep_rejects``),
-    a full disk.
+    After a kill the same call resumes and ends in the same bytes. Raises ``UserError`` for what the user can mend.
     """
     collected, reader = Collected(), relation_readers.reader_of(plan.benchmark)
 
     def make(folder: Path) -> tuple[publishing.Record, bytes]:
         inputs = [InputSource.describe(source) for source in plan.sources]
         graph, graph_record = (None, None) if plan.kb is None else relation_inputs.graph_of(plan.kb, plan.work)
-        collect(plan, graph, collected)
+        policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
+        collect(plan, policy, partial(jobs, plan, graph), Searcher(), plan.sources, collected, "question")
         corpus, audit = _survey(plan, collected), Audit()
         files = _write(plan, collected, corpus, audit, folder)
         test_templates = len(corpus.held_out)
@@ -207,9 +200,8 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
 class CorpusCounts:
     """Counts of the whole corpus, and the split of each question, by question or by template.
 
-    Questions of one template differ only in their topic. So a set split by question tests little more than recall (the
-    nearest training question has Hits@1 .97), and the split by template is the fair test. ``popular`` has how often
-    each path is best, by grouping; only training questions count, so that no label depends on a test question.
+    The split by template is the fair test: by question, the nearest training question has Hits@1 .97. ``popular`` has
+    how often each path is best, by grouping, over training questions alone.
     """
 
     popular: Mapping[str, Mapping[RelationPath, float]]
@@ -239,10 +231,7 @@ class Audit:
         """KTO rows of all configs that follow a row of the same question."""
 
     def add(self, labelled: LabelledTopic, kinds: Mapping[RelationPath, str]) -> None:
-        """Count one topic entity, the rules that find its gold path, and its KTO rows.
-
-        ``kinds`` says of each labelled path whether it is positive, or which kind of negative.
-        """
+        """Count one topic entity, the rules that find its gold path, and its KTO rows, whose ``kinds`` are by path."""
         counts, gold = self._counts[labelled.searched["hops"]], labelled.gold
         best_f1 = [c.path for c in labelled.candidates if c.f1 == labelled.top_f1]
         paths_by_rule = zip(RULES, (labelled.shortest, best_f1, labelled.best), strict=True)
@@ -351,10 +340,7 @@ def _write(
 
 
 def held_out(sizes: Mapping[str, int], hops: Mapping[str, int], share: float, seed: int) -> frozenset[str]:
-    """Draw templates for test until they have ``share`` (0-1) of the questions of each number of hops.
-
-    ``sizes`` and ``hops`` have the number of questions and hops of each template. A template that would exceed the
-    share stays in train, and the next one is tried.
+    """Draw templates for test, as they fit, up to ``share`` (0-1) of the questions of each number of hops.
 
     >>> sorted(held_out({"a": 8, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}, 0.2, 0))
     ['b', 'c']

@@ -1,9 +1,5 @@
-"""Searches the paths of a source's questions into shards: the first half of a build of relation paths.
+"""Cuts a source into chunks; for a chunk it parses each question, searches its paths, and adds negatives."""
 
-For a chunk of a benchmark's questions it parses each question, searches its paths, and stores them with negatives.
-"""
-
-import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +12,8 @@ from builders.paths import weak
 from builders.paths.negatives import NEGATIVES, negatives
 from builders.paths.relation_inputs import GraphFile
 from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of
-from builders.work import collect as work
 from builders.work import plans, shards
-from builders.work.rejects import Reject, RejectPolicy, RowsSummary
+from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.commands.values import Count, Name, Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs import store
@@ -33,10 +28,7 @@ _PATH = pa.list_(pa.string())
 SCHEMA = pa.schema(
     {
         "index": pa.int32(),
-        "question_id": pa.string(),
-        "question": pa.string(),
-        "topic": pa.string(),
-        "template": pa.string(),
+        **dict.fromkeys(("question_id", "question", "topic", "template"), pa.string()),
         "hops": pa.int32(),
         "answers": pa.int32(),
         "candidates": pa.list_(
@@ -139,9 +131,3 @@ def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
         for chunk in reader.chunks(source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
             head = (plan.benchmark, plan.split, chunk.start, chunk.rows, plan.work / "shards")
             yield PathsChunk(*head, number, *settings)
-
-
-def collect(plan: PathsBuild, graph: GraphFile | None, collected: work.Collected) -> None:
-    """Run all chunks, add their shards to ``collected``, and write ``rejects.jsonl`` into the work folder."""
-    policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
-    work.collect(plan, policy, functools.partial(jobs, plan, graph), Searcher(), plan.sources, collected, "question")

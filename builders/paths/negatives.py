@@ -32,11 +32,7 @@ class Negative:
 
 
 def negatives(topic: str, explored: Mapping[str, Explored], key: str, limit: int = NEGATIVES) -> list[Negative]:
-    """Make the negatives of a topic entity's best paths, each path once, the paper's kinds first.
-
-    ``explored`` has all topic entities of the question. If a best path has more than ``limit`` negatives of a hard
-    kind, ``key`` decides which are sampled.
-    """
+    """Make the negatives of a topic entity's best paths; ``key`` decides which ``limit`` of a hard kind are drawn."""
     topic_paths = explored[topic]
     tied = [c.path for c in topic_paths.candidates if c.tied]
     right = {c.path for c in topic_paths.candidates if c.f1 == topic_paths.candidates[0].f1} | set(tied)

@@ -29,10 +29,7 @@ Gold = dict[str, tuple[RelationPath, ...]]
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions of files (or ``hub-id@rev``) and their graph: the file ``kb``, or the graph in each row.
-
-    Raises ``UserError`` if the graph is missing, or is given though each row has its own.
-    """
+    """The questions of files and their graph; raises ``UserError`` if ``kb`` is missing, or each row has a graph."""
 
     benchmark: str
     sources: tuple[str, ...]
@@ -90,10 +87,9 @@ class Questions:
     ) -> tuple[list[Gold], str]:
         """Return the gold paths of each question by topic, and a text on their origin.
 
-        Annotated paths go first, then ``trained`` ones: those of a template in the training set. Other paths are
-        derived (`weak.Templates`) from all questions, even if only those at ``places`` are answered, as questions of
-        other templates decide between the paths of one. If the number of hops is unknown, the paths of the best
-        execution F1 replace them; these are searched only for the questions at ``places``.
+        They are annotated, else ``trained`` (those of the template in the training set), else derived from all
+        questions (`weak.Templates`). Where the number of hops is unknown, those of the best F1 stand for them, at
+        ``places`` alone.
         """
         chosen = frozenset(places)
         templates = [masked(question.question, question.topics) for question in questions]

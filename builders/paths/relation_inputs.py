@@ -37,11 +37,7 @@ def _opened(graph: GraphFile) -> GraphStore:
 
 
 def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
-    """Return the graph of a file, and its record.
-
-    A large graph is written into a SQLite file in the folder ``work``, once. Raises ``UserError`` for a file that is
-    no graph.
-    """
+    """Return a file's graph (in ``work`` as SQLite if it is large) and its record; raise ``UserError`` for none."""
     try:
         digest = files.sha256_of(kb)
         is_large = kb.stat().st_size >= LARGE

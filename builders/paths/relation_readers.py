@@ -47,9 +47,7 @@ def reader_of(benchmark: str) -> Reader:
 
 
 def known_benchmark(name: str) -> str:
-    """Return ``name`` if it is a benchmark over a graph.
-
-    Otherwise raises ``UserError`` with the nearest name, or with the command for a benchmark of passages.
+    """Return the name of a benchmark over a graph; raise ``UserError``, with what to name instead, for another.
 
     >>> known_benchmark("webqsp")
     'webqsp'
@@ -82,10 +80,7 @@ def own_graph(benchmark: str, row: Mapping[str, Any]) -> MemoryGraph:
 def raw_rows(
     benchmark: str, source: str, split: str, limit: int | None = None
 ) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:
-    """Yield the rows of a file or a pinned Hub dataset, in order, with their content.
-
-    Raises ``UserError``, with the place, for a row that holds no object.
-    """
+    """Yield a source's rows in order with their content; raise ``UserError``, with the place, for a bad one."""
     for chunk in reader_of(benchmark).chunks(source, canonical_split(split), size=_SIZE, limit=limit):
         for row in chunk.rows:
             with locate_errors(row):

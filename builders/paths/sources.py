@@ -47,10 +47,7 @@ R4C = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeBuild(Plan):
-    """The options of a path probe; ``films`` and ``questions`` are MetaQA's files, both or neither.
-
-    ``limit`` counts the questions of a benchmark.
-    """
+    """The options of a path probe; ``films`` and ``questions`` are MetaQA's; ``limit`` is a benchmark's questions."""
 
     work_name: ClassVar[str] = "path-probe"
     verified: File
@@ -93,10 +90,7 @@ def _record(about: Mapping[str, str], version: str, *files: File) -> dict[str, A
 def verified_questions(
     folder: File, derivations: Mapping[str, Sequence[Derivation]], refuse: Refuse, benchmarks: Sequence[str] = ()
 ) -> Iterator[PathQuestion]:
-    """Yield the questions of a folder of `build_verified` that have a gold path, each id once.
-
-    They are of all its benchmarks, or of ``benchmarks``. Raises ``UserError`` for a folder without questions.
-    """
+    """Yield the questions of a built folder that have a gold path, each id once; raise ``UserError`` for none."""
     dataset = parquet.dataset_folder(folder, names.VERIFIED)
     for benchmark, rows in labelled(folder):
         if benchmarks and benchmark not in benchmarks:
@@ -162,10 +156,7 @@ def of_annotations(question: Question) -> Gold | None:
 
 
 def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:
-    """Return the gold paths of R4C's derivations, the shortest first; None if all are empty.
-
-    A triple is needed if every annotator has one of that sentence, since annotators also write down facts that the
-    answer does not need.
+    """Return R4C's gold paths, the shortest first, or None; needed are the sentences that every annotator has.
 
     >>> first = [("Oru", 0, ("Oru", "is", "old")), ("Vel", 1, ("Vel", "is in", "Oru"))]
     >>> of_derivations([first, first[1:] + [("Vel", 2, ("Vel", "is", "long"))]]).needed
@@ -199,12 +190,7 @@ def read_films(kb: File, questions_file: File) -> Films:
 
 
 def derive(graph: GraphStore, questions: Sequence[KGQuestion]) -> dict[str, RelationPath]:
-    """Derive the relation path of each template of the questions, if it is beyond doubt.
-
-    No path is annotated. The path is derived as for training rows (`builders.paths.weak`): over all questions of a
-    template, the path of their number of hops that yields their answers best. A template is left out if another path
-    yields them as well and is not rare.
-    """
+    """Derive each template's path (`weak.Templates`), unless another that is not rare yields its answers as well."""
     templates = Templates()
     for question in progress.bar(questions, desc="relation paths", unit="question", delay=1):
         if _refused(graph, question) is None:

@@ -45,9 +45,7 @@ class Explored:
 
 
 def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, max_hops: int = HOPS) -> Explored:
-    """Search the paths of up to ``max_hops`` relations from a topic entity; sort the candidates, best first.
-
-    ``hops`` is the question's number of hops, 0 if unknown. Answers that the graph lacks count as missed.
+    """Search the paths from a topic entity, and sort them, best first; ``hops`` are the question's, 0 if unknown.
 
     >>> from safe_stepwise.graphs.store import MemoryGraph
     >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Oru", "in", "1901")])
@@ -96,10 +94,7 @@ def _with_ties(candidates: Sequence[Candidate], hops: int) -> tuple[Candidate, .
 
 
 def popularity(ties: Iterable[tuple[Sequence[RelationPath], int]]) -> dict[RelationPath, float]:
-    """Count how often each path is best, from tied paths and the number of questions in which they tie.
-
-    A question shares its one vote among its tied paths.
-    """
+    """Count how often each path is best, from tied paths and their questions; each question shares one vote."""
     votes: dict[RelationPath, float] = defaultdict(float)
     for tied, questions in ties:
         for path in tied:
@@ -120,10 +115,9 @@ def drop_rare(tied: Sequence[RelationPath], popular: Mapping[RelationPath, float
 
 
 class Templates:
-    """Derives the gold path of each template: the path that yields its questions' answers best.
+    """Derives the gold path of each template: the path of its hops that yields its questions' answers best.
 
-    A template is the words around the topic. Only paths of a question's number of hops count; between tied paths the
-    number of questions of other templates decides. On MetaQA the derived paths agree with the official question types
+    Between tied paths the questions of other templates decide. On MetaQA they agree with the official question types
     for 2,999 of 3,000 questions. They are for measuring only: no weak label uses them.
     """
 

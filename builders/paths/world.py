@@ -33,9 +33,8 @@ _SMALL = frozenset("a an and at by de del der di for in la le of on the to von w
 class PathQuestion:
     """A question, its accepted answers, and its gold paths, the first of which the probe shows.
 
-    ``start`` is the first entity of a walk; ``facts`` are known beside the paths; ``free`` relations are free
-    words, whose synonyms nobody knows; ``needed`` are the places (from 1) of the shown path's triples that are in
-    every gold path.
+    ``start`` is the first entity of a walk; ``facts`` are known beside the paths; ``free`` relations are free words;
+    ``needed`` are the places (from 1) of triples that are in every gold path.
     """
 
     benchmark: str
@@ -93,10 +92,7 @@ def bare(triples: Iterable[Triple]) -> Path:
 
 
 class World:
-    """The graph of a benchmark: gold paths, triples that verification read, or a whole knowledge base.
-
-    If it ``is_complete``, a triple that it lacks is false; the graph of a benchmark over text is not complete.
-    """
+    """The graph of a benchmark; if it ``is_complete``, unlike that of a text, a triple that it lacks is false."""
 
     def __init__(
         self, questions: Sequence[PathQuestion], triples: Iterable[Triple] = (), is_complete: bool = False
@@ -137,10 +133,7 @@ class World:
         return bool(self._tails.get((head, relation), set()) - {tail})
 
     def alternatives(self, side: Side, triple: Triple, is_free: bool) -> Sequence[str]:
-        """Return names that may replace an end: those of other triples with its relation.
-
-        For a relation in free words they are any ends of its sort, if it is a name or a number.
-        """
+        """Return names that may replace an end: those with its relation or, if that is in free words, of its sort."""
         name = triple.head if side == "head" else triple.tail
         if is_free and sort_of(name) == "words":
             return ()
@@ -162,10 +155,7 @@ class World:
         return relation.kind != new_relation.kind and not {relation.kind, new_relation.kind} <= _WIDE
 
     def strangeness(self, triple: Triple, relation: str) -> int:
-        """Rank how unlike a relation is to that of a triple; the most unlike relations are easy to detect.
-
-        The rank is 0 if at most one of both holds, 1 if its values look like the triple's tail, else 2.
-        """
+        """Rank unlike relations: 0 if at most one of both holds, 1 if its values look like the triple's tail, or 2."""
         if _at_most_one(triple.relation, relation):
             return 0
         tails = self._ends.get(("tail", relation), ())

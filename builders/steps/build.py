@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version as installed_version
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -94,10 +93,7 @@ class CandidatePool:
     """Why the last request failed."""
 
     def fill(self) -> None:
-        """Run all chunks, collect their candidates and counts, and write ``refused.jsonl`` into the work folder.
-
-        Raises ``UserError`` if no row could be made; the work is kept.
-        """
+        """Run all chunks, collect candidates and counts, write the refusals; raise ``UserError`` if no row passes."""
         plan = self.plan
         (plan.work / "shards").mkdir(parents=True, exist_ok=True)
         near = self.verified.near_evaluation()
@@ -141,9 +137,7 @@ class CandidatePool:
     def record(self) -> dict[str, Any]:
         """The counts of questions, refusals and exclusions, for the record of the build.
 
-        ``trajectories`` counts questions by benchmark, those of the evaluation sample included: ``questions`` seen,
-        ``passing`` with an ideal trajectory. ``refused`` is by error type ("" for ideal trajectories and whole
-        questions) and reason up to its first colon. ``kept_out`` is what the evaluation sample keeps out.
+        ``refused`` is by error type ("" for ideal trajectories and whole questions) and reason up to its first colon.
         """
         refused: dict[str, dict[str, int]] = defaultdict(dict)
         for (error_type, reason), number in sorted(self.refused.items()):
@@ -216,11 +210,7 @@ class CandidatePool:
 
 
 def pool_size(plan: StepsBuild, verified: VerifiedSet) -> int | None:
-    """Return the number of questions of each split that suffices for a plan's rows; None means all.
-
-    All are needed if the plan fixes the number of questions, if refined rows may be of any question, and for the
-    questions of an earlier build.
-    """
+    """Return how many questions of each split suffice for a plan's rows; None if the plan needs all or sets it."""
     composition = plan.composition
     if plan.earlier is not None:
         return None
@@ -264,14 +254,10 @@ def build(
     warn: Callable[[str], object] = print,
     rewriter: Rewriter | None = None,
 ) -> statistics.Record:
-    """Build ``OUTPUT/safe-verifier-steps``, or replace it, and ``OUTPUT/refused.jsonl``; return the record.
+    """Build or replace ``OUTPUT/safe-verifier-steps`` and ``OUTPUT/refused.jsonl``; return the record.
 
-    After a kill at any instant the same call resumes, and ends in the same bytes, for any number of workers. ``warn``
-    is called with concerns that stop nothing, such as labels of other code. A ``rewriter`` rewords the chosen rows if
-    possible.
-
-    Raises ``UserError`` for mistakes that the user can mend: folders, versions, too few rows, rows that are too long,
-    a full disk.
+    After a kill the same call resumes, and ends in the same bytes. ``warn`` is called with concerns that stop nothing;
+    a ``rewriter`` rewords the chosen rows if possible. Raises ``UserError`` for what the user can mend.
     """
     if not 0 < plan.test_share < 1:
         raise UserError(f"--test-share {plan.test_share}: a share lies between 0 and 1")
@@ -366,7 +352,7 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
         "prompt_sha256": verifier.prompt_digest(prompt_set=plan.prompt_set),
         "missing_evidence_prompt_sha256": verifier.prompt_digest(True, prompt_set=plan.prompt_set),
         "generator_prompt_sha256": generator.prompt_digest(plan.prompt_set),
-        "libraries": {**libraries(), **{name: installed_version(name) for name in LIBRARIES}},
+        "libraries": libraries(*LIBRARIES),
         "code_sha256": code_digest(__name__, maker.__module__),
         **statistics.chosen_rows(steps),
         **pool.record,
@@ -400,11 +386,7 @@ def _read_chosen(pool: CandidatePool, chosen: frozenset[str]) -> list[StepRow]:
 
 
 def _in_held_back_words(pool: CandidatePool, rows: Sequence[StepRow]) -> dict[str, StepRow]:
-    """Reword half of the rows, drawn by their ids, in held-back wordings; return the new rows by the old ids.
-
-    So a test measures whether a verifier checks, not whether it knows the wordings. Rows without
-    such wordings, or without one that the checker passes, are left out. A model has no held-back wordings.
-    """
+    """Return half of the rows by id in held-back wordings, to test whether a verifier knows wordings alone."""
     held_back = pool.maker.held_back
     if held_back is None:
         return {}
@@ -427,10 +409,7 @@ def _in_held_back_words(pool: CandidatePool, rows: Sequence[StepRow]) -> dict[st
 
 
 def _kind(row: StepRow) -> tuple[str, str, str, bool, int, int]:
-    """Return the key of a row within its question, which does not depend on its wording.
-
-    Of two altered contexts, one has another value and one a further sentence.
-    """
+    """Return a row's key within its question, whatever its wording; altered contexts differ in their sentences."""
     sentences = sum(len(page.sentences) for page in row.question.passages)
     return (row.feedback.error_type, row.origin, row.context, row.twin, row.step.number, sentences)
 

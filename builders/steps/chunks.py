@@ -49,10 +49,7 @@ class Maker(Annotator, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MadeSteps:
-    """The summary of a chunk, without the rows themselves.
-
-    ``passing`` are the questions with an ideal trajectory.
-    """
+    """The summary of a chunk, without its rows; ``passing`` are the questions with an ideal trajectory."""
 
     candidates: tuple[Candidate, ...]
     passing: tuple[str, ...]
@@ -66,11 +63,7 @@ class MadeSteps:
 
 @dataclass(frozen=True, slots=True)
 class StepChunk:
-    """Verified questions of one split and who makes steps of them, a `work.shards.Job`.
-
-    ``refined`` are rows of refinement that join those made of the same questions; of
-    ``unverifiable`` questions, the maker can do without a reasoning path.
-    """
+    """Verified questions of one split and their maker, a `work.shards.Job`; ``refined`` are rows that join them."""
 
     benchmark: str
     split: str
@@ -96,10 +89,7 @@ class StepChunk:
         return len(self.questions)
 
     def make(self) -> tuple[MadeSteps, pa.RecordBatch]:
-        """Make the rows and check them; a row that is not valid becomes a `Refused`.
-
-        Raises any error of the maker, with the chunk's first question as a note.
-        """
+        """Make the rows; an invalid one becomes a `Refused`. The maker's errors get the first question as a note."""
         pairs, refused = self.pairs()
         refined, strangers = self._refined_rows(question for question, _ in pairs)
         refused += strangers

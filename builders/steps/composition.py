@@ -96,20 +96,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Ids of the chosen rows, and ``shortfalls`` by benchmark, then by class or ``questions``.
-
-    A shortfall is the number of missing rows; rows of other classes replace them.
-    """
+    """Ids of the chosen rows, and ``shortfalls`` by benchmark and class, in whose place others were chosen."""
 
     ids: frozenset[str]
     shortfalls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def choose(candidates: Iterable[Candidate], composition: Composition, seed: int) -> Chosen:
-    """Choose exactly ``composition.rows`` rows; every chosen question has at least one.
-
-    Raises ``UserError`` with the available number if there are fewer.
-    """
+    """Choose exactly ``composition.rows`` rows, one of each question at least; raise ``UserError`` for fewer."""
     pools: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
         pools[candidate.benchmark].append(candidate)
@@ -288,11 +282,7 @@ def _quota(share: _Share, supply: Counter[str]) -> dict[str, int]:
 
 
 def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
-    """Pick the rows of a share, spread over their places, at most ``share.per_question`` of a question.
-
-    If the share fixes the number of questions, one row of every question comes first. Where questions are full before
-    a class has its rows, rows of other classes replace them.
-    """
+    """Pick a share's rows, spread over their places; one of every question comes first if their number is fixed."""
     supply = Counter(c.row_class for c in pool)
     quota = _quota(share, supply)
     picking = _Picking(pool, share.per_question)
@@ -388,10 +378,7 @@ def _check_questions(prefix: str, rows: int, questions: int | None, per_question
 
 
 def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict[str, str]:
-    """Assign to as many questions as possible one of their classes.
-
-    Questions with few options choose first. If all classes of a question are full, earlier questions move to another
-    class (an augmenting path over the few classes).
+    """Assign classes to as many questions as possible; where all are full, earlier ones move (augmenting paths).
 
     >>> cover({"q1": ["a", "b"], "q2": ["a"]}, {"a": 1, "b": 1}) == {"q1": "b", "q2": "a"}
     True

@@ -16,7 +16,7 @@ from builders.steps.composition import rank
 from builders.steps.rows import StepRow
 from builders.work.parquet import DatasetWriter, FilesByConfig, interleave
 from safe_stepwise import taxonomy
-from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.base import conversation
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods import generator, quoting, verifier
@@ -26,12 +26,6 @@ from safe_stepwise.steps import format_step, successions
 from safe_stepwise.store import codec, names
 
 SPLITS = (names.TRAIN, names.TEST)
-_COLUMNS = (
-    *("id", "benchmark", "question_id", "question", "passages", "previous_steps", "current_step", "step_kind"),
-    *("error_type", "error_category", "diagnosis", "guidance", "query", "origin", "position", "teacher"),
-    *("wording", "context"),
-)
-"""Columns of a config with one row a step; they are texts, except in `step_features`."""
 _ROWS_AT_ONCE = 1_000
 """Rows rendered at a time, as each prompt repeats a question's passages."""
 
@@ -46,10 +40,7 @@ ByConfig = Mapping[str, RowGroups]
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The settings by which the rows of all configs are rendered.
-
-    ``right`` are the `right_steps`, ``unseen`` the ids of test rows whose wording no row of train has.
-    """
+    """How rows are rendered: ``right`` are the `right_steps`, ``unseen`` test rows whose wording train lacks."""
 
     right: Mapping[Place, str]
     unseen: frozenset[str] = frozenset()
@@ -101,77 +92,63 @@ def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
     }
 
 
-def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wording = names.SEEN) -> Row:
-    """Return the columns of a row, with class labels as the numbers that `ClassLabel` stores.
+_COLUMNS: Mapping[str, Callable[[StepRow], Any]] = {
+    "id": lambda row: row.id,
+    "benchmark": lambda row: row.question.benchmark,
+    "question_id": lambda row: row.question.id,
+    "question": lambda row: row.question.question,
+    "passages": lambda row: [{"title": p.title, "text": p.text} for p in row.question.passages],
+    "previous_steps": lambda row: [format_step(step) for step in row.previous],
+    "current_step": lambda row: format_step(row.step),
+    "step_kind": lambda row: row.step.kind,
+    "error_type": lambda row: row.feedback.error_type,
+    "error_category": lambda row: taxonomy.category(row.feedback.error_type),
+    "diagnosis": lambda row: row.feedback.diagnosis,
+    "guidance": lambda row: row.feedback.guidance,
+    "query": lambda row: row.feedback.query,
+    "origin": lambda row: row.origin,
+    "position": lambda row: row.step.number,
+    "teacher": lambda row: row.teacher,
+    "wording": lambda row: names.SEEN,
+    "context": lambda row: row.context,
+}
+"""Columns of a config with one row a step, and how each is read; they are texts, except in `step_features`."""
 
-    ``wording`` is for rows of test: ``unseen`` if no row of train has their step's skeleton.
-    Raises ValueError for a row that `check_row` refuses.
-    """
-    question, feedback = row.question, row.feedback
-    columns: Row = {
-        "id": row.id,
-        "benchmark": question.benchmark,
-        "question_id": question.id,
-        "question": question.question,
-        "passages": [{"title": p.title, "text": p.text} for p in question.passages],
-        "previous_steps": [format_step(step) for step in row.previous],
-        "current_step": format_step(row.step),
-        "step_kind": row.step.kind,
-        "error_type": feedback.error_type,
-        "error_category": taxonomy.category(feedback.error_type),
-        "diagnosis": feedback.diagnosis,
-        "guidance": feedback.guidance,
-        "query": feedback.query,
-        "origin": row.origin,
-        "position": row.step.number,
-        "teacher": row.teacher,
-        "wording": wording,
-        "context": row.context,
-    }
+
+def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wording = names.SEEN) -> Row:
+    """Return a row's columns, class labels as numbers; raise ``ValueError`` for a row that `check_row` refuses."""
+    columns: Row = {name: read(row) for name, read in _COLUMNS.items()} | {"wording": wording}
     for name, values in _class_labels(incomplete_evidence).items():
         columns[name] = values.index(columns[name])
     return columns
 
 
 def _verifier_turns(row: StepRow, incomplete_evidence: bool, prompt_set: PromptSet) -> Row:
-    """Render the loop's request about the row, and the reply that it should get.
-
-    The ``prompt_set`` decides how the reply begins.
-    """
+    """Render the loop's request about a row, and the reply that it should get, in the form of ``prompt_set``."""
     step_input = (row.question.question, row.question.passages, row.previous, row.step)
     request = verifier.verifier_request(*step_input, incomplete_evidence, prompt_set=prompt_set)
     order, feedback = prompt_set.verdict_order, row.feedback
     if order == EVIDENCE_FIRST:
         feedback = quoting.with_evidence(feedback, *step_input)
-    return {"prompt": _turns(request), "completion": _reply(format_feedback(feedback, order))}
+    return conversation(request, format_feedback(feedback, order))
 
 
 def _generator_turns(row: StepRow, prompt_set: PromptSet) -> dict[str, list[Row]]:
     """Render the loop's request for the row's step, and the step."""
     q = row.question
     request = generator.generator_request(q.question, q.passages, row.previous, prompt_set=prompt_set)
-    return {"prompt": _turns(request), "completion": _reply(format_step(row.step))}
+    return conversation(request, format_step(row.step))
 
 
 def _pair_turns(row: StepRow, rendering: Rendering) -> Row:
     """Render a rejected row, with the right step as the chosen one."""
     turns = _generator_turns(row, rendering.prompt_set)
-    return {"prompt": turns["prompt"], "chosen": _reply(rendering.right[_place(row)]), "rejected": turns["completion"]}
-
-
-def _turns(request: Request) -> list[Row]:
-    return [{"role": turn.role, "content": turn.content} for turn in request.messages]
-
-
-def _reply(text: str) -> list[Row]:
-    return [{"role": "assistant", "content": text}]
+    chosen = [{**turns["completion"][0], "content": rendering.right[_place(row)]}]
+    return {"prompt": turns["prompt"], "chosen": chosen, "rejected": turns["completion"]}
 
 
 def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:
-    """Collect the right step of each place from the rows with sound steps.
-
-    A refined row gives only its own step, as a verifier may have wrongly accepted those before it.
-    """
+    """Collect the right step of each place; a refined row gives only its own, as those before it may be wrong."""
     right: dict[Place, str] = {}
     for row in rows:
         question, pages, previous = _place(row)
@@ -217,10 +194,7 @@ def by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRo
 
 
 def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
-    """Drop test rows whose step occurs in train; return the remaining rows, and the dropped number by config.
-
-    Rows of incomplete evidence are dropped too if their question has no other row left.
-    """
+    """Drop test rows whose step is in train, and incomplete rows without others; return the rest, and the numbers."""
     train = [row for by_split in rows.values() for row in by_split[names.TRAIN]]
     copies = leakage.find_copies([row for by_split in rows.values() for row in by_split[names.TEST]], train)
     questions = {row.question_key for row in rows[names.STEPS][names.TEST] if row.id not in copies}
@@ -291,11 +265,9 @@ def check_lengths(
 ) -> dict[str, Any]:
     """Return the longest prompt with its completion, and the ``method`` by which its length is known.
 
-    That is ``tokens`` (counted with ``tokenizer``), ``bytes`` (of UTF-8, which no tokenizer exceeds) or ``estimate``
-    (bytes / 2.5). Raises ``UserError`` with up to ten row ids if any is longer than ``max_length`` tokens.
-
-    A row is as long as under the prompt of twelve labels, which says more than that of eleven.
-    ``tokenizer`` is a name or folder for transformers' `AutoTokenizer`.
+    That is ``tokens`` (by ``tokenizer``, a name or folder), ``bytes`` (which no tokenizer exceeds) or ``estimate``
+    (bytes / 2.5), under the prompt of twelve labels. Raises ``UserError`` with ids of rows above ``max_length``
+    tokens.
     """
     count, method = (_bytes, "bytes") if tokenizer is None else (_token_counter(tokenizer), "tokens")
     sizes = {}

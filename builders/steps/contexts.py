@@ -43,20 +43,13 @@ class StepSource:
 
     @classmethod
     def build(cls, question: Question, label: Label, style: WordingStyle = "seen") -> "StepSource":
-        """Make the checker of a question, that writes its findings in a ``style``.
-
-        Raises ``PlanError`` if the label's path gives no plan.
-        """
+        """Make the checker of a question in a ``style``; raise ``PlanError`` if the label's path gives no plan."""
         path, graph = label.reasoning_path, label.knowledge_graph
         return cls(question, label, Checker(question, path, graph, style))
 
 
 def alter_value(source: StepSource, item: Item, value: str, new_value: str) -> Context | None:
-    """Give the passage of a fact another value; return None if that is not possible.
-
-    Only the passage that states the fact is changed, and path and graph with it. There is no such context if a part of
-    the old value would remain, or if the value is the title.
-    """
+    """Give a fact's passage, path and graph another value; None if a part of the old remains, or it is the title."""
     number, page = item.passage, item.page(source.question.passages)
     assert number is not None
     facts = source.checker.claims.facts
@@ -94,10 +87,7 @@ def add_sentence(source: StepSource, item: Item, sentence: str) -> Context | Non
 
 
 def exchange_passage(source: StepSource, item: Item, partner: Question, seed: str) -> Context | None:
-    """Replace the passage of a fact by a passage of another question; return None if no passage fits.
-
-    The new passage has the most similar title, and no passage then mentions the fact's value.
-    """
+    """Replace a fact's passage by another question's of a similar title, without its value; None if none fits."""
     number, value = item.passage, source.checker.claims.value_of(item)
     assert number is not None
     title = set(words_of(item.page(source.question.passages).title).split())
@@ -112,10 +102,7 @@ def exchange_passage(source: StepSource, item: Item, partner: Question, seed: st
 
 
 def add_passage(source: StepSource, partner: StepSource, item: Item, seed: str) -> tuple[Context, int] | None:
-    """Replace a distractor by a gold passage of another question; return the context and the passage's number.
-
-    ``item`` is the fact of the other question that this passage states.
-    """
+    """Replace a distractor by the passage of the partner's ``item``; return the context and the passage's number."""
     page, pages = item.page(partner.question.passages), source.question.passages
     free = [n for n, passage in enumerate(pages, 1) if not passage.is_gold]
     if not free or any(page.title == passage.title for passage in pages):

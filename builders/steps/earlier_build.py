@@ -158,11 +158,7 @@ class EarlierBuild:
         return Matches(frozenset(ids), dict(matched), pending)
 
     def describe_matches(self, matches: Matches, moved: Collection[str]) -> dict[str, Any]:
-        """Return this build's identity and its counts of matched and lost rows, for the new build's record.
-
-        ``moved`` are keys of questions that moved from test to train; those in this build's test split are counted.
-        ``sha256`` is the digest of its record.
-        """
+        """Return this build's identity and counts of matches, for a record; ``moved`` are keys now in train."""
         return {
             "name": self.name,
             "revision": self.revision,
@@ -176,10 +172,7 @@ class EarlierBuild:
 
 
 def read_earlier_build(source: str) -> EarlierBuild:
-    """Read a verifier set from a folder, or from ``hub-id@revision``.
-
-    Raises ``UserError`` if there is no set with its record, the set has no rows, or a Hub dataset is not pinned.
-    """
+    """Read a set from a folder or ``hub-id@revision``; raise ``UserError`` if it is unpinned or not complete."""
     folder, name, revision = find_steps(source, names.TEST)
     record = folder / names.STEPS_RECORD
     if not record.is_file():

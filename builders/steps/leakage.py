@@ -71,10 +71,7 @@ class DocumentIndex:
 
 
 def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] = ()) -> list[list[str]]:
-    """Group keys that near-duplicates connect; groups are in the order of their first keys.
-
-    ``links`` are further pairs of keys that belong together.
-    """
+    """Group keys that near-duplicates or ``links`` connect; groups are in the order of their first keys."""
     keys = sorted(documents)
     joined = UnionFind(range(len(keys)))
     numbers = {key: number for number, key in enumerate(keys)}
@@ -90,10 +87,9 @@ def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] =
 
 
 def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], size: int) -> list[int]:
-    """Choose groups for a test split of ``size`` rows or barely more; return their numbers.
+    """Choose groups, in order as they fit, for a test split of ``size`` rows or barely more; return their numbers.
 
-    Groups are chosen in the given order as long as they fit. If rows are still lacking, the group that overshoots
-    least is added. At least one group stays in train.
+    If rows are lacking, the group that overshoots least is added; at least one group stays in train.
     """
     sizes = [sum(rows[key] for key in group) for group in groups]
     chosen: list[int] = []
@@ -107,10 +103,7 @@ def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], size: int
 
 
 def find_copies(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
-    """Return the ids of test rows whose step is in train verbatim, apart from case, white space and number.
-
-    Final answers are exempt, as there is one form of "yes".
-    """
+    """Return ids of test rows whose step is in train, case and white space aside; final answers are exempt."""
 
     def plain(row: StepRow) -> str:
         return " ".join(row.step.text.casefold().split())

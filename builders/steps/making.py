@@ -131,10 +131,7 @@ def check_trajectory(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback,
 
 
 def check_without_plan(question: Question, steps: Sequence[Step]) -> None:
-    """Raise ``TrajectoryError`` for a step that breaks the grammar, or an answer that is not an exact match.
-
-    Without a plan nothing else can be checked.
-    """
+    """Raise ``TrajectoryError`` for a bad form or answer: all that can be checked without a plan."""
     for step in steps:
         _check_form(step)
     _check_answer(question, steps)
@@ -153,10 +150,7 @@ def _check_answer(question: Question, steps: Sequence[Step]) -> None:
 
 
 def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> list[StepRow]:
-    """Make Correct steps with another value, or an invention, in contexts whose passage has it.
-
-    They are the twins of contradictory and unsupported steps: the same words with another label.
-    """
+    """Make Correct twins of contradictory and unsupported steps: the same words, where the passage has them."""
     rows = []
     facts = [(n, item) for n, item in enumerate(injector.plan.items, 1) if item.triples]
     proposals = [(n, injector.otherwise_right(item, n)) for n, item in facts]
@@ -173,9 +167,8 @@ def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) ->
 def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[list[StepRow], list[Refused]]:
     """Make rows with one error each, for every type at one possible position; return them and the refusals.
 
-    ``ideal`` is a trajectory that the checker passes. A proposal for one of its positions is accepted only if the
-    checker finds exactly the intended error, so that no type before it in the order of checks applies; else it is
-    refused with the checker's finding. Diagnosis and guidance are the checker's.
+    A proposal is accepted only if the checker finds exactly the intended error; its diagnosis and guidance are the
+    row's.
     """
     rows: list[StepRow] = []
     refused: list[Refused] = []
@@ -251,10 +244,7 @@ def errors(source: StepSource, ideal: Sequence[Step], seed: int, words: Wordings
 def count_verdicts(
     rows: Iterable[tuple[Question, Label]], seed: int, words: Wordings
 ) -> tuple[Counter[tuple[str, str | None]], Counter[str | None]]:
-    """Count pairs (intended error, checker's label), and the checker's labels of ideal steps.
-
-    One question in `SHARE` is measured. A label is None if the checker abstains.
-    """
+    """Count pairs (intended error, checker's label or None), and labels of ideal steps, of one question in `SHARE`."""
     pairs: Counter[tuple[str, str | None]] = Counter()
     ideal: Counter[str | None] = Counter()
     for question, label in rows:
@@ -296,12 +286,10 @@ _WORDINGS_TRIED = 4
 
 
 def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher: str) -> list[StepRow]:
-    """Make a Missing Evidence row for one fact of a trajectory, drawn by question and seed, and its twin.
+    """Make a Missing Evidence row for one fact of a trajectory, drawn by question and seed, and its `_twin`.
 
-    In the incomplete-evidence setting (SAFE v2, finding 5) one gold passage is removed. The step honestly says what it
-    can't find, in the words of an Information Miss, and the guidance has a search query. No other passage may mention
-    the fact's value. Earlier steps keep their text, with the passages renumbered. The second row, if there is one, is
-    the `_twin`.
+    One gold passage is removed (SAFE v2, finding 5), and no other may mention the fact's value. The step says what it
+    can't find, in the words of an Information Miss, and the guidance has a search query.
     """
     plan, question = checker.plan, checker.question
     indices = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
@@ -323,10 +311,7 @@ def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher
 
 
 def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step], seed: int) -> int | None:
-    """Return the number of the distractor to remove from the twin, or None if there is none.
-
-    If possible, earlier steps then cite the same numbers as in ``previous``.
-    """
+    """Return the distractor to remove from the twin, if possible one that leaves the citations in ``previous``."""
     cited = {int(n) for step in ideal for n in _CITED.findall(step.text)}
     free = [n for n, p in enumerate(question.passages, 1) if not p.is_gold and n not in cited]
     options = [n for n in free if _drop_passage(question, ideal, n)[1] == tuple(previous)] or free
@@ -334,10 +319,7 @@ def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step]
 
 
 def _denials(checker: Checker, item: Item, index: int, seed: int, is_cited: bool) -> Iterator[Step]:
-    """Yield steps that say, each in other words, that the passages do not state an item.
-
-    They may name its passage only if that number is another passage in the row without it.
-    """
+    """Yield steps that deny an item, each in other words, and name its passage only if ``is_cited``."""
     evidence, number = missing(item, checker.question.passages), item.passage if is_cited else None
     for attempt in range(_WORDINGS_TRIED):
         seed_text = f"{seed} {checker.question.id} missing evidence {attempt}"
@@ -359,11 +341,7 @@ def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
 
 
 def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | None, row: StepRow) -> StepRow | None:
-    """Make the twin of a row: the same step with the denied passage present, so that its label is Information Miss.
-
-    The distractor ``instead`` is removed, if there is one, so that both rows have as many passages. ``step`` is the
-    row's step with the numbers of all passages. None if the checker finds something else.
-    """
+    """Make a row's twin, with the denied passage and without ``instead``; None unless it is an Information Miss."""
     verdict, reduced, previous = checker.check(ideal, step), checker.question, tuple(ideal)
     if verdict is None or verdict.error_type != INFORMATION_MISS:
         return None

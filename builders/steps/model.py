@@ -46,11 +46,7 @@ class Target:
 
 
 def targets(question: str, possible: Iterable[Target], seed: int, number: int) -> list[Target]:
-    """Choose at most ``number`` errors of different types to request, drawn by question id and seed.
-
-    A type is drawn first, then one of the positions where it applies, so that all ten types are about equally frequent
-    over many questions.
-    """
+    """Choose at most ``number`` errors to request, by question id and seed: first types, then a position of each."""
     places: dict[str, list[Target]] = {}
     for target in possible:
         places.setdefault(target.error_type, []).append(target)
@@ -118,11 +114,7 @@ _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
 
 @dataclass(frozen=True)
 class ModelMaker(replies.ModelAsker):
-    """Makes steps with a model; all makers of a process share one client.
-
-    The client is that of ``teachers``, in case this process verifies questions too. ``errors`` is the most erroneous
-    steps of a question. Picklable.
-    """
+    """Makes steps with a model, by the client of ``teachers``; ``errors`` is the most of a question. Picklable."""
 
     seed: int = 0
     errors: int = ERRORS
@@ -250,10 +242,7 @@ class ModelMaker(replies.ModelAsker):
 def resolve_maker(
     teachers: Teachers, seed: int = 0, *, unverifiable: bool = False, prompts: PromptsName = "paper"
 ) -> AnnotationsMaker | ModelMaker:
-    """Return the maker of steps that belongs to a teacher; compact ``prompts`` take a brief one.
-
-    Raises ``UserError`` if there is none: ``unverifiable`` questions need a model, and a symbolic one writes no steps.
-    """
+    """Return a teacher's maker of steps, a brief one for compact ``prompts``; raise ``UserError`` if there is none."""
     model = teachers if isinstance(teachers, LLMTeachers) else None
     spec = model.spec if model else "annotations"
     symbolic = spec.partition(":")[0] == "symbolic"
@@ -274,10 +263,7 @@ def _excerpt(text: str) -> str:
 
 
 def trajectory_request(question: Question, label: Label, plan: Plan | None) -> Request:
-    """Return the request for a plan and its steps: gold passages in the numbering that steps cite.
-
-    ``plan`` is the plan of the question's path, if it has one; it decides which planner instructs the model.
-    """
+    """Return the request for a plan and its steps; the ``plan`` of the path decides which planner instructs."""
     system, user = TRAJECTORY.messages(
         passages=question.gold,
         question=question.question,

@@ -34,10 +34,7 @@ def planner_of(question: Question, plan: Plan | None) -> Planner:
 
 
 def _meets(plan: Plan, question: Question) -> bool:
-    """Whether each of several facts joins the answer to an entity of its own.
-
-    Sub-questions that refer to earlier answers ("#1") make a chain, whatever their entities.
-    """
+    """Whether several facts join the answer to entities of their own; questions that refer to "#1" are chains."""
     facts = [set(map(normal_name, plan.items[index].ends)) for index in plan.facts]
     answers = set(map(normal_name, question.accepted))
     if plan.kind != "sequential" or any("#" in hop.question for hop in question.decomposition) or len(facts) < 2:

@@ -102,11 +102,7 @@ class ProbeResult:
 
 
 def run_probes(rows: Sequence[StepRow], kinds: Sequence[ProbeKind] = PROBE_KINDS) -> tuple[ProbeResult, ...]:
-    """Run each kind of probe on the rows of all splits together, and return the results.
-
-    Equal rows give equal figures, whatever their order and the number of threads. Raises ``UserError`` if scikit-learn
-    is not installed.
-    """
+    """Run each probe on the rows of all splits, whatever their order; raise ``UserError`` without scikit-learn."""
     rows = sorted(rows, key=lambda row: row.id)
     return tuple(_probe(kind, [row for row in rows if kind.takes(row)]) for kind in kinds)
 
@@ -128,11 +124,9 @@ def _probe(kind: ProbeKind, rows: Sequence[StepRow]) -> ProbeResult:
 def cross_predict(
     seen: Sequence[str | list[float]], gold: Sequence[str], groups: Sequence[str], balanced: bool
 ) -> list[str]:
-    """Label each text, or row of numbers, by a probe that was trained on those of other groups (five folds at most).
+    """Label each text, or row of numbers, by a probe trained on those of other ``groups`` (five folds at most).
 
-    ``gold`` are the labels and ``groups`` the questions. ``balanced`` weighs labels as if they were equally frequent.
-    Raises ``ValueError`` for fewer than two groups, or if no two texts share a word, and ``UserError`` if scikit-learn
-    is not installed.
+    Raises ``ValueError`` for fewer than two groups or no shared word, and ``UserError`` without scikit-learn.
     """
     is_text = isinstance(seen[0], str)
     # Once for all folds, as the vocabulary tells no label.
@@ -148,10 +142,7 @@ def cross_predict(
 
 
 def classify(texts: Sequence[str], gold: Sequence[str], unseen: Sequence[str], balanced: bool = False) -> list[str]:
-    """Label each of the ``unseen`` texts by a probe that was trained on ``texts`` and their ``gold`` labels.
-
-    ``balanced`` weighs labels as if they were equally frequent. Raises ``UserError`` if scikit-learn is not installed.
-    """
+    """Label ``unseen`` texts by a probe of ``texts`` and ``gold`` labels; raise ``UserError`` without scikit-learn."""
     counts, number = _count_ngrams([*texts, *unseen]), len(texts)
     return [str(name) for name in _fit_predict(counts[:number], np.array(gold), counts[number:], balanced)]
 

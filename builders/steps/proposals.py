@@ -56,10 +56,7 @@ class _Draft:
 class Injector:
     """Proposes erroneous steps for the positions of a plan's ideal steps.
 
-    Args:
-        source: the question.
-        partner: another question of the benchmark, which lends passages and facts, if there is one.
-        words: wordings of another author; None means those of the grammar.
+    ``partner`` is another question, which lends passages and facts; ``words`` are another author's wordings.
     """
 
     def __init__(

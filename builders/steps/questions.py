@@ -42,10 +42,7 @@ class VerifiedSet:
     builds: tuple[Mapping[str, Any], ...]
 
     def select_builds(self, benchmarks: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-        """Return the builds of these benchmarks, or of all if none is named.
-
-        Raises ``UserError`` for a benchmark that the folder lacks.
-        """
+        """Return the builds of these benchmarks, or all if none is named; raise ``UserError`` for one that lacks."""
         available = list(dict.fromkeys(build["benchmark"] for build in self.builds))
         for name in benchmarks:
             if name not in available:
@@ -67,10 +64,7 @@ class VerifiedSet:
         unverifiable: bool = False,
         among: Sequence[str] | None = None,
     ) -> Iterator[verified_rows.VerifiedQuestion]:
-        """Yield the verified questions of a split with their labels, or the unverifiable ones instead.
-
-        ``pool`` limits them to the first by rank, ``among`` to those with some ids.
-        """
+        """Yield a split's verified (or unverifiable) questions: the first ``pool`` by rank, or those ``among`` ids."""
         files = parquet_files(self.folder, benchmark + names.LABELED, split)
         chosen: verified_rows.Rows = verified_rows.is_unverifiable if unverifiable else verified_rows.is_sound
         if pool is not None:
@@ -97,10 +91,7 @@ class VerifiedSet:
 
 
 def open_verified(folder: Path, version: str) -> VerifiedSet:
-    """Open the verified set in a folder that `build_verified` or `regenerate` wrote.
-
-    Raises ``UserError`` if it is missing, has other columns, or is of another version.
-    """
+    """Open the verified set of a folder; raise ``UserError`` if it is missing, or has other columns or version."""
     place = dataset_folder(folder, names.VERIFIED)
     if place is None or not (place / names.STATISTICS).is_dir():
         raise UserError(

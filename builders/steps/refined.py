@@ -53,10 +53,7 @@ def write_refined(folder: Path, rows: Sequence[StepRow], record: Mapping[str, An
 
 
 def join_refined(mined: Sequence[Path], folder: Path) -> int:
-    """Join the rows of several runs in one file, each row once; return the number of rows.
-
-    ``refinement.json`` of the ``folder`` has the records of all runs, and their sums.
-    """
+    """Join the rows of several runs and their records in a folder, each row once; return the number of rows."""
     rows: dict[str, StepRow] = {}
     for run in mined:
         for row in read_refined(run / REFINED):
@@ -85,10 +82,9 @@ def _disagreements(record: Mapping[str, Any]) -> dict[str, int]:
 
 
 def origin_of(file: Path | None, read_counts: Counter[str], chosen: Mapping[str, int]) -> dict[str, Any] | None:
-    """Return name, digest and rows of a file from refinement, and whether simulated engines made it.
+    """Return name, digest and rows of a file from refinement, and its counts by weakness.
 
-    ``read_counts`` and ``chosen`` count its rows, and those in a set, by weakness. The record beside the file has the
-    disagreements by weakness, and whether engines were simulated; both are None without a record.
+    ``read_counts`` are all of its rows, ``chosen`` those in a set; ``simulated`` is None without a record beside it.
     """
     if file is None:
         return None

@@ -145,11 +145,7 @@ class Mined:
 
 
 def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: str, seed: int = 0) -> str:
-    """Return the reason to doubt the checker's label of a generator's step; "" if there is none.
-
-    An ideal step teaches nothing about generators. For other steps the checker is only one witness, and a second one
-    has to agree with it (`witness`).
-    """
+    """Return why a label is doubted, or "": the step is an ideal one, or no second witness (`witness`) agrees."""
     words = words_of(step.text)
     if any(words == words_of(ideal.text) for ideal in write_trajectory(checker, seed)):
         return IDEAL_STEP
@@ -159,10 +155,7 @@ def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: st
 
 
 def in_turn(cases: Iterable[HardCase]) -> list[HardCase]:
-    """Order cases so that each family has one in turn, and rare families come early.
-
-    Within a family the patterns take turns in the same way.
-    """
+    """Order cases so that families take turns, rare ones early, and so do the patterns within a family."""
     return _turns(_turns(cases, lambda case: case.pattern), lambda case: case.row.family)
 
 
@@ -175,10 +168,7 @@ def _turns(cases: Iterable[HardCase], key: Callable[[HardCase], Any]) -> list[Ha
 
 
 async def mine_cases(plan: Refinement, verified: VerifiedSet, generator: Client, verifier: Client) -> Mined:
-    """Run the loop over the training questions and compare verdicts; cases in a fixed order.
-
-    Raises ``UserError`` where there are no training questions.
-    """
+    """Run the loop over training questions, and compare verdicts; raise ``UserError`` without such questions."""
     mined, pools = Mined(plan.seed), _pools(plan, verified)
     if not pools:
         raise UserError(
@@ -204,10 +194,7 @@ async def mine_cases(plan: Refinement, verified: VerifiedSet, generator: Client,
 def _checkers(
     plan: Refinement, verified: VerifiedSet, mined: Mined, among: Mapping[str, Sequence[str]] | None = None
 ) -> Iterator[Checker]:
-    """Yield checkers of the training questions that are unlike all evaluation questions; the others are counted.
-
-    ``among`` are ids by benchmark; None means all training questions.
-    """
+    """Yield checkers of training questions (``among`` ids, if given) that are unlike all evaluation questions."""
     near = verified.near_evaluation()
     for benchmark, pool in _pools(plan, verified).items():
         ids = None if among is None else among.get(benchmark, ())
@@ -261,10 +248,7 @@ def read_accepted(file: Path) -> list[AcceptedStep]:
 
 
 def mine_accepted(plan: Refinement, verified: VerifiedSet, accepted: Sequence[AcceptedStep]) -> Mined:
-    """Compare the checker's label of each accepted step with Correct; the cases are in a fixed order.
-
-    Raises ``UserError`` where no step is of a training question.
-    """
+    """Compare the checker's labels of accepted steps with Correct; raise ``UserError`` without training questions."""
     mined, by_question, among = Mined(plan.seed), dict[str, list[AcceptedStep]](), dict[str, list[str]]()
     for entry in accepted:
         by_question.setdefault(question_key(entry.benchmark, entry.question_id), []).append(entry)
@@ -303,12 +287,10 @@ Record = dict[str, Any]
 
 
 def refine(plan: Refinement, generator: Client | None, verifier: Client | None, teacher: Client | None) -> Record:
-    """Write ``OUTPUT/refined.jsonl`` and ``OUTPUT/refinement.json`` (again, if they are there).
+    """Write ``OUTPUT/refined.jsonl`` and ``OUTPUT/refinement.json``; raise ``UserError`` for what the user can mend.
 
-    ``teacher`` None are the annotations: the checker's verdicts; without generator or verifier the plan names steps
-    that were ``accepted``. A run that was killed resumes from the clients' response cache and ends in the same bytes.
-
-    Raises ``UserError`` for what the user can mend.
+    ``teacher`` None are the checker's verdicts; without generator or verifier the plan names ``accepted`` steps. A run
+    that was killed resumes from the clients' response cache and ends in the same bytes.
     """
     verified = open_verified(plan.verified, plan.version)
     verified.select_builds(plan.benchmarks)
@@ -449,11 +431,7 @@ def _record(plan: Refinement, verified: VerifiedSet) -> Record:
 
 
 def _counts(mined: Mined, rows: Sequence[StepRow]) -> Record:
-    """Count the cases by weakness and by cluster, a `Pattern` with its numbers, largest first.
-
-    A cluster's mining rate is its share of the steps that the checker gives that label, of that kind and plan;
-    ``doubted`` are those whose label no second rule bears out, or whose step is an ideal one.
-    """
+    """Count the cases by weakness and by cluster, a `Pattern` with its share of the steps so labelled."""
     find_doubt = [case for case in mined.cases if case.doubt]
     pattern_of = {case.row.id: case.pattern for case in mined.cases}
     sizes, doubts = Counter(case.pattern for case in mined.cases), Counter(case.pattern for case in find_doubt)
@@ -496,12 +474,11 @@ _PASSED: dict[str, str] = values.WORDS["passed"]
 
 
 def family_of(verifier_label: str, label: str, step: Step, plan: Plan, question: Question) -> str:
-    """Return the name of the first weakness (family) that fits a disagreement.
+    """Return the name of the first weakness (family) that fits a disagreement; ``label`` is the right one.
 
-    SAFE v1 (section 3.3) looks for "recurring weaknesses", but names two for example: lexically similar entities that
-    are confused, and numerical comparisons that fail. These two are known by the situation, all else by the pair of
-    labels. This function reads steps as the checker does; the second witness (`witness`) does not.
-    ``verifier_label`` is the verifier's label of a step, or the loop's `UNREAD`; ``label`` is the right one.
+    SAFE v1 (section 3.3) names two for example: look-alike names and comparisons of numbers, which the situation
+    tells. The pair of labels tells all others. Steps are read as by the checker, not as by the second witness
+    (`witness`).
 
     >>> step, plan = Step(1, "Oru is a town.", "Attribution"), Plan("sequential", ())
     >>> family_of("Correct", "Unsupported", step, plan, Question("q", "b", "train", "Where?", "A"))
@@ -531,9 +508,7 @@ def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
 
 
 def alike(name: str, reference: str) -> bool:
-    """Whether two names share at least half of the shorter one's words.
-
-    A single word that is part of the other name is not a look-alike, as it may be short for it.
+    """Whether two names share half of the shorter one's words; a single word may be short for the other.
 
     >>> alike("Henry Percy", "Thomas Percy"), alike("Dune Rain (film)", "Dune Rain")
     (True, True)

@@ -84,10 +84,7 @@ class ModelAsker:
         return self.teachers.client
 
     async def ask_model(self, request: Request, read: Callable[[str, str], R], quoted: str) -> R:
-        """Send a request, and return what ``read`` makes of the reply and of ``quoted``, the request's data.
-
-        Raises `StepRefused` for a failed request or a bad reply, and ``UserError`` if the first replies all are bad.
-        """
+        """Return what ``read`` makes of reply and ``quoted``; raise `StepRefused`, or ``UserError`` if all are bad."""
         try:
             async with self.client.reading(request) as reply:
                 return read(reply.text, quoted)
@@ -108,10 +105,7 @@ class ModelAsker:
 
 
 def read_trajectory(text: str, data: str = "") -> tuple[ReplyStep, ...]:
-    """Read the steps of a reply, as written; raise `UnreadableReply` if it has none, or several trajectories.
-
-    ``data`` is the text that the request quoted: a trajectory that occurs in it does not count. A step may be a bare
-    text; it then has no remarks.
+    """Read a reply's steps outside ``data``; raise `UnreadableReply` if it has none, or several trajectories.
 
     >>> read_trajectory('Sure: {"plan": [], "steps": ["Step 1: Oru. (Logical)"]}')
     (ReplyStep(step='Step 1: Oru. (Logical)', diagnosis='', guidance=''),)
@@ -159,11 +153,7 @@ def as_trajectory(replied: Sequence[ReplyStep]) -> tuple[Step, ...]:
 
 
 def read_step_reply(text: str, data: str = "") -> ReplyStep:
-    """Read the step, diagnosis and guidance of a reply.
-
-    ``data`` is the text that the request quoted: remarks that occur in it do not count.
-
-    Raises `UnreadableReply`, and `StepRefused` for a reply with more than one step.
+    """Read a reply's step and remarks outside ``data``; raise `UnreadableReply`, or `StepRefused` for several steps.
 
     >>> read_step_reply('{"step": "Step 1: Oru. (Logical)", "diagnosis": "No.", "guidance": "Go."}')
     ReplyStep(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.')
@@ -189,9 +179,7 @@ def read_step_reply(text: str, data: str = "") -> ReplyStep:
 
 
 def as_step(raw: str, position: int) -> Step:
-    """Parse a step at a position, on one line; a missing "Step K:" is added.
-
-    Raises `StepRefused` for one that breaks the grammar, is two in one or is not in English.
+    """Parse a step; raise `StepRefused` for one that breaks the grammar, is two in one or is not in English.
 
     >>> as_step("According to Passage 2, Oru lies on the Vel. (Attribution)", 1).number
     1
@@ -230,10 +218,7 @@ def check_label(checker: Checker, previous: Sequence[Step], step: Step, label: s
 
 
 def check_remarks(remarks: ReplyStep, error_type: str, passages: int, position: int) -> None:
-    """Raise `StepRefused` for a diagnosis or guidance that no verifier should learn.
-
-    ``passages`` is how many there are, ``position`` that of the step.
-    """
+    """Raise `StepRefused` for remarks, on the step at ``position``, that no verifier should learn."""
     for label, text in (("diagnosis", remarks.diagnosis), ("guidance", remarks.guidance)):
         if not any(map(str.isalnum, text)):
             raise StepRefused(f"the {label} is empty")
@@ -251,9 +236,7 @@ def check_remarks(remarks: ReplyStep, error_type: str, passages: int, position: 
 
 
 def is_english(text: str, min_share: float = 0.2) -> bool:
-    """Whether a text can be English, by its script and its everyday words.
-
-    ``min_share`` is the required number of everyday words for each word in lower case.
+    """Whether a text can be English: its script, and ``min_share`` everyday words for each word in lower case.
 
     >>> is_english("Passage 2 says that Oru lies on the Vel.")
     True
@@ -316,11 +299,7 @@ _ANSWERED = re.compile(r"\banswer(?: is| must be| has to be| will be)?\W{1,4}", 
 
 
 def check_sound(question: Question, steps: Sequence[Step], position: int, remarks: ReplyStep, data: str = "") -> None:
-    """Raise `StepRefused` for remarks that no verifier should learn to make of a sound step.
-
-    ``steps`` is the whole trajectory, ``position`` (from 1) that of the step. ``data`` is what
-    the request quoted: remarks that occur in it are refused.
-    """
+    """Raise `StepRefused` for remarks on a sound step that no verifier should learn, or that occur in ``data``."""
     check_remarks(remarks, CORRECT, len(question.passages), position)
     if data and is_planted(asdict(remarks), KEYS, data):
         raise StepRefused("the remarks are some that the data brought along, quoted")
@@ -337,10 +316,7 @@ def check_sound(question: Question, steps: Sequence[Step], position: int, remark
 
 
 def check_grounded(question: Question, accepted: Sequence[Step], remarks: ReplyStep) -> None:
-    """Raise `StepRefused` for a remark with a name or number that is in no passage, question or step.
-
-    ``accepted`` are the steps up to the one that the remarks are about.
-    """
+    """Raise `StepRefused` for a remark with a name or number that no passage, question or step so far has."""
     pages = (*question.passages, _context(question, accepted))
     for label in ("diagnosis", "guidance"):
         for value in values_in(_MARK.sub("", getattr(remarks, label))):
@@ -349,10 +325,7 @@ def check_grounded(question: Question, accepted: Sequence[Step], remarks: ReplyS
 
 
 def foretells(question: Question, accepted: Sequence[Step], coming: Sequence[Step], guidance: str) -> bool:
-    """Whether a guidance names the answer, or a value that only a later step finds.
-
-    It may name the subject of the passage that the next step cites.
-    """
+    """Whether a guidance names the answer or a later value, but for the subject of the passage to be cited next."""
     context = _context(question, accepted)
     if names_answer(question, accepted, guidance):
         return True
@@ -364,10 +337,7 @@ def foretells(question: Question, accepted: Sequence[Step], coming: Sequence[Ste
 
 
 def names_answer(question: Question, accepted: Sequence[Step], guidance: str) -> bool:
-    """Whether a guidance names the answer before any step has reached it.
-
-    ``accepted`` are the steps so far, including the present one.
-    """
+    """Whether a guidance names the answer before any ``accepted`` step, the present one included, has reached it."""
     guidance_words, question_words = words_of(guidance), words_of(question.question)
     before = words_of(_context(question, accepted).text)
     for answer in map(words_of, question.accepted):
@@ -396,11 +366,7 @@ def _context(question: Question, accepted: Sequence[Step]) -> Passage:
 
 
 def gives_away(checker: Checker, accepted: Sequence[Step], guidance: str, *, is_sound: bool) -> bool:
-    """Whether a guidance on the last step names a value that only a later step finds.
-
-    Names of the question and of the steps so far are allowed. After an unsound step the guidance may name the fact
-    that the next step has to read, as a correction does.
-    """
+    """Whether a guidance names a value that only a later step finds; after an unsound step the next is allowed."""
     established = checker.established(accepted if is_sound else accepted[:-1])
     allowed: set[int | None] = {*established} if is_sound else {*established, checker.next_item(established)}
     texts = [checker.question.question, *(step.text for step in accepted)]

@@ -55,11 +55,7 @@ class Rewriter(replies.ModelAsker):
     def reword(
         self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
     ) -> tuple[list[StepRow], dict[str, Any]]:
-        """Reword the chosen rows if possible; return all rows in order, and counts for the record.
-
-        ``checkers`` are those of `checkers_of`. The count ``kept`` has the rows that stay unchanged, by reason. Raises
-        ``UserError`` if every request failed.
-        """
+        """Reword the chosen rows if possible; return all, and counts; raise ``UserError`` if every request failed."""
         results = event_loop.wait_for(self._reword_all(chosen, checkers))
         ids = {row.id for row in chosen}
         rows, unchanged = [], Counter[str]()
@@ -121,10 +117,7 @@ def resolve_rewriter(teachers: object, spec: str) -> Rewriter:
 
 
 def checkers_of(verified: Iterable[VerifiedQuestion], seed: int, chosen: Sequence[StepRow]) -> dict[str, Checker]:
-    """Make the checkers of the rows' questions, by question id, as they were when the rows were made.
-
-    If benchmarks share an id, the last one wins; `Rewriter` skips rows whose question differs.
-    """
+    """Make the checkers of the rows' questions, by question id; if benchmarks share an id, the last one wins."""
     keys = {row.question_key for row in chosen}
     checkers: dict[str, Checker] = {}
     for row in verified:

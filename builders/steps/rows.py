@@ -20,11 +20,7 @@ def question_key(benchmark: str, question: str) -> str:
 
 @dataclass(frozen=True)
 class StepRow:
-    """One step as a verifier sees it, and the feedback that a verifier should give.
-
-    ``question`` has the passages in the order in which steps number them. ``previous`` are the accepted steps before
-    ``step``, whose position is ``step.number``.
-    """
+    """One step as a verifier sees it, with passages as steps number them, and the feedback that it should get."""
 
     question: Question
     previous: tuple[Step, ...]
@@ -91,11 +87,7 @@ def well_formed(text: str, kind: StepKind, position: int) -> Step | None:
 
 
 def check_row(row: StepRow) -> None:
-    """Raise ``ValueError``, with a message of one line, for a row that could not be published.
-
-    Steps have to be valid and numbered from 1. The label has to be of the taxonomy; it is ``Correct`` exactly if the
-    row is ideal (a refined row may have any label).
-    """
+    """Raise ``ValueError`` for a row that could not be published: its steps, numbers, label or origin are wrong."""
     format_feedback(row.feedback)
     steps = (*row.previous, row.step)
     for step in steps:
@@ -114,11 +106,7 @@ class TrajectoryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A question, or one step of it, that was refused and is in no split, and the reason.
-
-    ``error_type`` is the intended one ("" for an ideal trajectory). ``reason`` begins with one of a few fixed clauses,
-    so that reasons can be counted up to their first colon. ``text`` is the refused text, if there is one.
-    """
+    """A refused question, or step with its intended ``error_type``; ``reason`` counts up to its first colon."""
 
     benchmark: str
     question_id: str

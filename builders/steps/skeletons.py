@@ -43,8 +43,6 @@ _CITED = frozenset("passage passages step steps".split())
 def skeleton(text: str) -> str:
     """Return the skeleton of a text: words in lower case and masks, separated by one space.
 
-    A skeleton is its own skeleton. Text of any script is read; what has no case is masked.
-
     >>> skeleton("According to Passage 3, the author of “Oru” was born on 5 May 1901 in St. Vel.")
     'according to passage _ the author of _ was born on _ in _'
     >>> skeleton("Comparing Step 1, Step 2 and Step 4, Ana Vorr is the older one.")
@@ -63,10 +61,7 @@ def skeleton(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Variety:
-    """Counts of the wordings of one type; a share is None without rows.
-
-    Final answers have one form by the grammar of steps: they are in ``rows`` and ``diagnoses``, not among the steps.
-    """
+    """Counts of the wordings of one type; a share is None without rows. Final answers are not among the steps."""
 
     rows: int
     steps: int
@@ -97,10 +92,7 @@ def common_diagnoses(rows: Sequence[StepRow]) -> float | None:
 
 
 def find_unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
-    """Return the ids of test rows whose step has a skeleton that no step of train has.
-
-    All final answers have the same one.
-    """
+    """Return ids of test rows whose step has a skeleton that train lacks; all final answers have the same one."""
 
     def key(row: StepRow) -> str:
         return MASK if row.step.kind == "Final Answer" else skeleton(row.step.text)

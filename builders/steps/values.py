@@ -37,9 +37,7 @@ _MAX_CHARS = 8000
 
 
 def values_in(text: str) -> tuple[str, ...]:
-    """Return names and numbers in the order of a text; the day and year of a date are numbers.
-
-    Numbers of passages and steps are left out. So is a single word that opens a sentence, as its capital says nothing.
+    """Return a text's names and numbers in order, without citations and single words that open a sentence.
 
     >>> values_in("According to Passage 2, Ors Velt's film of 3 May 1901 won 1,200 Crowns.")
     ('Ors Velt', '3', 'May', '1901', '1,200', 'Crowns')

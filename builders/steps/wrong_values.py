@@ -26,11 +26,7 @@ _VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
 def wrong_values(question: Question, item: Item, value: str, choice: int, pages: Sequence[Passage] = ()) -> list[str]:
-    """Return other values for a fact, at most six, in an order that ``choice`` varies: first those of its passage.
-
-    ``pages`` are passages of another question, used if this question's have too few values of the sort. A value of
-    unknown sort has no other values.
-    """
+    """Return at most six other values of a fact's sort, those of its passage first; ``pages`` may lend some."""
     relation = RELATIONS.get(item.triples[0].relation)
     kind = relation.kind if relation and item.sentence is None else ""
     if as_date(value):

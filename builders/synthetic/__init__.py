@@ -64,10 +64,7 @@ MAX_ROWS = 10_000_000
 
 @dataclass(frozen=True)
 class Spec:
-    """What to generate: the number of rows, the seed, and the share of noise (0 to 1).
-
-    ``writer`` words all articles; if it is empty, each article draws one of all writers.
-    """
+    """What to generate: rows, seed, share of noise (0 to 1), and the ``writer`` of all articles (any if empty)."""
 
     rows: int
     seed: int = 0
@@ -122,9 +119,7 @@ def _spec_error(text: str, problem: str) -> UserError:
 def generate(
     spec: Spec, start: int = 0, stop: int | None = None, split: str = "validation"
 ) -> Iterator[tuple[Question, NoiseType]]:
-    """Generate rows ``start`` to ``stop`` (excluded; None: to the end), each with its true noise type.
-
-    A row is the same in every range, so the rows can be divided among workers in any way.
+    """Generate rows ``start`` to ``stop`` (excluded), the same in every range, each with its true noise type.
 
     >>> spec = Spec(rows=300, seed=1)
     >>> [q.id for q, _ in generate(spec, 199, 201)]

@@ -22,10 +22,7 @@ _DATED = {"born": "date of death", "died": "date of birth"}
 
 
 def write_article(writers: Sequence[Writer], entity: Entity, rng: Random, is_short: bool = False) -> Article:
-    """Write the article of an entity by one of the writers: every fact that it holds and no other.
-
-    A short article is one sentence that names the entity and states one fact, or none.
-    """
+    """Write an entity's article: every fact that it holds and no other; a short one is one sentence with one fact."""
     author = _ArticleWriter(pick(rng, writers), rng, entity)
     (author.sentence if is_short else author.article)()
     return Article(entity.title, tuple(author.sentences), author.states, frozenset(author.mentions))

@@ -63,10 +63,7 @@ class FilmQuestion:
 
 
 def write_films(world: Films, folder: Path) -> tuple[Path, Path]:
-    """Write ``kb.txt`` and ``questions.jsonl``, and return their paths.
-
-    Raises ``UserError`` for more questions than the world has.
-    """
+    """Write ``kb.txt`` and ``questions.jsonl``; return their paths; raise ``UserError`` for too many questions."""
     triples = film_triples(world)
     rows = film_questions(world, triples)
     folder.mkdir(parents=True, exist_ok=True)
@@ -122,10 +119,7 @@ def _busy(rng: Random, people: Sequence[str]) -> str:
 
 
 def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[FilmQuestion]:
-    """Generate ``world.questions`` questions, no two with the same words, of one, two and three hops in turn.
-
-    Raises ``UserError`` for more questions than the graph has.
-    """
+    """Generate distinct questions of one, two and three hops in turn; raise ``UserError`` for too many."""
     knowledge, rng = GraphKnowledge(MemoryGraph(triples)), Random(f"questions:{world.seed}")
     topics: defaultdict[str, set[str]] = defaultdict(set)  # what each relation leads on from, in either direction
     for head, relation, tail in triples:
@@ -154,9 +148,8 @@ def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[FilmQue
 def templates() -> Mapping[RelationPath, tuple[str, ...]]:
     """Return the wordings of each path, in which ``{x}`` is the topic.
 
-    A path by way of films combines each wording of the films with two of the last relation, which differ from path to
-    path. So both halves of a held-out template occur elsewhere, and the template with the nearest words may mean
-    another path.
+    A path by way of films combines wordings of the films with two of the last relation. So both halves of a held-out
+    template occur elsewhere, and the template with the nearest words may mean another path.
 
     >>> templates()["~directed_by", "written_by"][0]
     'who wrote the films that {x} directed'

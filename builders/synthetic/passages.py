@@ -16,10 +16,7 @@ def to_question(
     library: dict[tuple[int, bool], Passage],
     distractors: Sequence[Entity] | None = None,
 ) -> Question:
-    """Make the row of a draft; ``library`` keeps the block's passages, which most rows share.
-
-    ``distractors`` are the entities of the other passages; they are drawn if None.
-    """
+    """Make the row of a draft; ``library`` keeps the block's passages; ``distractors`` are drawn if None."""
     entities = [*draft.gold, *(_distractors(draft) if distractors is None else distractors)]
     draft.rng.shuffle(entities)
     number = {e.key: n for n, e in enumerate(entities, 1)}

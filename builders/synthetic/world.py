@@ -40,11 +40,10 @@ class Day(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Entity:
-    """A person, work, place or organisation that has an article.
+    """An entity with an article; other articles mention it by ``name``, and ``title`` heads its own.
 
-    Other articles mention it by ``name``; ``title`` heads its own. ``alikes`` are its namesakes, each with the way to
-    tell them apart; ``asides`` and ``incidents`` are sentences besides its facts; ``since`` is its first year if no
-    fact gives one.
+    ``alikes`` are its namesakes, each with the way to tell them apart; ``asides`` and ``incidents`` are sentences
+    besides its facts; ``since`` is its first year if no fact gives one.
     """
 
     key: int
@@ -137,11 +136,7 @@ def order_of(value: Value) -> tuple[int, int, int]:
 
 
 class Namer:
-    """Invents names syllable by syllable, never a word twice in a world; any resemblance is chance.
-
-    Only words for which ``allowed`` is true are used. ``plain`` words have two syllables and no ending, so that they
-    are few tokens.
-    """
+    """Invents names of ``allowed`` words, none twice in a world; ``plain`` ones have two syllables, for few tokens."""
 
     def __init__(self, rng: Random, allowed: Callable[[str], bool] = lambda word: True, plain: bool = False) -> None:
         self.rng = rng
@@ -177,10 +172,7 @@ class Namer:
 
 
 class World:
-    """The entities of a world and their articles; ``makers`` are the people of each trade that makes works.
-
-    ``write`` writes an entity's article, and ``names`` invents names.
-    """
+    """A world's entities and articles; ``makers`` are people by trade, and ``write`` writes an entity's article."""
 
     def __init__(self, rng: Random, write: Callable[[Entity, Random], Article], names: Namer | None = None) -> None:
         self.rng = rng

@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import InputSource
 from builders.verified import chunks, questions
-from builders.verified.collect import Build, collect, source_of
+from builders.verified.collect import Build, jobs, source_of
 from builders.verified.features import config_features
 from builders.verified.statistics import TRUTH, KindCounts, ReferenceLabels, SampleCounts, Statistics, Tally
 from builders.verified.teachers.choice import describe_unreadable
 from builders.verified.teachers.published import lists_of
 from builders.work import parquet, plans, publishing
-from builders.work.collect import Collected
+from builders.work.collect import Collected, collect
+from builders.work.rejects import RejectPolicy
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES
 from safe_stepwise.store import agreement, boundary, names, tables
@@ -41,20 +42,18 @@ Card = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 
 
 def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
-    """Build both release folders, or replace one benchmark and split in them; return the build's statistics.
+    """Build or replace one benchmark and split in both release folders; return the build's statistics.
 
-    ``cards`` renders the README of each of `VERIFIED` and `NOISE_LABELS`. After a kill at any instant the same call
-    resumes, and ends in the same bytes.
-
-    Raises ``UserError`` for mistakes that the user can mend: output folder, source, rows (unless ``keep_rejects``), a
-    full disk.
+    ``cards`` renders the READMEs. After a kill the same call resumes, and ends in the same bytes. Raises ``UserError``
+    for what the user can mend, such as bad rows (unless ``keep_rejects``).
     """
     collected = Collected()
     with publishing.building(plan, DATASETS, lambda: f"{collected.standing.finished} rows verified", Statistics):
         other_lines = {name: _lines_of_other_builds(plan, name) for name in (REJECTS, UNMATCHED)}
         source, lists = source_of(plan), lists_of(plan.teacher)
         tally = Tally(None if plan.published is None else agreement.read_published(plan.published), lists)
-        collect(plan, collected)
+        policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
+        collect(plan, policy, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
         release = publishing.new_release(plan.work)
         files, sample = _write(plan, collected, release, tally)
         statistics = _statistics(plan, source, collected, tally, files, sample)
@@ -74,11 +73,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
 
 
 def _refuse_unjudged(plan: Build, collected: Collected, statistics: Statistics) -> None:
-    """Raise ``UserError`` if a model judged no row.
-
-    Its replies stay stored, so that the next run asks only what failed. If it replied and nothing could be read, the
-    work is removed: another cache or model has to be asked.
-    """
+    """Raise ``UserError`` if a model judged no row; if all its replies were unreadable, the work is removed."""
     if not collected.replies or statistics.unparsed < statistics.rows - statistics.rejected:
         return
     *_, last = (reason for table in collected.tables() for reason in table.column("explanation").to_pylist())
@@ -106,10 +101,7 @@ def _refuse_unnamed(plan: Build, statistics: Statistics) -> None:
 def _write(
     plan: Build, collected: Collected, release: Path, tally: Tally
 ) -> tuple[dict[str, parquet.FilesByConfig], SampleCounts | None]:
-    """Write the Parquet files of this build under ``release/DATASET/new``, and count their rows in ``tally``.
-
-    Returns the files by dataset and the counts of the evaluation sample (None for a split that has none).
-    """
+    """Write this build's files and count its rows in ``tally``; return the files and the sample's counts, if any."""
     name, split, is_sampled = plan.benchmark, plan.split, plan.split == VALIDATION
     sample = questions.EvaluationSample(
         plan.evaluation_size, plan.seed, plan.evaluation_passages, exact=plan.own_benchmark is None
@@ -236,10 +228,7 @@ def _unmatched(plan: Build, tally: Tally) -> Iterator[bytes]:
 
 
 def _lines_of_other_builds(plan: Build, name: str) -> list[bytes]:
-    """Read the lines of a file beside the datasets that belong to other benchmarks or splits, and stay.
-
-    Raises ``UserError`` for a line without benchmark and split.
-    """
+    """Read the lines of other builds in a file, which stay; raise ``UserError`` if one lacks benchmark or split."""
 
     def read(line: bytes) -> tuple[bool, bytes]:
         row = boundary.read(Mapping[str, Any], boundary.parse_json(line))
@@ -251,10 +240,7 @@ def _lines_of_other_builds(plan: Build, name: str) -> list[bytes]:
 
 
 def describe_replaced(plan: Build) -> str:
-    """Describe the build that this one replaces, if it had other settings; empty if there is none.
-
-    The settings are source, limit, teacher with its lists, and minimum confidence.
-    """
+    """Describe the replaced build if source, limit, teacher, lists or minimum confidence differ; else empty."""
     dataset = plan.output / names.VERIFIED
     for record in publishing.read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
         if (record["benchmark"], record["split"]) == (plan.benchmark, plan.split):
@@ -298,14 +284,5 @@ def overview(builds: Sequence[Statistics]) -> str:
 
 def counts(builds: Sequence[Statistics]) -> dict[str, Any]:
     """Return row counts for a release's lock, by ``BENCHMARK-SPLIT``."""
-    return {
-        f"{s.benchmark}-{s.split}": {
-            "rows": s.rows,
-            "verified": s.verified,
-            "unverifiable": dict(s.unverifiable),
-            "undecided": s.undecided,
-            "unparsed": s.unparsed,
-            "rejected": s.rejected,
-        }
-        for s in builds
-    }
+    counted = ("rows", "verified", "unverifiable", "undecided", "unparsed", "rejected")
+    return {f"{s.benchmark}-{s.split}": {name: getattr(s, name) for name in counted} for s in builds}

@@ -30,10 +30,9 @@ world once.
 
 @dataclass(frozen=True, slots=True)
 class VerificationChunk(RowsChunk):
-    """Rows of a split and the teacher that labels them.
+    """Rows of a split (or the ``spec`` of ``generated`` ones) and the teacher that labels them.
 
-    ``spec`` is that of the synthetic benchmark, of which the worker itself makes ``generated`` questions. Labels with
-    less than ``min_confidence`` (0-1) become undecided. ``own_benchmark`` is the user's, if, whose rows these are.
+    Labels with less than ``min_confidence`` (0-1) become undecided.
     """
 
     teacher: Teachers
@@ -57,11 +56,8 @@ class VerificationChunk(RowsChunk):
         return self.generated or len(self.rows)
 
     def make(self) -> tuple[RowsSummary, pa.RecordBatch]:
-        """Read and verify the rows; a row that cannot be read becomes a `Reject`.
-
-        Raises any error of the teacher, with the question's id as a note.
-        """
-        questions, rejects = self._questions()
+        """Verify the rows; a bad one becomes a `Reject`. An error of the teacher gets the question's id as a note."""
+        questions, rejects = self.questions()
         judged = [question for _, question, _ in questions]
         labels, replies = event_loop.wait_for(_verify_all(judged, self.teacher))
         earlier_types = event_loop.wait_for(_unadjudicated(judged, self.teacher, self.min_confidence))
@@ -79,13 +75,8 @@ class VerificationChunk(RowsChunk):
         ids = tuple((index, question.id) for index, question, _ in questions)
         return RowsSummary(ids, tuple(rejects), dict(replies)), pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
-    def questions(self) -> tuple[list[tuple[int, Question]], list[Reject]]:
-        """Return the questions with their index in the chunk, and the rows that can't be read."""
-        questions, rejects = self._questions()
-        return [(index, question) for index, question, _ in questions], rejects
-
-    def _questions(self) -> tuple[list[tuple[int, Question, bool | None]], list[Reject]]:
-        """Return the questions with index and whether they are noise (None if not known), and the rejects."""
+    def questions(self) -> tuple[list[tuple[int, Question, bool | None]], list[Reject]]:
+        """Return the questions with index and whether they are noise (None if not known), and the bad rows."""
         if self.spec is not None:
             generated = generate(self.spec, self.start, self.start + self.generated, self.split)
             return [(n, question, noise not in NO_NOISE) for n, (question, noise) in enumerate(generated)], []
@@ -101,7 +92,6 @@ class VerificationChunk(RowsChunk):
         return question, (noise_type not in NO_NOISE if noise_type in NOISE_TYPES else None)
 
     def location(self, index: int) -> str:
-        """Return the location of a row in the source."""
         return f"row {self.start + index + 1}" if self.spec else RowsChunk.location(self, index)
 
     def raw_row(self, index: int) -> Any:
@@ -110,10 +100,9 @@ class VerificationChunk(RowsChunk):
 
 
 def shard_schema() -> pa.Schema:
-    """Return the columns of a shard: index, hash of the question, whether it is noise, then those of ``B_labeled``.
+    """Return a shard's columns; ``known_noise`` is null if no ground truth says whether the question is noise.
 
-    ``known_noise`` is null if no ground truth says whether the question is noise; ``unadjudicated`` is the noise type
-    by annotations alone, null if no model was asked about what they doubt.
+    ``unadjudicated`` is the noise type by annotations alone, null if no model was asked about what they doubt.
     """
     columns = {
         "index": pa.int32(),
@@ -125,10 +114,7 @@ def shard_schema() -> pa.Schema:
 
 
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:
-    """Return the digest of the code by which the named teacher labels a benchmark's rows.
-
-    ``modules`` are further modules that the labels depend on. A benchmark that is not registered is the user's own.
-    """
+    """Return the digest of the code (and ``modules``) by which the named teacher labels a benchmark's rows."""
     prefix = teacher.partition(":")[0]
     is_known = prefix in ("annotations", "adjudicating", agreement.PUBLISHED)
     kind = prefix if is_known else "llm"

@@ -1,6 +1,5 @@
-"""Turns a source's rows into verified shards and rejects: the first half of a build."""
+"""Cuts a build's source into chunks to verify, and counts its questions."""
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,7 @@ from builders.verified.teachers import Teachers
 from builders.verified.teachers.adjudicating import AdjudicatingTeachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import PublishedTeachers
-from builders.work import collect as work
 from builders.work.plans import Plan
-from builders.work.rejects import RejectPolicy
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
 
@@ -60,10 +57,7 @@ class Build(Plan):
 
 
 def spec_of(benchmark: str, source: str) -> Spec | None:
-    """Parse the spec of rows to generate; None if the source is a file or a Hub dataset.
-
-    Raises ``UserError`` for a spec that can't be read.
-    """
+    """Parse a spec of rows to generate; None for a file or Hub dataset; raise ``UserError`` for a bad spec."""
     if benchmark != "synthetic" or "=" not in source or Path(source).exists():
         return None
     return parse_spec(source)
@@ -102,16 +96,10 @@ def _count_generated(plan: Build, spec: Spec) -> int:
     return spec.rows if plan.limit is None else min(spec.rows, plan.limit)
 
 
-def collect(plan: Build, collected: work.Collected) -> None:
-    """Run all chunks, add their shards to ``collected``, and write ``rejects.jsonl`` into the work folder."""
-    policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
-    work.collect(plan, policy, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
-
-
 def questions(plan: Build) -> Iterator[Question]:
     """Yield the questions of a build's source, without the rows that can't be read."""
     for job in jobs(plan):
-        yield from (question for _, question in job.questions()[0])
+        yield from (question for _, question, _ in job.questions()[0])
 
 
 def count(plan: Build) -> int:

@@ -51,10 +51,7 @@ class RoleCost:
 
 
 def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, RoleCost]:
-    """Estimate the work by role, in the order of the stages, with all gleaning rounds: an upper bound on calls.
-
-    No call is made; the cache is only read. A passage that several questions share is counted once.
-    """
+    """Estimate the most work by role, in the order of the stages, without a call; shared passages count once."""
     if isinstance(teachers, AdjudicatingTeachers):
         return {ADJUDICATE.role: _estimate_rulings(questions, teachers)}
     work = {role: RoleCost() for role in ("extract", "glean", "resolve", "path")}
@@ -107,10 +104,7 @@ def is_local(plan: Build) -> bool:
 
 
 def estimate_table(plan: Build, price_prompt: float | None, price_completion: float | None) -> str:
-    """Render a table of the calls and tokens that a build takes at most.
-
-    Prices are per million tokens; raises ``UserError`` for one without the other.
-    """
+    """Render a build's most calls and tokens; prices are per million; raise ``UserError`` for one price alone."""
     if not isinstance(plan.teacher, llm.LLMTeachers):
         return f"the {plan.teacher.name} teacher asks no model: nothing to pay"
     if (price_prompt is None) != (price_completion is None):

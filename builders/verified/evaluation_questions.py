@@ -49,9 +49,8 @@ def read(
 ) -> QuestionSet:
     """Read the first ``limit`` questions of each of ``benchmarks``, or of all benchmarks of the source.
 
-    Where a question has more than ten passages, ``seed`` draws ten, unless ``all_passages``. With ``planned``, each
-    question must be one that a plan can be made for. Raises ``UserError`` for a source that can't be read; and, unless
-    ``skip``, with its place, for a row that can't be read or planned for, or that repeats an id.
+    ``seed`` draws ten passages of more, unless ``all_passages``. Raises ``UserError`` for a bad source and, unless
+    ``skip``, for a row that can't be read, repeats an id or, if ``planned``, is too large for a plan.
     """
     if Path(source).is_dir():
         return _read_folder(Path(source), benchmarks, split or TEST, limit, seed, all_passages)

@@ -13,17 +13,14 @@ SPLITS = (TRAIN, VALIDATION)
 def config_features(dataset: str, config: str) -> Any:
     """Return the `datasets.Features` of a config of the verified set or of the noise labels.
 
-    ``B`` has the columns of a question; ``B_labeled`` adds those of its label, ``B_eval`` adds ``input`` (question and
-    passages as one prompt). Noise labels have ``id``, ``question_sha256`` and the columns of a label.
+    ``B`` has a question's columns; ``B_labeled`` adds its label's, ``B_eval`` the prompt (``input``).
     """
     from datasets import ClassLabel, Features, List, Value
 
     text, number, flag = Value("string"), Value("int32"), Value("bool")
     triple = {"head": text, "relation": text, "tail": text}
     question = {
-        "id": text,
-        "question": text,
-        "answer": text,
+        **dict.fromkeys(("id", "question", "answer"), text),
         "aliases": List(text),
         "kind": text,
         "hops": number,

@@ -19,10 +19,7 @@ Labelled = tuple[Question, Label]
 
 
 def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
-    """Yield each benchmark of a folder that `build_verified` or `regenerate` wrote, with all its rows.
-
-    Raises ``UserError`` where there are none.
-    """
+    """Yield each benchmark of a built folder with all its labelled rows; raise ``UserError`` where there are none."""
     dataset = parquet.dataset_folder(folder, names.VERIFIED)
     if dataset is None or not (files := parquet.labeled_files(dataset)):
         raise _absent(folder, names.VERIFIED)
@@ -33,10 +30,8 @@ def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
 def add_annotations(questions: Sequence[Question], folder: Path) -> list[Question]:
     """Return the questions of published step rows with the answers and annotations that ``folder`` holds.
 
-    Step rows hold only what a verifier may see. A symbolic player needs the question as `build_verified` wrote it,
-    with the passages in the order of the step rows. One passage may be replaced by another question's, have one more
-    sentence, or have another value; the annotations then get that value too. Raises ``UserError`` for a folder that
-    is no verified set, or not the one that the steps were made of.
+    A symbolic player needs them, with passages as in the step rows, of which one may be another question's, or have
+    another value (as then do the annotations) or one more sentence. Raises ``UserError`` for another folder.
     """
     full_questions: dict[tuple[str, str], Question] = {}
     dataset = parquet.dataset_folder(folder, names.VERIFIED)
@@ -57,10 +52,7 @@ def add_annotations(questions: Sequence[Question], folder: Path) -> list[Questio
 
 
 def verified_rows(benchmark: str, file: Path, split: str, ids: Container[str] | None = None) -> Iterator[Labelled]:
-    """Yield the questions of a benchmark's file (only those of ``ids``, if given) with their labels by annotations.
-
-    Prints a line for each row that can't be read.
-    """
+    """Yield a file's questions (of ``ids``, if given) with labels by annotations; print a line for each bad row."""
     teacher = AnnotationsTeacher()
     for row in sources.raw_rows(str(file), split):
         try:
@@ -206,10 +198,7 @@ SPLITS = {"train": "train", "dev": "validation"}
 
 
 def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
-    """Read published labels by id, and label the rows of a data folder's benchmarks by annotations.
-
-    Raises ``UserError`` where there are no published labels.
-    """
+    """Read published labels by id, and label a data folder's rows; raise ``UserError`` without published labels."""
     published: dict[str, bool] = {}
     rows: dict[str, list[Labelled]] = {}
     for name in BENCHMARKS:

@@ -38,10 +38,7 @@ class VerifiedQuestion(NamedTuple):
         return cls(question_of(row, benchmark=benchmark, split=split), label_of(row))
 
     def sample(self, seed: int) -> "VerifiedQuestion":
-        """Return the question with ten shuffled passages, as in the evaluation, and its renumbered label.
-
-        Raises ``ValueError`` for a question with more than ten gold passages.
-        """
+        """Return the question with ten passages, and its renumbered label; raise ``ValueError`` for more gold ones."""
         if len(self.question.gold) > PASSAGES:
             raise ValueError(f"more than {PASSAGES} gold passages")
         question, places = with_passages(self.question, seed)
@@ -91,10 +88,7 @@ def select_ids(ids: Iterable[str], condition: Rows | None = None) -> Rows:
 
 
 def with_passages(question: Question, seed: int, limit: int = PASSAGES) -> tuple[Question, Mapping[int, int]]:
-    """Return the question with ``limit`` shuffled passages, all gold ones among them, and a map of old to new numbers.
-
-    Passage numbers of the decomposition are renumbered; None replaces the number of a dropped passage.
-    """
+    """Return the question with ``limit`` shuffled passages, all gold ones among them, and new numbers by old ones."""
     gold = [number for number, _ in question.gold]
     distractors = [n for n, passage in enumerate(question.passages, 1) if not passage.is_gold]
     distractors.sort(key=lambda n: draw(seed, question.id, f"draw {n}"))
@@ -112,10 +106,9 @@ def draw(seed: int, id_: str, purpose: str) -> int:
 
 
 class EvaluationSample:
-    """A sample of ``size`` questions from all that are offered, drawn in bounded memory.
+    """A sample of ``size`` questions, ranked by a hash of (seed, id), drawn in bounded memory.
 
-    A hash of (seed, id) ranks the questions, so the order of the rows does not matter. ``left_out`` counts rows that
-    cannot have ``passages`` passages: they have more gold ones, or, if ``exact``, fewer in all.
+    ``left_out`` counts rows with more gold passages than ``passages`` or, if ``exact``, fewer in all.
     """
 
     def __init__(self, size: int, seed: int, passages: int = PASSAGES, exact: bool = True) -> None:

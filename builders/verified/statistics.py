@@ -63,10 +63,7 @@ class Adjudication:
 
 @dataclass(frozen=True, slots=True)
 class ListUse:
-    """Counts of a list of questions that labelled a build's rows.
-
-    ``entries`` is the sum of repeated entries, entries that match a row, and entries that match none.
-    """
+    """Counts of a list of questions; ``entries`` is the sum of repeated, matched and unmatched ones."""
 
     name: str
     digest: str
@@ -158,10 +155,7 @@ EXAMPLES = 3
 
 
 class Tally:
-    """Counts over tables of rows with their labels.
-
-    ``published`` are reference labels by id, for scoring; ``lists`` are the lists that labelled the rows.
-    """
+    """Counts over labelled rows; ``published`` are reference labels by id, ``lists`` those that labelled the rows."""
 
     def __init__(self, published: Mapping[str, bool] | None, lists: Sequence[QuestionList] = ()) -> None:
         self.rows = Counter[tuple[str, str]]()

@@ -48,8 +48,6 @@ async def verify(question: Question, teacher: Teacher) -> Label:
 def apply_min_confidence(label: Label, min_confidence: float) -> Label:
     """Return the label; noise of lower confidence than ``min_confidence`` becomes "undecided", and says so.
 
-    Noise without a confidence stays.
-
     >>> label = Label("missing_evidence", "No passage states it.", (), (), "annotations", 0.35)
     >>> apply_min_confidence(label, 0.5).explanation
     'Undecided, since the confidence 0.35 lies under 0.50: No passage states it.'
@@ -151,8 +149,7 @@ def _contained(path: tuple[Triple, ...]) -> Iterator[Triple]:
 def _ambiguity(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> str:
     """Return the reason why a question has several answers, or "".
 
-    A hop may have two values, or two entities may have one name. A second value in mid-path counts if a passage, gold
-    or not, is about it.
+    A hop has two values (in mid-path, if a passage is about the second), or two entities have one name.
     """
     for hop in (triple for triple in path if triple.relation in RELATIONS):
         link = f"“{hop.head} – {hop.relation}”"

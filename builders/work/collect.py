@@ -61,9 +61,8 @@ def collect(
 ) -> None:
     """Run all chunks, add their shards to ``collected``, and write ``rejects.jsonl`` into the work folder.
 
-    ``sources`` are files, specs of made-up rows, or Hub datasets, whose rows are not counted beforehand, since that
-    would read them twice. Raises as `results`, and ``UserError`` for a row that ends the build and for sources of
-    which no row could be read.
+    Hub datasets among ``sources`` are not counted beforehand. Raises as `results`, and ``UserError`` for a row that
+    ends the build, and if no row could be read.
     """
     (plan.work / "shards").mkdir(parents=True, exist_ok=True)
     standing, locations, first_reason = collected.standing, dict[str, str](), ""

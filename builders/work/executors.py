@@ -52,11 +52,8 @@ def results(
 ) -> Generator[tuple[J, Shard[Any]], None, None]:
     """Yield each chunk with its shard, in order, and show a progress bar.
 
-    ``rows`` returns the number of input rows, or None if it is not known beforehand. ``standing`` is updated after
-    each chunk, except for failed rows, which the caller counts.
-
-    Raises ``UserError`` and ``OSError`` as a rank raised them, ``RankError`` for any other error in a rank, and
-    ``Submitted`` when a scheduler will make the shards later.
+    ``rows`` returns the number of input rows, or None. ``standing`` is updated, but for failed rows. Raises errors as
+    a rank did, ``RankError`` for a fault in one, and ``Submitted`` when a scheduler will make the shards later.
     """
     if plan.engine == "local":
         total, is_cpu_bound = rows(), work.annotator.is_cpu_bound
@@ -104,10 +101,7 @@ def _require(engine: str) -> None:
 
 
 def _run_on_slurm(work: Work[Any], slurm: Slurm, ranks: int, survey: Survey) -> None:
-    """Submit the pending chunks to Slurm, or raise with the state of the last submission.
-
-    Returns once that submission has made every shard, even shards in which replies failed.
-    """
+    """Submit the pending chunks, or raise with the last submission's state; return once it has made every shard."""
     if shutil.which("sbatch") is None:
         raise UserError(
             "--engine slurm: there is no sbatch here; run this on a login node of a Slurm cluster, "

@@ -19,10 +19,7 @@ ROWS_PER_FILE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SplitFiles:
-    """The Parquet files of one split of one config: their names, total rows and total bytes.
-
-    ``bytes`` counts the files, ``arrow_bytes`` the uncompressed rows in memory.
-    """
+    """The Parquet files of one split of one config; ``arrow_bytes`` counts the uncompressed rows in memory."""
 
     split: str
     rows: int
@@ -56,10 +53,7 @@ class DatasetWriter:
 
 
 class SplitWriter:
-    """Writes ``SPLIT-NNNNN-of-MMMMM.parquet`` files into a folder, a row group at a time.
-
-    ``features`` is a `datasets.Features`. A split without rows has no file: `load_dataset` can't open an empty one.
-    """
+    """Writes ``SPLIT-NNNNN-of-MMMMM.parquet`` a row group at a time; no file without rows, which none can open."""
 
     def __init__(self, folder: Path, split: str, features: Any) -> None:
         self._folder, self._split = folder, split
@@ -126,11 +120,10 @@ R = TypeVar("R")
 
 
 def interleave(rows: Sequence[R], seed: int, key: Callable[[R], str]) -> list[R]:
-    """Order rows so that neighbours belong to different questions, as far as that is possible.
+    """Order rows so that neighbours belong to different questions (``key``), as far as that is possible.
 
-    ``key`` returns the question of a row. TRL's KTO takes a row's neighbour in its batch for an answer to another
-    question. The rows of each question are spread evenly. If two rows of a question still meet, the second is swapped
-    with the next row of another question; if there is none, it moves back to the last gap between such rows.
+    TRL's KTO takes a row's neighbour in its batch for an answer to another question. The rows of each question are
+    spread evenly; where two still meet, the second is swapped with the next other row, or moved back to the last gap.
 
     >>> interleave(["a1", "a2", "b1", "b2"], 0, lambda row: row[0])
     ['b1', 'a1', 'b2', 'a2']

@@ -50,8 +50,8 @@ class Plan:
         return self.output / WORK / self.work_name.format(plan=self)
 
 
-def libraries() -> dict[str, str]:
+def libraries(*further: str) -> dict[str, str]:
     """Return the versions of the packages that the bytes and the labels depend on."""
-    packages = ("datasets", "huggingface_hub", "networkx", "pyarrow", "sentencex")
+    packages = ("datasets", "huggingface_hub", "networkx", "pyarrow", "sentencex", *further)
     installed = {package: installed_version(package) for package in packages}
     return {"safe-stepwise": safe_stepwise.__version__, **installed}

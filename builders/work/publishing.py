@@ -39,8 +39,7 @@ def read_statistics(
 ) -> list[dict[str, Any]]:
     """Read the statistics of every build in a dataset folder, in the order of their file names.
 
-    A folder that does not exist has none. Raises ``UserError`` for a folder that holds something else than a dataset
-    of ours, and for a record that lacks a field of ``kind``; ``mend`` says what the user can do.
+    Raises ``UserError`` for another folder, and for a record that lacks a field of ``kind``; ``mend`` is the advice.
     """
     if not dataset.exists():
         return []
@@ -89,8 +88,7 @@ def building(
 ) -> Iterator[None]:
     """Lock a plan's output folder while its datasets are built, and mend what a crash left.
 
-    Raises ``UserError`` for a folder that cannot be written, holds a link, another version or records that lack a
-    field of ``kind``; and for a full disk, with what ``describe`` says was done.
+    Raises ``UserError`` for a bad folder, another version, a record without a field of ``kind``, and a full disk.
     """
     output = plan.output
     hidden = (names.WORK, *(_backup(output / name).name for name in datasets))
@@ -130,10 +128,7 @@ def complete(
     splits: Callable[[Record], Splits],
     features: Callable[[str], Any],
 ) -> None:
-    """Add a record, in the file ``name``, and the card to a dataset, and flush its folders.
-
-    ``splits`` are the files of a record, ``features`` the `datasets.Features` of a config by name.
-    """
+    """Add a record (as file ``name``) and the card to a dataset; ``splits`` returns the files of a record."""
     _write(dataset / name, files.json_bytes(plain(statistics)))
     records = read_statistics(dataset)
     configs: dict[str, list[Mapping[str, Any]]] = {}
@@ -161,10 +156,9 @@ class Dataset:
     def build(
         self, plan: Plan, card: SingleCard, describe: Callable[[], str], make: Callable[[Path], tuple[S, bytes]]
     ) -> S:
-        """Build the dataset, replace an earlier one by it, and return its statistics.
+        """Build the dataset, replace an earlier one by it, and return its statistics; raise as `building`.
 
-        ``make`` writes the Parquet files into a folder; it returns the statistics and the lines of the rows left
-        out. After a kill at any instant the same call resumes. Raises as `building`.
+        ``make`` writes files into a folder, and returns statistics and left-out lines. After a kill it resumes.
         """
         with building(plan, (self.name,), describe):
             release = new_release(plan.work)

@@ -36,10 +36,9 @@ def accept(shard: Shard[Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[J]):
-    """The chunks of a build and their annotator; picklable, as it goes to the ranks.
+    """The chunks of a build (``jobs`` yields the same at every call) and their annotator; picklable.
 
-    ``jobs`` yields the same chunks at every call; ``check`` raises for a shard that ends the build. The shards and the
-    attempts are in ``folder``; relative paths start at ``home``.
+    ``check`` raises for a shard that ends the build; relative paths start at ``home``.
     """
 
     jobs: Callable[[], Iterable[J]]

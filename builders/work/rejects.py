@@ -13,10 +13,7 @@ from safe_stepwise.store.names import REJECTS
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row of the source that is in no split: its location, the reason, and its content as far as it was readable.
-
-    ``index`` counts the rows of its chunk from 0.
-    """
+    """A row in no split: its location, the reason, and its readable content; ``index`` counts rows of a chunk."""
 
     index: int
     location: str
@@ -27,10 +24,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class RowsSummary:
-    """The summary of a chunk: (index, id) of each row that was read, and the rejected rows.
-
-    ``replies`` counts a model's replies by class, if the teacher is a model.
-    """
+    """A chunk's summary: (index, id) of each row that was read, the rejects, and a model's replies by class."""
 
     ids: tuple[tuple[int, str], ...]
     rejects: tuple[Reject, ...]

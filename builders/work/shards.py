@@ -59,18 +59,8 @@ class NoModel:
     simulated = False
     is_cpu_bound = True
 
-    @staticmethod
-    def check() -> None:
-        """Do nothing, as nothing could be missing."""
-
-    @staticmethod
-    def progress() -> str:
-        """Return an empty state, as there are no requests."""
-        return ""
-
-    @staticmethod
-    def close() -> None:
-        """Do nothing, as there is nothing to free."""
+    check = close = staticmethod(lambda: None)
+    progress = staticmethod(lambda: "")
 
 
 class Summary(Protocol):
@@ -114,11 +104,7 @@ class Shard(Generic[S]):
 
 
 def process(job: Job[S]) -> Shard[S]:
-    """Return one chunk's stored shard, or make and store it.
-
-    The file appears under its name only when complete. A shard whose summary is not complete is made again. Raises
-    ``OSError`` (the disk) and whatever the job raises.
-    """
+    """Return a chunk's complete shard, stored or made anew; raise ``OSError`` (the disk) and what the job raises."""
     gc.set_threshold(_GC_THRESHOLD)
     path = job.path  # a digest of everything that the job holds: computed once
     shard = read_stored(job, path)

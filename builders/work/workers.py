@@ -26,11 +26,8 @@ def run_in_order(
 ) -> Generator[tuple[J, R], None, None]:
     """Run ``process`` on all jobs and yield (job, result) in the order of the jobs, for any ``workers`` >= 1.
 
-    Work that is CPU-bound runs in processes; work that waits for a server runs in threads. Jobs are read only a few
-    ahead of the results, which bounds the memory. Finished results stay when the consumer stops or an error ends the
-    run.
-
-    Raises ``UserError`` when a worker process was killed, and whatever ``process`` raises.
+    CPU-bound work runs in processes, other work in threads; jobs are read only a few ahead. Raises ``UserError`` when
+    a worker process was killed, and whatever ``process`` raises.
     """
     if workers == 1:
         for job in jobs:

@@ -21,10 +21,9 @@ _REGENERATE_ADVICE = "make the release again with safe-stepwise regenerate"
 
 
 def check_release(release: FinishedRelease, hub: Hub | None, on_file: Callable[[str], object]) -> None:
-    """Check a release for unverifiable questions, then its cards, digests, secrets and leaks.
+    """Check a release's questions, cards (by the ``hub``, too), digests, secrets and leaks; raise ``UserError``.
 
-    Secrets include the credentials of this process. The ``hub`` validates the cards, too, unless it is None.
-    ``on_file`` gets the path of each file whose digest is compared. Raises ``UserError`` for the first fault.
+    Secrets include the credentials of this process. ``on_file`` gets each path whose digest is compared.
     """
     _refuse_unverifiable(release)
     for artifact in release.artifacts:
@@ -66,10 +65,7 @@ def _refuse_unverifiable(release: FinishedRelease) -> None:
 
 
 def check_digests(release: FinishedRelease, on_file: Callable[[str], object]) -> None:
-    """Compare all files with the lock; raise ``UserError`` for the first that differs, is missing or is not in it.
-
-    A file that is generated for the Hub is represented by the file of the release from which it is made.
-    """
+    """Compare all files, or those they are generated from, with the lock; raise ``UserError`` for a difference."""
     locked = release.lock["files"]
     for artifact in release.artifacts:
         for file in artifact.files:
@@ -188,10 +184,7 @@ def _probe_keys(root: Path, split: str) -> set[str]:
 
 
 def _path_keys(dataset: Path, suffix: str, split: str) -> set[str]:
-    """Return the keys of the questions in a split of relation paths: ids and texts, or ids and templates.
-
-    ``suffix`` is that of the configs split by template, or empty.
-    """
+    """Return keys of the questions in a split of relation paths: ids and texts or, with a ``suffix``, templates."""
     column = "template" if suffix else "question"
     configs = [config + suffix for config in (names.PATHS, names.PROMPT_COMPLETION, names.KTO)]
     rows = _split(dataset, configs, split, "question_id")

@@ -14,10 +14,8 @@ from releases.lock import read_lock
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary, names, terminal
 from safe_stepwise.store.files import sha256_of
+from trainers.models import CONFIG
 
-ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-MODEL_WEIGHTS = f"{names.TUNED}/model.safetensors"
-"""The weights of a wholly tuned model."""
 HUB_FILE = ".gitattributes"
 """The file that the Hub writes when a repo is created."""
 
@@ -118,9 +116,8 @@ class FinishedRelease:
 def read_release(root: Path, namespace: str) -> FinishedRelease:
     """Read a finished release folder and its artifacts, of which any but one may be absent.
 
-    Reports go into the repo of the verified benchmarks (`releases.report`), or of relation paths. Raises ``UserError``
-    for a folder without a lock, a version that is no ``vMAJOR.MINOR.PATCH``, an impossible namespace, and a folder
-    with nothing to publish.
+    Reports go into the first repo (`releases.report`). Raises ``UserError`` for a folder without a lock or anything to
+    publish, a bad version, and an impossible namespace.
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise UserError(f"--namespace {namespace!r} is no user or organization of the Hub")
@@ -176,7 +173,7 @@ def _adapter_repo(adapter: Path) -> str:
     """Name an adapter's repo after its base model, and after its dataset if that is of relation paths."""
     if (adapter / names.TUNED).is_dir():
         return names.model_repo(names.VERIFIER_KIND, _tuned_base(adapter))
-    file = adapter / ADAPTER_CONFIG
+    file = adapter / CONFIG
     base = boundary.read_object(file).get("base_model_name_or_path")
     if not isinstance(base, str):
         raise UserError(f"{file}: names no base model; was the adapter saved by peft?")

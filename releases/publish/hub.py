@@ -66,10 +66,9 @@ class Hub:
         return self.request(subject, lambda: getattr(self.api, method)(*args, **options), size)
 
     def request(self, subject: str, call: Callable[[], Any], size: int = 0) -> Any:
-        """Return what ``call`` gets from the Hub about ``subject``, which errors name.
+        """Return what ``call`` gets from the Hub about ``subject``; raise ``UserError`` for any error, or out of time.
 
-        ``size`` is the number of bytes to transfer, which lengthens the wait. Raises ``UserError`` for any error of
-        the client, and when the time is up.
+        The bytes to transfer, ``size``, lengthen the wait.
         """
         with access(subject):
             return progress.call_within(self.seconds + size / MIN_BYTES_PER_S, f"the Hub, about {subject}", call)
@@ -90,10 +89,7 @@ def connect(seconds: float = TIMEOUT_S) -> Hub:
 
 
 def read_remote(hub: Hub, artifact: Artifact) -> Remote | None:
-    """Return the commits of an artifact's repo, None if there is no repo that the token may see.
-
-    Raises ``UserError`` for any other failure, so that a broken connection is not read as a missing repo.
-    """
+    """Return a repo's commits; None if the token may see none; raise ``UserError`` if the Hub can't be read."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
     def list_refs() -> Any:
@@ -111,10 +107,7 @@ def read_remote(hub: Hub, artifact: Artifact) -> Remote | None:
 
 
 def diff(hub: Hub, artifact: Artifact, commit: str) -> tuple[Artifact, list[Change]]:
-    """Compare an artifact with a commit of its repo; return it with the card to push, and the changes.
-
-    The card to push keeps the metadata that others added to the card on the Hub.
-    """
+    """Compare an artifact with a commit; return it, with others' metadata in the card, and the changes."""
     remote_files = files_at(hub, artifact, commit)
     if README in remote_files:
         artifact = _with_card_of(hub, artifact, commit)

@@ -53,10 +53,7 @@ def metadata(text: str, place: str) -> dict[str, Any]:
 
 
 def merge_card(card: str, remote_card: str, place: str) -> str:
-    """Return our card with the metadata that others added to the card on the Hub.
-
-    The Hub's tags are added to ours, and its keys that neither our card nor `OWNED_KEYS` has. Our card comes back
-    unchanged if there is nothing to add, and a second merge changes nothing.
+    """Return our card with the Hub's further tags and keys (but `OWNED_KEYS`), or as it is if there are none.
 
     >>> theirs = "---\\ndoi: x\\ntags: [b]\\n---\\nOld."
     >>> print(merge_card("---\\ntags: [a]\\n---\\nNew.", theirs, "hub"))
@@ -151,10 +148,7 @@ def add_leaderboard_files(release: FinishedRelease, namespace: str) -> FinishedR
 
 
 def samples(card: str, place: str) -> list[tuple[str, str]]:
-    """List (config, split) of each evaluation sample in the header of the benchmarks' card.
-
-    Raises ``UserError`` for a header that can't be read; the list is empty for unexpected metadata.
-    """
+    """List (config, split) of each sample in a card's header; raise ``UserError`` if it can't be read."""
     configs = metadata(card, place).get("configs")
     try:
         return [
@@ -168,10 +162,7 @@ def samples(card: str, place: str) -> list[tuple[str, str]]:
 
 
 def loop_results(card: str, place: str) -> list[Any]:
-    """List the scores on verified benchmarks in a card's header, as `huggingface_hub.EvalResult`.
-
-    Raises ``UserError`` for a header that can't be read; the list is empty for unexpected metadata.
-    """
+    """List the `huggingface_hub.EvalResult` of benchmarks in a card's header; raise ``UserError`` for a bad one."""
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
     index = metadata(card, place).get("model-index")
@@ -202,10 +193,7 @@ def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[
 
 
 def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> dict[str, bytes]:
-    """Render ``eval.yaml`` with a task for each sample (config, split) and measure, and for each of the scores.
-
-    Returns no file if there are neither samples nor scores.
-    """
+    """Render ``eval.yaml`` with a task for each sample and measure, and each of the scores; no file without any."""
     metrics = [(config, split, measure) for config, split in places for measure in _MEASURES]
     metrics += [(result.dataset_config, result.dataset_split, result.metric_type) for result in results]
     if not metrics:

@@ -14,10 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from releases.publish.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, HUB_FILE, MODEL_WEIGHTS, Artifact, walk
+from releases.publish.folder import HUB_FILE, Artifact, walk
 from releases.publish.hub import MIN_BYTES_PER_S, Hub, scratch, shorten
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files, names, progress, terminal
+from trainers.models import CONFIG, MODEL_WEIGHTS, WEIGHTS
 
 ROOT = Path(__file__).resolve().parents[2]
 _PREFIX = "loaded back and compared: "
@@ -34,9 +35,8 @@ class Pushed:
 def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     """Open every artifact at its commit and compare each file's SHA-256 with what was pushed.
 
-    Opens datasets in all configurations, the Space with `evaluate.load`, the adapter with peft where that is
-    installed. Returns a line about each artifact. Raises ``UserError`` for the first repo or file that differs or does
-    not open, and when time is up: the wait of ``hub`` for each repo and for the start, and the transfer's time.
+    Returns a line about each artifact. Raises ``UserError`` for the first repo or file that differs or does not open,
+    and when time is up: the wait of ``hub`` for each repo and for the start, and the transfer's time.
     """
     size = sum(file.size for item in pushed for file in item.artifact.files)
     seconds = hub.seconds * (1 + len(pushed)) + size / MIN_BYTES_PER_S
@@ -162,9 +162,9 @@ def _open_adapter(request: Mapping[str, Any]) -> str:
         if not weights:
             raise SystemExit(f"{name}: the adapter has no weights")
         return f"peft loads {len(weights)} tensors for {config.base_model_name_or_path}"
-    config_file = hf_hub_download(name, ADAPTER_CONFIG, revision=commit)
+    config_file = hf_hub_download(name, CONFIG, revision=commit)
     base = json.loads(Path(config_file).read_text())["base_model_name_or_path"]
-    header = HfApi().parse_safetensors_file_metadata(name, ADAPTER_WEIGHTS, revision=commit)
+    header = HfApi().parse_safetensors_file_metadata(name, WEIGHTS, revision=commit)
     return f"{len(header.tensors)} tensors for {base} (headers only: peft is not installed)"
 
 

@@ -49,11 +49,7 @@ class RepoPlan:
 
 
 def plan_release(hub: Hub, release: FinishedRelease) -> list[RepoPlan]:
-    """Compare every artifact of a release with the Hub; write nothing.
-
-    Raises ``UserError`` if the Hub has this version with other content (a tag is never moved) or a newer version
-    (``main`` must not go back), and if it can't be read.
-    """
+    """Compare every artifact with the Hub; raise ``UserError`` for another or newer version, or an unread Hub."""
     return [plan_repo(hub, release, artifact) for artifact in release.artifacts]
 
 
@@ -146,10 +142,9 @@ class Publisher:
 
 
 def push(publisher: Publisher, release: FinishedRelease, plans: Sequence[RepoPlan]) -> str:
-    """Publish a release by its plans; return the address of the collection.
+    """Publish a release by its plans; return its collection's address; raise ``UserError`` if a step fails.
 
-    Raises ``UserError`` if the Hub refuses a step or a pushed repo does not load back. Completed steps stay, and the
-    same call completes the others.
+    Completed steps stay, and the same call completes the others.
     """
     pending = [plan for plan in plans if plan.tagged is None]
     if publisher.private:
@@ -183,10 +178,7 @@ def create(publisher: Publisher, artifact: Artifact) -> None:
 
 
 def commit(publisher: Publisher, release: FinishedRelease, plan: RepoPlan) -> Pushed:
-    """Commit all changes on top of the ``main`` that the plan was made for; return artifact and commit.
-
-    Without changes it returns the commit of ``main``, so that a commit whose response got lost is not repeated.
-    """
+    """Commit all changes on top of the ``main`` that was planned for, if there are any; return artifact and commit."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     if (repo := plan.remote) is None:  # created a moment ago

@@ -31,10 +31,9 @@ _COMPILED = [(name, start.encode(), re.compile((re.escape(start) + tail).encode(
 
 
 def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> str | None:
-    """Describe the first secret in a file or its path; return None if there is none.
+    """Describe the first secret in a file or its path, or None; raise ``UserError`` if it can't be unpacked.
 
-    ``own_secrets`` are credentials by name (`safe_stepwise.store.terminal.credentials`). Raises ``UserError`` for a
-    file that can't be unpacked.
+    ``own_secrets`` are credentials by name (`safe_stepwise.store.terminal.credentials`).
 
     >>> secret_in(LocalFile("a.md", b"key: AKIA" + b"IOSFODNN7EXAMPLE", 25))
     'an AWS key'
@@ -121,10 +120,7 @@ _ESCAPES = [re.compile(start + b"([2-7][0-9A-Fa-f])") for start in _STARTS]
 
 
 def views(file: IO[bytes], name: str) -> Iterator[bytes]:
-    """Yield every reading of a file and of all that is packed in it, in overlapping blocks.
-
-    Raises ``UserError`` with ``name`` if the file can't be unpacked within `MAX_UNPACKED_BYTES` and `MAX_NESTING`.
-    """
+    """Yield every reading of a file and of all packed in it, in blocks; raise ``UserError`` if that can't be."""
     yield from _Unpacking(name).views(file, MAX_NESTING)
 
 

@@ -62,9 +62,8 @@ def needs_by_part(stages: Sequence[Stage[Any]]) -> dict[str, set[str]]:
 def left_out(release: Release[Any], stages: Sequence[Stage[Any]]) -> dict[str, str]:
     """Map each part that a run does not make to the option that leaves it out.
 
-    ``--skip-training`` leaves out the parts that train, and those that need one of them. ``--only`` leaves out all but
-    the parts that it names and those that they need. Raises ``UserError`` for an unknown part, and for a part of
-    ``--only`` that ``--skip-training`` leaves out.
+    ``--skip-training`` leaves out the parts that train or need one that does, ``--only`` all that it does not name or
+    need. Raises ``UserError`` for an unknown part, and for a part of ``--only`` that ``--skip-training`` leaves out.
     """
     direct_needs, only, requested = needs_by_part(stages), release.options.only, set[str]()
     skipped: dict[str, str] = {}

@@ -190,10 +190,7 @@ class AuditsStage(Stage[Manifest]):
 
 
 def read_audits(manifest: Manifest) -> dict[str, AuditScores]:
-    """Read the scores of a manifest's audits, by what was judged: ``labels`` or ``steps``.
-
-    Raises ``UserError`` for a file that can't be read or holds something else.
-    """
+    """Read the scores of audits, by ``labels`` or ``steps``; raise ``UserError`` for a file of something else."""
     audits: dict[str, AuditScores] = {}
     for entry in manifest.audits:
         scores = read_scores(entry.file, entry.of)  # raises for a missing file, before the digest would

@@ -27,10 +27,7 @@ _ADAPTER_FOLDERS = {OWN_SFT: SFT, OWN_ADAPTER: ADAPTER}
 
 @dataclass(frozen=True)
 class DeliberationStage(Stage[PathsManifest]):
-    """Release stage: evaluate answers over relation paths in one mode of proposing.
-
-    The last mode's stage also adds the scores to the proposer's card.
-    """
+    """Release stage: evaluate answers over paths in one mode; the last one adds the scores to the proposer's card."""
 
     entry: DeliberationEntry
     mode: str
@@ -118,10 +115,7 @@ class DeliberationStage(Stage[PathsManifest]):
         return spec
 
     def _questions(self, forecast: Forecast, rows: dict[str, int]) -> int:
-        """Return the largest number of questions that the evaluation may ask, as if all were held out.
-
-        ``rows`` has the number of questions in each source, by its key in the manifest.
-        """
+        """Return the most questions that may be asked, of ``rows`` by source, as if all were held out."""
         total, per_hop = sum(rows.values()), self.entry.per_hop
         if per_hop is None:
             return total

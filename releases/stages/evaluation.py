@@ -155,10 +155,9 @@ class EvaluationStage(Stage[Manifest]):
 def measure_rate(options: Options) -> str:
     """Measure the share of steps that the first verifier rejects; return it with three decimals.
 
-    The loop runs with the first generator and the most retries of an evaluation's ``options``, in its folder of
-    unfinished work. A step that is tried again in the same words counts once, as a verifier that rejects by the
-    request's hash gives it one verdict. An unreadable verdict counts as a rejection; a reply that is no step is left
-    out. The rate is 0 without any step.
+    The loop runs with the first generator and the most retries, in a folder of unfinished work. A step in the same
+    words counts once, an unreadable verdict as a rejection, a reply that is no step not at all; without steps the rate
+    is 0.
     """
     folder = options.output / WORK / "rate"
     loop = {field.name for field in fields(Limits)}

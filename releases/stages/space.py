@@ -49,8 +49,7 @@ def copy_space(checkout: Path, output: Path) -> None:
     """Make the Space's folder from a checkout.
 
     The package lies beside the app, as whoever took its name on PyPI could run code in every Space that installs it.
-    Hugging Face installs ``requirements.txt`` before any other file of a Space is there, so that file lists the
-    package's dependencies.
+    ``requirements.txt`` lists its dependencies, as Hugging Face installs these before any other file is there.
     """
     folder = output / SPACE
     shutil.rmtree(folder, ignore_errors=True)

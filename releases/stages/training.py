@@ -65,10 +65,7 @@ class TrainingStage(Stage[M], Generic[M]):
         return Result(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")
 
     def cost(self, name: str, rows: int, forecast: Forecast, kind: str = "training") -> CostEstimate:
-        """Return the cost of training on ``rows`` rows for all epochs of the recipe.
-
-        ``kind`` is the entry of ``expectations.yaml`` with the tokens of a row; ``name`` precedes the base model's.
-        """
+        """Return the cost of training on ``rows`` rows for all epochs, by the tokens of a ``kind`` of row."""
         tokens = rows * self.recipe.epochs * forecast.expected[kind]["tokens_per_row"]
         return CostEstimate(f"{name} {self.recipe.base_model}", rows, trained=round(tokens))
 
@@ -234,10 +231,7 @@ class GeneratorStage(TrainingStage[Manifest]):
 
 @dataclass(frozen=True)
 class ProposerStage(TrainingStage[PathsManifest]):
-    """Release stage: train a proposer of relation paths by one method, SFT or KTO.
-
-    The adapter of the last method is published.
-    """
+    """Release stage: train a proposer of paths by SFT or KTO; the adapter of the last method is published."""
 
     entry: RecipeEntry
     splits: str

@@ -227,11 +227,7 @@ class RefinementStage(Stage[Manifest]):
         return self.release.output / names.WORK / REFINEMENT
 
     def _adapter(self, folder: Path) -> AdapterStage:
-        """Return the training of a round's adapter: by the release's recipe, on the round's set.
-
-        It learns eleven labels even if the release's adapter learns Missing Evidence, as the loop that mines its
-        errors has all evidence.
-        """
+        """Return the training of a round's adapter, on the round's set, without Missing Evidence, as the loop is."""
         adapter = AdapterStage.of_release(self.release)
         entry = replace(adapter.entry, incomplete_evidence=False)
         return replace(adapter, entry=entry, home=folder, steps=folder / _SET / names.VERIFIER_STEPS)

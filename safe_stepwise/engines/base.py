@@ -95,6 +95,12 @@ class Request:
     in_full: bool = field(default=False, compare=False, repr=False)
 
 
+def conversation(request: Request, reply: str) -> dict[str, list[dict[str, str]]]:
+    """Return a request and its reply in TRL's conversational form: ``prompt`` and ``completion``."""
+    prompt = [{"role": turn.role, "content": turn.content} for turn in request.messages]
+    return {"prompt": prompt, "completion": [{"role": "assistant", "content": reply}]}
+
+
 NO_USAGE = Usage()
 """The usage of an engine that counts no tokens."""
 

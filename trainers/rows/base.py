@@ -24,10 +24,7 @@ class BadRow(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DatasetSource:
-    """The dataset of a run; ``revision`` is a commit, or None for a folder.
-
-    ``about`` has the statistics that the builder wrote, empty if it wrote none.
-    """
+    """The dataset of a run; ``revision`` is a commit, None for a folder; ``about`` the builder's statistics."""
 
     name: str
     revision: str | None
@@ -54,10 +51,9 @@ class RowKind(ABC):
 
     @abstractmethod
     def rows(self, dataset: str, split: str, filters: Any) -> tuple[DatasetSource, list[Row]]:
-        """Load the rows ``{id, prompt, completion}`` of a dataset's split that pass the filters, in order.
+        """Load a split's rows ``{id, prompt, completion}``, some with a ``label``, that pass the filters, in order.
 
-        Rows that are good or bad examples also have a ``label``. Raises ``UserError`` for a dataset that is missing,
-        not pinned or of another kind.
+        Raises ``UserError`` for a dataset that is missing, not pinned or of another kind.
         """
 
     @abstractmethod
@@ -84,10 +80,9 @@ def kind_of(recipe: Recipe) -> RowKind:
 
 
 def find(dataset: str, name: str, statistics: str) -> tuple[DatasetSource, str]:
-    """Find the data set that a recipe names; return it with the path or Hub id that `datasets` loads it by.
+    """Find a recipe's data set (a folder or NAMESPACE/NAME@REVISION); return it with what `datasets` loads it by.
 
-    ``dataset`` is a folder or NAMESPACE/NAME@REVISION. ``name`` is the set's folder in the builder's output,
-    ``statistics`` a file in that folder. Raises ``UserError`` for a dataset that is missing or not pinned.
+    ``name`` is its folder, ``statistics`` a file in it. Raises ``UserError`` if it is missing or not pinned.
     """
     folder = Path(dataset).expanduser()
     if (folder / name / "data").is_dir():

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from safe_stepwise.engines.base import conversation
 from safe_stepwise.methods.generator import generator_request, prompt_digest
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.quoting import with_evidence
@@ -141,8 +142,4 @@ def _row(
     guidance = question.feedback.get(previous) if int(id_[0], 16) % 2 else None
     steps = [parse_step(text) for text in previous]
     request = generator_request(question.question, question.passages, steps, guidance, rejected, prompt_set=prompt_set)
-    return {
-        "id": id_,
-        "prompt": [{"role": turn.role, "content": turn.content} for turn in request.messages],
-        "completion": [{"role": "assistant", "content": step}],
-    }
+    return {"id": id_, **conversation(request, step)}

@@ -30,11 +30,7 @@ from trainers.rows.base import ANEW, BadRow, DatasetSource, Row, RowKind, find, 
 
 @dataclass(frozen=True)
 class PathRows(RowKind):
-    """The rows that a method (``sft`` or ``kto``) learns, split by ``question`` or by ``template``.
-
-    The hashes of the ids give the order, so that the first N rows are a random sample. The set itself has the order of
-    its source, which may have one file per number of hops.
-    """
+    """The rows of a method (``sft`` or ``kto``), split by ``question`` or ``template``, in the order of id hashes."""
 
     method: str
     splits: str

@@ -118,10 +118,7 @@ VERIFIER = VerifierRows()
 
 
 def read_prompts(dataset: str, expected: PromptSet | None = None) -> PromptSet:
-    """Return the prompts that a set's rows were rendered by.
-
-    Raises ``UserError`` as `find` does, and if they differ from the ``expected`` ones.
-    """
+    """Return the prompts of a set's rows; raise ``UserError`` as `find`, and if others are ``expected``."""
     source, _ = find(dataset, *_DATASET)
     recorded = source.about.get("prompts") or {}
     try:
@@ -145,10 +142,7 @@ def _(recipe: VerifierRecipe) -> RowKind:
 
 
 def with_feedback(row: Row, fields: str, order: VerdictOrder = LABEL_FIRST) -> Row:
-    """Reduce the verdict in a row's completion to its diagnosis or its guidance, and return the row.
-
-    ``fields`` names what remains: full, diagnosis or guidance. The completion has the form that SAFE's loop reads.
-    """
+    """Return a row with its verdict reduced to ``fields``: full, diagnosis or guidance, in the loop's form."""
     if fields == "full":
         return row
     turn = row["completion"][0]

@@ -28,11 +28,10 @@ def resolve_teacher(
     lists: Path | None = None,
     adjudicator: str | None = None,
 ) -> Teachers:
-    """Return the factory of teachers that a spec names: ``annotations``, lists, or a model behind a cache of replies.
+    """Return the teachers that a spec names: ``annotations``, lists, or a model behind a cache of replies.
 
-    ``timeout`` goes to `Opener`, ``allowance`` to `LLMTeachers`. ``lists`` is the folder of the lists that a spec
-    names; None if lists are refused, as they write no steps. ``adjudicator`` is the spec of a model to ask about what
-    the annotations doubt. Raises ``UserError``, which begins with ``option``, for a spec that can't be read.
+    ``lists`` is the folder of the lists, None if they are refused, as they write no steps. ``adjudicator`` is the spec of
+    a model to ask about what the annotations doubt. Raises ``UserError``, which begins with ``option``, for a bad spec.
     """
     if adjudicator is not None:
         with at_place(option.replace("teacher", "adjudicate")):

@@ -53,11 +53,9 @@ class EngineDescription:
 
 @dataclass(frozen=True)
 class LLMTeachers:
-    """Makes the teacher of each question; all share one client per process.
+    """Makes the teacher of each question; all share one client per process. Picklable.
 
-    ``spec`` names an engine, ``opener`` opens it (``safe_stepwise.open``), ``cache`` is the file of replies,
-    ``allowance`` the settings of roles beyond their prompts. Picklable, so that any executor can send it to its
-    workers.
+    ``opener`` opens the engine ``spec``; ``cache`` is the file of replies, ``allowance`` what roles may take.
     """
 
     spec: str
@@ -160,10 +158,7 @@ class LLMTeacher:
         return self._aliases(groups, set(names), {p.title for _, p in question.gold})
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
-        """Propose a path by numbers of the graph's triples, or the type of noise that prevents one.
-
-        The prompt asks for no confidence, so the proposal has none.
-        """
+        """Propose a path by numbers of triples, or the noise that prevents one; no confidence is asked for."""
         if not question.gold:
             return Proposal((), "unparsed", "The row names no gold passage to judge it by.")
         if not graph.triples:
@@ -275,10 +270,7 @@ def in_context(names: Iterable[str], triples: Iterable[Triple]) -> list[list[Tri
 
 
 def _is_mentioned(triple: Triple, text: str) -> bool:
-    """Whether the passage mentions both ends of a triple by some word; dates and nations may be rewritten.
-
-    It only guards against triples that a model invents or repeats from its instructions.
-    """
+    """Whether a passage mentions both ends by some word, to guard against triples that a model invents."""
     ends = (triple.head, triple.tail)
     words = set(text.split())
     return all(

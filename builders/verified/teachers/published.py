@@ -32,10 +32,7 @@ Match = Literal["exact", "plain"]
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
-    """A list of questions: ``texts`` in the order of the file, repeated ones too.
-
-    ``name`` is the file's name without its folder; ``sha256`` (64 hex digits) is the digest of its content.
-    """
+    """A list's questions in order, repeated ones too; ``name`` is that of the file, ``sha256`` of its content."""
 
     name: str
     sha256: str
@@ -71,10 +68,7 @@ def plain(text: str) -> str:
 
 
 def read_list(file: Path) -> QuestionList:
-    """Read a list of questions; raise ``UserError``, with the line, for another file.
-
-    An empty file is refused, as it would call every row sound.
-    """
+    """Read a list of questions; raise ``UserError``, with the line, for another file or an empty one."""
     content = read_content(file, MAX_JSON_BYTES)
     try:
         texts = questions_of(content)
@@ -84,9 +78,7 @@ def read_list(file: Path) -> QuestionList:
 
 
 def questions_of(content: bytes) -> list[str]:
-    r"""Parse the questions of a list in UTF-8 (with or without byte order mark); blank lines are skipped.
-
-    Raises ``ValueError``, whose message begins with the line or entry, for another content.
+    r"""Parse a list's questions (UTF-8, no blank lines); raise ``ValueError`` with the line or entry for others.
 
     >>> questions_of(b' Who is "Ana"?\r\n\n"Oru", where is it?')
     [' Who is "Ana"?', '"Oru", where is it?']
@@ -111,10 +103,7 @@ def questions_of(content: bytes) -> list[str]:
 
 
 def _texts(text: str) -> list[str]:
-    """Return the lines of a text, decoded if each is a JSON string.
-
-    Where most lines are JSON strings, another line is an error, as it would match no question.
-    """
+    """Return a text's lines, decoded if they are JSON strings; raise ``ValueError`` for a bare line among strings."""
     # Only newlines end a line: a question may hold other characters that end a line for Python.
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     values = [_value(line) for line in lines]
@@ -140,10 +129,7 @@ def _value(text: str) -> object:
 
 @dataclass(frozen=True)
 class PublishedTeachers(NoModel):
-    """Makes the teacher of each question, from the lists in ``files``; picklable.
-
-    ``digests`` are the SHA-256 of the lists when they were first read. See `load_lists`.
-    """
+    """Makes the teacher of each question from lists (`load_lists`) with their first ``digests``; picklable."""
 
     files: tuple[Path, ...]
     digests: tuple[str, ...]
@@ -162,7 +148,7 @@ class PublishedTeachers(NoModel):
     def __call__(self) -> "PublishedTeacher":
         return PublishedTeacher(self.name, _index(self))
 
-    def check(self) -> None:  # type: ignore[override]
+    def check(self) -> None:
         """Raise ``UserError`` if a list is missing or was changed since it was first read."""
         _index(self)
 
@@ -175,10 +161,7 @@ def load_lists(files: Sequence[Path]) -> PublishedTeachers:
 
 
 def lists_of(teachers: object) -> tuple[QuestionList, ...]:
-    """Return the lists that label a build's rows; none if another teacher does.
-
-    Raises ``UserError`` for a list that is missing or was changed since it was first read.
-    """
+    """Return the lists that label a build's rows, if any; raise ``UserError`` for one that is missing or changed."""
     return _read(teachers) if isinstance(teachers, PublishedTeachers) else ()
 
 

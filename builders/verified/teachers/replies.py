@@ -74,9 +74,7 @@ def read_groups(text: str) -> tuple[tuple[tuple[str, ...], ...], ReplyClass]:
 
 
 def read_path(text: str, data: str = "") -> Path:
-    """Read a proposed path; raise `UnreadableReply` if there is none, or two verdicts differ.
-
-    ``data`` is the text that the request quoted: a proposal inside it does not count.
+    """Read a proposed path outside ``data``; raise `UnreadableReply` if there is none, or two verdicts differ.
 
     >>> read_path('{"path": [2, 1], "verdict": "none", "explanation": "Both hold."}').steps
     (2, 1)

@@ -81,10 +81,7 @@ def _mentions(passage: Passage, number: int, names: list[str]) -> Iterator[Tripl
 
 
 def leading_words(sentence: str, name: str) -> str:
-    """Return the words that lead to a name in a sentence: its relation to the subject; "names" if there are none.
-
-    They are the last few lower-case words before the name, without loose ends; function words alone ("of the") do not
-    count.
+    """Return the last lower-case words that lead to a name, its relation to the subject, or "names".
 
     >>> leading_words("It is a film that was directed by the painter Ors Velt.", "Ors Velt")
     'directed by the painter'
@@ -115,11 +112,7 @@ def _partial_mentions(passage: Passage, text: Text, number: int, titles: list[st
 
 
 def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
-    """Yield the first sentence that has each word of a title's topic ("politically correct").
-
-    The topic is the part before "in", "of" or a comma: "Tourism in Oru" is about tourism. A topic of a single word
-    must be long and occur unchanged; of several words the stems are enough.
-    """
+    """Yield the first sentence with a title's topic: the stems of its words, or its only, long word unchanged."""
     words = [w for w in clean(_OPENED.split(title)[0]).split() if w not in _SAYS_NOTHING]
     stems = [f" {word[:5]}" for word in words]
     if len(words) < 2:
@@ -205,10 +198,8 @@ class Doubt(NamedTuple):
 def doubt(question: Question) -> Doubt | None:
     """Return the first doubt that a question's words raise, or None.
 
-    HotpotQA annotates no relations. So each check reads one sort of question only (when, how many, who; how many more;
-    the same country; the same occupation), and doubts only if the text lacks the sort of thing asked for. Questions
-    that no check reads are not doubted. The confidences are estimates: of 1,273 real rows these checks doubt seven,
-    all of which are published noise.
+    HotpotQA annotates no relations, so each check reads one sort of question only, and doubts if the text lacks what
+    is asked for. The confidences are estimates: of 1,273 real rows these checks doubt seven, all published noise.
 
     >>> doubt(Question("q", "b", "train", "When did it end?", "after 53 days")).explanation
     'The question asks when; the answer “after 53 days” gives no date.'
