@@ -218,7 +218,6 @@ class Claims:
         return matches
 
     def _is_only_in_step(self, reading: Reading, claim: Triple) -> bool:
-        """Whether a step states a triple that no passage states."""
         if not _states_triple(reading, claim):
             return False
         pages = tuple(enumerate(self.passages, 1))
@@ -294,7 +293,6 @@ def _in_longer_names(page: Passage, name: str) -> bool:
 
 
 def _states_triple(reading: Reading, triple: Triple) -> bool:
-    """Whether a step states a triple whose relation is not free."""
     if triple.relation in RELATIONS:
         finding = ground(triple.head, triple.relation, triple.tail, [(1, reading.page)])
         return finding.status == "stated"
@@ -302,7 +300,6 @@ def _states_triple(reading: Reading, triple: Triple) -> bool:
 
 
 def _is_end(value: str, triple: Triple) -> bool:
-    """Whether a value is a triple's head or tail, or a part of its name."""
     date, tail = as_date(value), as_date(triple.tail)
     if date and tail:
         return date.agrees(tail)
@@ -330,7 +327,6 @@ def _quoted_question(reading: Reading) -> str | None:
 
 
 def _repeats_question(reading: Reading, item: Item) -> bool:
-    """Whether a step quotes the question of a free hop, or has half of its content words."""
     question = content_words(filled_question(item.triples))
     quoted = _quoted_question(reading)
     if quoted is not None:

@@ -251,7 +251,6 @@ def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
 
 
 def _first_cited(question: Question, branch: Sequence[Triple]) -> int:
-    """Return the earliest place (from 0) at which a passage of a branch is cited."""
     pages = (question.passages[t.passage - 1] for t in branch if t.passage is not None)
     return min(_cited(question, page.title) for page in pages)
 

@@ -16,21 +16,13 @@ from typing import Any, Literal, NamedTuple
 from safe_stepwise.checking.direction import BOUNDS, IsEnd, ties
 from safe_stepwise.checking.statements import quote_sentence
 from safe_stepwise.checking.step_reading import remove_silences
+from safe_stepwise.language import syntax
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, is_nation, nation_pattern
 from safe_stepwise.language.senses import SINGLE, are_alike, meaning_of, sense_cues, senses_of
-from safe_stepwise.language.syntax import (
-    LONGEST_TEXT,
-    Argument,
-    Predication,
-    Rewrite,
-    Syntax,
-    Word,
-    names_in_text,
-    parse,
-)
+from safe_stepwise.language.syntax import Argument, Predication, Rewrite, Syntax, Word, parse
 from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, has_words, normal_name, strip_diacritics
 from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import load, word_list
@@ -150,7 +142,7 @@ class Source:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names and titles that the passage has, without dates."""
-        names = (*names_in_text(self.traced.text), self.subject, self.passage.title)
+        names = (*syntax.names_in_text(self.traced.text), self.subject, self.passage.title)
         return frozenset(name for name in names if not _is_time(name))
 
     @cached_property
@@ -383,8 +375,8 @@ class _Weighing:
         words = self._unread_words()
         reason = f"no passage has {', '.join(word.text for word in words)}"
         self.findings += [Finding("not read", reason, part=word.text, span=word.span) for word in words]
-        if len(self.traced.text) > LONGEST_TEXT:
-            self.findings.append(Finding("not read", f"it has more than {LONGEST_TEXT:,} characters"))
+        if len(self.traced.text) > syntax.LONGEST_TEXT:
+            self.findings.append(Finding("not read", f"it has more than {syntax.LONGEST_TEXT:,} characters"))
         quotations = [self._inside_marks(*word.span) for word in self.syntax.words if word.text == _COPY]
         self.stated += [Finding("stated", "", span=span, **self._nearest(span, ())) for span in quotations]
         if not (self.findings or self.stated) and all(map(_has_direction, self.facts)):
@@ -392,7 +384,6 @@ class _Weighing:
         return Support(tuple(map(self._placed, self.findings)), tuple(map(self._placed, self.stated)))
 
     def _inside_marks(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span of a quotation without its marks and its full stop."""
         quotation = self.traced.text[start:end]
         return start + len(quotation) - len(quotation.lstrip("“")), start + len(quotation.rstrip("”."))
 
@@ -498,38 +489,29 @@ class _Weighing:
         if comparison.score[1] < 2:  # a single name may agree by chance where two are exchanged
             turned = (c for c in candidates if sum(bool(a.value) for a in c[0].exchanged) > 1)
             comparison, number, source, fact = next(turned, (comparison, number, source, fact))
+        located, matched = _located(number, source, fact), [a.value for a in comparison.matched if a.value]
         if comparison.agrees and not fact.is_stated:
-            finding = Finding("not read", f"Passage {number} does not state it ({claim.predicate})")
-            return finding._replace(**_located(number, source, fact))
+            return Finding("not read", f"Passage {number} does not state it ({claim.predicate})", **located)
         if comparison.agrees:
+            loose = [*comparison.unknown, *comparison.open]
             if claim.is_denied != fact.is_denied:
-                full = (
-                    not (comparison.unknown or comparison.open) and sum(bool(a.value) for a in comparison.matched) > 1
-                )
-                status: Status = "otherwise" if full and claim.predicate not in _LIGHT else "not read"
-                finding = Finding(status, f"Passage {number} says that it is so ({claim.predicate})")
-                return finding._replace(**_located(number, source, fact))
-            loose = (*comparison.unknown, *comparison.open)
-            far = [v for a in loose if (v := a.value) and not (lives.get(v) or self._is_near(v, fact, source))]
+                is_full = not loose and len(matched) > 1 and claim.predicate not in _LIGHT
+                status: Status = "otherwise" if is_full else "not read"
+                return Finding(status, f"Passage {number} says that it is so ({claim.predicate})", **located)
+            values = [argument.value for argument in loose if argument.value]
+            far = [value for value in values if not (lives.get(value) or self._is_near(value, fact, source))]
             if far:
                 return Finding("not read", f"Passage {number} does not tie {far[0]!r} to {claim.predicate!r}")
-            return self._hold(
-                claim, [a.value for a in (*comparison.matched, *loose) if a.value], comparison, (number, source, fact)
-            )
+            return self._hold(claim, [*matched, *values], comparison, (number, source, fact))
         if sum(bool(a.value) for a in comparison.exchanged) > 1:
-            finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
-            return finding._replace(**_located(number, source, fact))
+            reason = f"Passage {number} says it the other way round ({claim.predicate})"
+            return Finding("otherwise", reason, **located)
         if self._has_rival(claim, comparison, fact, source):
-            finding = Finding("otherwise", f"Passage {number} says it of others ({claim.predicate})")
-            return finding._replace(**_located(number, source, fact))
+            return Finding("otherwise", f"Passage {number} says it of others ({claim.predicate})", **located)
         is_kind = claim.is_noun and "is" in claim.roles and bool(names)
         pronouns = [a for _, a in claim.arguments if self._has_antecedent(a)] if claim.predicate not in _LIGHT else []
-        if (
-            len(names) + len(pronouns) > 1
-            or claim.is_denied
-            or is_kind
-            or any(_is_time(a.value) for a in comparison.different)
-        ):
+        has_time = any(_is_time(argument.value) for argument in comparison.different)
+        if len(names) + len(pronouns) > 1 or claim.is_denied or is_kind or has_time:
             return Finding("not read", f"Passage {number} says {claim.predicate!r} of others")
         return None
 
@@ -780,7 +762,6 @@ class _Weighing:
 
 
 def _located(number: int, source: Source, fact: Predication) -> dict[str, Any]:
-    """Return where a passage says something: the passage, its sentence, the sentence's words and offsets."""
     start, _ = source.traced.source_span(*source.syntax.span_of(fact))
     sentences = source.passage.sentences
     ends = accumulate(len(sentence.strip()) + 1 for sentence in sentences)

@@ -123,7 +123,6 @@ def render(section: str, code: str, text: str, *, style: WordingStyle = "seen", 
 def _available_options(
     section: str, code: str, style: WordingStyle, names: frozenset[str]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Select the options of each slot whose fields are all available."""
     fitting, available = {}, set(names)
     for slot, options in grammar(section, code, style).items():
         fitting[slot] = tuple(option for option, fields in options if fields <= available)

@@ -105,15 +105,8 @@ def _mean_distance(
         shares = (measure([distance(form(source), form(target)) for target in targets]) for source, targets in rows)
         return round(fmean([*shares] or [0.0]), 6)
 
-    return Distance(
-        subject,
-        reference,
-        sum(len(targets) for _, targets in rows),
-        mean(fmean, tuple),
-        mean(min, tuple),
-        mean(fmean, lambda places: tuple(dict.fromkeys(places))),
-        mean(fmean, sorted),
-    )
+    pairs, once = sum(len(targets) for _, targets in rows), mean(fmean, lambda places: tuple(dict.fromkeys(places)))
+    return Distance(subject, reference, pairs, mean(fmean, tuple), mean(min, tuple), once, mean(fmean, sorted))
 
 
 T = TypeVar("T")

@@ -40,10 +40,7 @@ OPENERS = frozenset(load("syntax")["openers"].split())
 
 
 class Support:
-    """Looks for support of claims in a question's triples and passages.
-
-    ``stance_on`` decides a step's stance on a triple (`house.stance_on`).
-    """
+    """Looks for support of claims in a question's triples and passages; ``stance_on`` is `house.stance_on`."""
 
     def __init__(self, grounds: Grounds, stance_on: Callable[[StepText, Triple], Stance]) -> None:
         self.grounds = grounds
@@ -73,7 +70,6 @@ class Support:
         return bool(self._pages) or any(t not in needed for t in self.grounds.triples)
 
     def _supports(self, triple: Triple) -> bool:
-        """Whether the graph or the passages state a triple, or an equivalent one."""
         if self.in_graph(triple):
             return True
         if triple.relation not in RELATIONS:
