@@ -295,10 +295,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
 
 @contextmanager
 def log_line(is_enabled: bool) -> Iterator[list[str]]:
-    """Log one line when a request ends: the notes that its context adds, a refusal, its duration.
-
-    Neither headers nor the question are in it.
-    """
+    """Log one line when a request ends: its context's notes, a refusal, its duration; no headers, no question."""
     start, notes = time.monotonic(), list[str]()
     try:
         yield notes

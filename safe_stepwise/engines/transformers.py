@@ -134,8 +134,6 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Runner:
-    """A loaded model, which generates batches."""
-
     chat: Chat
     model: Any
     context: int
@@ -157,7 +155,6 @@ class _Runner:
         return cls(chat, model.to(device).eval(), context, ends)
 
     def row(self, request: Request) -> _Row | EngineError:
-        """Make the row of a request; return an error if the template refuses it or it leaves no room for a reply."""
         import torch
 
         if request.sampling.repetition_penalty != 1:
@@ -182,7 +179,6 @@ class _Runner:
         return Trie(self.chat.tokenizer.encode(text, add_special_tokens=False) for text in texts)
 
     def run(self, rows: Sequence[_Row]) -> None:
-        """Generate until every row is finished."""
         import torch
         from transformers import GenerationConfig
 
@@ -282,10 +278,7 @@ def _run_in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:
 
 
 def _sampled(rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
-    """Sample each row's next token with its own temperature and seed, and mask all others.
-
-    So greedy and sampled rows share a batch, and a seed's tokens do not depend on the other rows.
-    """
+    """Sample each row's next token by its own temperature and seed, whatever the other rows; mask all others."""
     for number, row in enumerate(rows):
         if row.chance is not None and not row.is_finished:
             sampling = row.request.sampling
@@ -358,10 +351,7 @@ class Trie:
             node[_END] = {}
 
     def after(self, prefix: Iterable[int]) -> tuple[Collection[int], bool]:
-        """Return the tokens that may follow a prefix, and whether it is a complete sequence.
-
-        Raises ``KeyError`` for a prefix of no sequence.
-        """
+        """Return the tokens that may follow a prefix, and whether it is complete; raise ``KeyError`` for no prefix."""
         node = self._root
         for token in prefix:
             node = node[token]

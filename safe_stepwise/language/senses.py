@@ -139,10 +139,7 @@ def senses_of(relation: str) -> frozenset[str]:
 
 
 class Expression(NamedTuple):
-    """A sense that a verb or noun expresses, and the end ("head", "tail" or "both") that each role names.
-
-    The role "" stands for all that are not listed.
-    """
+    """A sense of a verb or noun, and the end (head, tail, both) that each role names; role "" stands for the rest."""
 
     sense: str
     ends: Mapping[str, str]

@@ -156,7 +156,6 @@ class _LoopSettings:
     timeout: float | None
 
     def opened(self, specs: Mapping[str, str]) -> AbstractAsyncContextManager[Mapping[str, Client]]:
-        """Open the engines of the specs; the context gives their clients by role."""
         allowance = AS_PROMPTED.with_examples(prompts.examples((ROLE, scene.JUDGE))) if self.examples else AS_PROMPTED
         return open_clients(specs, self.cache, self.timeout, allowance)
 

@@ -83,7 +83,6 @@ class Facts:
         return statements.besides(text, [answers[n].answer if n in answers else self.answer(n) for n in alike])
 
     def _plain(self, place: int) -> str:
-        """Word a fact's question without earlier answers."""
         item = self.plan.items[place]
         return statements.phrase_question(item.triples, self.asks_for_head(item))
 
@@ -231,10 +230,7 @@ _OTHERS: Mapping[str, Sequence[str]] = load("relations")["alike"]
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """The flaw of a chain: the fact at ``place`` has a wrong value, a wrong relation, or is missing.
-
-    ``text`` is the text of the flawed step; "" if the fact is missing.
-    """
+    """A chain's flaw: the fact at ``place`` is wrong or missing; ``text`` is the flawed step's, "" if missing."""
 
     place: int
     kind: FlawKind
@@ -242,10 +238,7 @@ class Flaw:
 
 
 def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
-    """Draw the flaw of a question's chain, always the same; None if all its facts are hidden.
-
-    ``ideal`` are the correct steps of its plan.
-    """
+    """Draw the flaw of a question's chain, always the same, from the correct steps; None if all facts are hidden."""
     chance = Random(f"spurious {facts.question.id}")
     places = [place for place in facts.places if not facts.is_hidden(place)]
     if not places:
@@ -255,7 +248,6 @@ def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
 
 
 def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> Iterator[Flaw]:
-    """Yield the flaws that are possible at a place."""
     yield Flaw(place, "missing")
     item, right = facts.plan.items[place], ideal[place].text
     value = facts.claims.value_of(item)
