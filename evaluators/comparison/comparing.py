@@ -115,7 +115,6 @@ class ResampledMeans:
 
 
 def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
-    """Return a mean with its bootstrap interval, rounded; None for NaN."""
     value = float(mean)
     if np.isnan(value):
         return None
@@ -124,10 +123,7 @@ def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
 
 
 def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> ComparisonPlan:
-    """Plan the systems, their totals over all answerers, and the pairs to compare.
-
-    ``simulated`` has all systems; a total never mixes models and simulated players.
-    """
+    """Plan the systems (``simulated`` has all), their totals, which never mix its values, and the pairs to compare."""
     systems = [*simulated]
     totals = {
         total: members
@@ -189,7 +185,6 @@ def mean_sample(samples: Sequence[ResampledMeans]) -> ResampledMeans:
 
 
 def _measured(outcome: Outcome | None) -> tuple[float, float, float]:
-    """Return an outcome's scores in the order of `METRICS`; NaN if there is none, or no verdict."""
     if outcome is None:
         return np.nan, np.nan, np.nan
     return outcome.exact_match, outcome.f1, {"correct": 1.0, "incorrect": 0.0}.get(outcome.verdict or "", np.nan)
@@ -250,7 +245,6 @@ def _samples(
 
 
 def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Outcome]]:
-    """Collect the outcomes of several systems by benchmark, for the benchmarks that all of them have."""
     names = [name for name in members[0] if all(name in member for member in members)]
     return {name: [o for member in members for o in member[name]] for name in names}
 
@@ -258,7 +252,6 @@ def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Ou
 def _row(
     system: System, groups: Mapping[str, list[Outcome]], samples: Mapping[str | None, ResampledMeans], place: int
 ) -> Row:
-    """Build the row of a system or total by its index ``place``."""
     outcomes = [outcome for group in groups.values() for outcome in group]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]
     verdicts = (attempt.feedback for attempt in attempts)
@@ -275,17 +268,10 @@ def _row(
 
 
 def _cell(outcomes: Sequence[Outcome], estimates: Estimates) -> Cell:
-    """Count the outcomes of a system in one benchmark."""
     verdicts = [outcome.verdict for outcome in outcomes]
     unscored, unjudged = verdicts.count("unscored"), verdicts.count(None)
-    return Cell(
-        questions=len(verdicts),
-        scored=len(verdicts) - unscored - unjudged,
-        unscored=unscored,
-        unjudged=unjudged,
-        failed=sum(o.trajectory.stop_reason == FAILED for o in outcomes),
-        estimates=estimates,
-    )
+    failed = sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes)
+    return Cell(len(verdicts), len(verdicts) - unscored - unjudged, unscored, unjudged, failed, estimates)
 
 
 def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:

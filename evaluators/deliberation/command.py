@@ -81,10 +81,7 @@ class Plan:
         return code_digest(*graphs, *modules_of(engines))
 
     def system(self, name: str) -> dict[str, Any]:
-        """Return a run's players and the conditions that set it apart, as records have them.
-
-        The set of ``--train`` is no condition of a model, which learnt from another set.
-        """
+        """Return a run's players and conditions as records have them; ``--train`` is none of a trained model."""
         proposer = self.contenders[name]
         clients = [c for c in (proposer.client, *self.players.values()) if c is not None]
         conditions = {**self.options.conditions, **self.questions.learnt_from}
@@ -114,10 +111,7 @@ class Plan:
 
 
 def run_deliberation(options: Options, rows_of: Callable[[Options, Path], QuestionRows]) -> str:
-    """Evaluate all proposers, write the files, and return the summary; raise ``UserError`` for bad options or files.
-
-    ``rows_of`` reads the questions, and may put a large graph into a folder.
-    """
+    """Evaluate all proposers, write the files, return the summary; raise ``UserError`` for bad options or files."""
     for spec in options.engines:
         check_spec(spec)
     rows = rows_of(options, options.output / GRAPH)
@@ -137,7 +131,6 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Questi
 
 
 def _run_plan(plan: Plan) -> str:
-    """Run all tasks, write the files, ``results.json`` last, and return the summary."""
     options, output = plan.options, plan.options.output
     work = Work(
         *("deliberation", "question", "questions"),

@@ -185,10 +185,7 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
 def make_proposers(
     options: Options, cases: Sequence[GraphQuestion], train: PathsSet | None, clients: Mapping[str, Client]
 ) -> dict[str, Proposer]:
-    """Make the proposers of ``--paths``, by the run's name; ``clients`` has the engines by spec.
-
-    Raises ``UserError`` for two with one name.
-    """
+    """Make the proposers of ``--paths`` by the run's name; raise ``UserError`` for two with one name."""
     specs = map(split_name, options.paths)
     pairs = [(name, spec, _proposer(spec, options, cases, train, clients)) for name, spec in specs]
     check_names((name or proposer.name, spec) for name, spec, proposer in pairs)
@@ -244,7 +241,6 @@ async def answer_case(
 
 
 def _follow_first(question: str, pool: Sequence[Candidate], knowledge: Knowledge) -> Trajectory:
-    """Follow the first candidate that leads to entities, which the graph ranks."""
     for candidate in pool:
         if answers := [*knowledge.rank_ends(candidate)]:
             read = {"topic": candidate.topic, "path": list(candidate.path), "answers": answers}

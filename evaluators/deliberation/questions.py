@@ -135,10 +135,7 @@ class QuestionRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """All questions of the files, and the indices of those that the evaluation uses.
-
-    `choose` makes it without gold paths and `with_gold` adds them, so that bad files raise errors before slow work.
-    """
+    """All questions, and the indices of those to use; `choose` makes it without gold paths, `with_gold` adds them."""
 
     rows: QuestionRows
     all_cases: tuple[GraphQuestion, ...]

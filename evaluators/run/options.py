@@ -183,7 +183,6 @@ class Options(Trial, ModelOptions):
         )
 
     def _settings(self, opened: Callable[[str, str], Client]) -> tuple[Setting, ...]:
-        """Return the settings, sorted by the answering player, then by method."""
         methods, players, cached = self.check(), self.players, functools.cache(opened)
         for role in dict.fromkeys(role for method in methods for role in method.roles):
             times = Counter(cached(role, spec).engine.name for spec in dict.fromkeys(players[role]))
@@ -204,10 +203,7 @@ class Options(Trial, ModelOptions):
         return tuple(settings)
 
     def combinations(self) -> Iterator[tuple[Method, dict[str, str], Any]]:
-        """Yield each method with every combination of its players' specs by role, and of its options.
-
-        Raises ``UserError`` as `check` does, and for options that a method refuses.
-        """
+        """Yield each method with each combination of players' specs and options; raise as `check`, or if refused."""
         methods, players = self.check(), self.players
         for method in methods:
             for specs in product(*(dict.fromkeys(players[role]) for role in method.roles)):
@@ -240,7 +236,6 @@ def _option(role: str, spec: str = "") -> str:
 
 
 def _value(kind: Any, name: str, value: Any) -> Any:
-    """Convert an option's text to its type; other values stay as they are."""
     if not isinstance(value, str) or kind not in (int, float, bool):
         return value
     try:
