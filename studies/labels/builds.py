@@ -81,10 +81,7 @@ def _label(row: Mapping[str, Any]) -> tuple[str, RowLabel]:
 
 
 def compare(build: LabelledBuild, reference: LabelledBuild) -> list[BuildComparison]:
-    """Compare two builds on every split of a benchmark that one of them has; the last comparison is of all rows.
-
-    Raises ``UserError`` for builds without a row in common.
-    """
+    """Compare two builds by each split, last all rows; raise ``UserError`` for builds without a row in common."""
     pairs: dict[SplitKey, list[_Pair]] = {}
     for place in sorted({*build.rows, *reference.rows}):
         rows, reference_rows = build.rows.get(place, {}), reference.rows.get(place, {})
