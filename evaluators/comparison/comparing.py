@@ -1,22 +1,15 @@
 """Compare systems by their outcomes on the same questions: scores with intervals, and tested differences.
 
-A *system* is a method with its players and options; an *outcome* is its scored answer to one question; an *answerer*
-is the player in the answering role (the generator). `compare` does it all:
+An *outcome* is a system's scored answer to one question (`systems`); `compare` does it all, in any order:
 
-- Scores are means over a system's questions, in each benchmark and as the mean of the benchmarks
-  (SAFE v1, Table 3); a system that lacks a benchmark has no such mean.
-- Accuracy is the share of *scored* questions that the judge called correct. Unscored questions are
-  counted, and are neither right nor wrong.
+- Scores are means over a system's questions, in each benchmark and as the mean of the benchmarks (SAFE v1, Table 3); a
+  system that lacks a benchmark has no such mean. Accuracy is the share of *scored* questions that the judge called
+  correct. Unscored questions are counted, and are neither right nor wrong.
 - Intervals are percentile bootstrap intervals over questions, drawn within each benchmark.
-- Two systems that are paired (`evaluators.comparison.systems`) are compared on the questions that
-  both have. Differences of EM and accuracy in one benchmark are tested by McNemar's exact test; F1
-  and means of several benchmarks by flipping the signs of questions at random. Holm's adjustment
-  counts all tests of one measure in one column.
-- A baseline is a system whose answering role is the only one.
-- With several answerers, a system that ran with all of them has a *total*: the mean over answerers, question by
-  question (SAFE v1, Table 3, *Total Average*), tested by flips of signs.
-
-The order of the outcomes changes nothing.
+- Two paired systems are compared on the questions that both have. Differences of EM and accuracy in one benchmark are
+  tested by McNemar's exact test; F1 and means of several benchmarks by flipping the signs of questions at random.
+  Holm's adjustment counts all tests of one measure in one column.
+- A total (`scores`) is a mean over answerers, question by question, tested by flips of signs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -125,11 +118,8 @@ def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
 def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> ComparisonPlan:
     """Plan the systems (``simulated`` has all), their totals, which never mix its values, and the pairs to compare."""
     systems = [*simulated]
-    totals = {
-        total: members
-        for total, members in group_totals(systems).items()
-        if len({simulated[system] for system in members}) == 1
-    }
+    groups = group_totals(systems).items()
+    totals = {total: members for total, members in groups if len({simulated[system] for system in members}) == 1}
     return ComparisonPlan(systems, totals, paired(systems), paired([*totals]))
 
 

@@ -89,12 +89,8 @@ def _number(measures: Any, *path: str) -> float | None:
 
 _SCORES = (("EM", "exact_match"), ("F1", "f1"))
 _SALVAGED = [_share(f"{title} salvaged", f"salvaged_{m}", "salvaged", m) for title, m in _SCORES]
-_FORMS = [
-    _share(title, f"format_{form}", "format", "shares", form)
-    for form, title in zip(
-        FORMS, ("at first try, %", "after revision, %", "salvaged alone, %", "never, %"), strict=True
-    )
-]
+_FORM_TITLES = ("at first try, %", "after revision, %", "salvaged alone, %", "never, %")
+_FORMS = [_share(t, f"format_{form}", "format", "shares", form) for form, t in zip(FORMS, _FORM_TITLES, strict=True)]
 _SUPPORT = [
     *(_share(f"{_TITLES[name]} {title}", f"{name}_{m}", name, m) for name in OVERLAPS for title, m in _SCORES),
     _share("sub-answers found, %", "sub_answer_recall", "sub_answers", "recall"),

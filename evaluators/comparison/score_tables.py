@@ -180,9 +180,7 @@ Line = tuple[str, str, list[object]]
 
 
 def choose_tables(tables: Iterable[str]) -> tuple[PublishedScore, ...]:
-    """Return the rows of the papers' tables that a command line names: ``v2`` (SAFE v2's main table), ``v1:12``.
-
-    Raises ``UserError`` for an unknown table.
+    """Return the rows of the papers' tables with these names (``v2``, ``v1:12``); raise ``UserError`` for another.
 
     >>> list(dict.fromkeys(row.table for row in choose_tables(["v2", "v1:12"])))
     ['2', '12']

@@ -132,11 +132,10 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Questi
 
 def _run_plan(plan: Plan) -> str:
     options, output = plan.options, plan.options.output
+    cases = plan.questions.cases
     work = Work(
         *("deliberation", "question", "questions"),
-        questions=[
-            [case.question, {t: list(paths) for t, paths in case.gold.items()}] for case in plan.questions.cases
-        ],
+        questions=[[case.question, {t: list(paths) for t, paths in case.gold.items()}] for case in cases],
         tasks=[*map(plan.task, plan.contenders.values())],
         clients=plan.clients,
         output=output,
@@ -146,7 +145,7 @@ def _run_plan(plan: Plan) -> str:
     (output / RESULTS).unlink(missing_ok=True)
     outcomes = (outcome for name, run in runs.items() for outcome in _outcomes(plan, name, run))
     write_lines(output / TRAJECTORIES, map(Outcome.to_json, outcomes))
-    questions = (case.question for case in plan.questions.cases)
+    questions = (case.question for case in cases)
     records = (QuestionRecord(q.benchmark, q.id, q.question, tuple(sorted(q.answers)), ()) for q in questions)
     write_lines(output / QUESTIONS, map(QuestionRecord.to_json, records))
     results = _results(plan, runs)
@@ -259,9 +258,8 @@ def draw_figure(runs: Sequence[Record]) -> bytes:
         for number, run in enumerate(runs):
             groups = [*(run["by_hop"][hop] for hop in hops), run]
             tops = [group["hits_at_1"] for group in groups]
-            spans = [group["intervals"]["hits_at_1"] for group in groups]
-            below = [top - low for top, (low, _) in zip(tops, spans, strict=True)]
-            above = [high - top for top, (_, high) in zip(tops, spans, strict=True)]
+            spans = zip(tops, (group["intervals"]["hits_at_1"] for group in groups), strict=True)
+            below, above = zip(*((top - low, high - top) for top, (low, high) in spans), strict=True)
             positions = [place - 0.4 + width * (number + 0.5) for place in range(len(groups))]
             color = _PALETTE[number % len(_PALETTE)]
             axes.bar(positions, tops, width, color=color, label=folded(run["name"][:60], 30))

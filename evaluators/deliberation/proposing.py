@@ -203,15 +203,9 @@ def _proposer(
         if not any(case.gold for case in cases):
             raise UserError("--paths oracle: no gold path of any question is known")
         return make_oracle()
-    examples = (
-        train.examples(options.labels)
-        if train
-        else merge_examples(
-            PathExample(case.question.question, case.template, case.question.hops, tuple(chain(*case.gold.values())))
-            for case in cases
-            if any(case.gold.values())
-        )
-    )
+    labelled = [(case, tuple(chain(*case.gold.values()))) for case in cases]
+    own = (PathExample(c.question.question, c.template, c.question.hops, paths) for c, paths in labelled if paths)
+    examples = train.examples(options.labels) if train else merge_examples(own)
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {options.labels} path")
     return (make_majority if spec == "majority" else make_nearest)(examples, limit, constrained)

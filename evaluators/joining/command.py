@@ -146,13 +146,11 @@ class Joined:
 def join_runs(runs: Sequence[EvaluationRun]) -> Joined:
     """Join runs into one; raise as `shared_keys`, and ``UserError`` for equal systems with different outcomes."""
     common = shared_keys(runs)
-    outcomes_by_run = [
-        {
-            system: {key: o for key, o in by_key.items() if key in common[key[0]]}
-            for system, by_key in run.systems.items()
-        }
-        for run in runs
-    ]
+
+    def shared(by_key: Mapping[QuestionKey, Outcome]) -> dict[QuestionKey, Outcome]:
+        return {key: outcome for key, outcome in by_key.items() if key in common[key[0]]}
+
+    outcomes_by_run = [{system: shared(by_key) for system, by_key in run.systems.items()} for run in runs]
     merged: dict[System, dict[QuestionKey, Outcome]] = {}
     source: dict[tuple[System, QuestionKey], EvaluationRun] = {}
     twice: dict[System, None] = {}

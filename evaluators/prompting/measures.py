@@ -96,15 +96,14 @@ def _sub_answer_counts(support: SupportedAnswer) -> dict[str, dict[str, int]]:
     answers = Counter(normalize_answer(answer) for answer, _ in gold)
     given_answers = Counter(normalize_answer(hop.answer) for hop in support.sub_answers)
     numbers = {number for number, _ in support.question.gold}
-    return {
-        "sub_answers": {
-            "gold": len(gold),
-            "found": len(support.sub_answers),
-            "right": (answers & given_answers).total(),
-            "gold_passages": len(numbers),
-            "located": len(numbers & {hop.passage for hop in support.sub_answers}),
-        }
+    counts = {
+        "gold": len(gold),
+        "found": len(support.sub_answers),
+        "right": (answers & given_answers).total(),
+        "gold_passages": len(numbers),
+        "located": len(numbers & {hop.passage for hop in support.sub_answers}),
     }
+    return {"sub_answers": counts}
 
 
 def _statements(support: SupportedAnswer, passages: Iterable[int]) -> Iterator[tuple[str, str]]:

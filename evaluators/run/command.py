@@ -180,11 +180,9 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
 def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
     for role in dict.fromkeys(role for run in runs for role in run[ALL]["prompt_tokens"]):
-        prompt, cached = (
-            sum(run[ALL][f"{kind}_tokens"].get(role, 0) for run in runs) for kind in ("prompt", "cached")
-        )
+        kinds = ("prompt_tokens", "cached_tokens", "thought_tokens")
+        prompt, cached, thought = (sum(run[ALL].get(kind, {}).get(role, 0) for run in runs) for kind in kinds)
         if prompt:
-            thought = sum(run[ALL].get("thought_tokens", {}).get(role, 0) for run in runs)
             spent = f"; {thought:,} reply tokens went into thoughts" if thought else ""
             lines.append(f"{role}: {prompt:,} prompt tokens, {cached / prompt:.1%} of them cached{spent}")
     return lines
@@ -200,10 +198,7 @@ _WARNINGS: Mapping[str, str] = {
 
 
 def remove_drawn_gold(question: Question, seed: int = 0) -> Question:
-    """Remove one of a question's gold passages, if it has any (SAFE v2, finding 5).
-
-    Id and seed choose the passage: always the last would cut the end of most chains.
-    """
+    """Remove a gold passage, if there is one (SAFE v2, finding 5), by id and seed: the last would end most chains."""
     if not question.gold:
         return question
     place = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)

@@ -122,11 +122,8 @@ class Checker:
         """
         clear = set(established.values())
         readings = [read_step(step.text) for step in previous if step.number not in clear]
-        return frozenset(
-            place
-            for place in self.plan.facts
-            if place not in established and any(self._may_read(reading, place) for reading in readings)
-        )
+        gaps = (place for place in self.plan.facts if place not in established)
+        return frozenset(place for place in gaps if any(self._may_read(reading, place) for reading in readings))
 
     def _may_read(self, reading: Reading, place: int) -> bool:
         item = self.plan.items[place]

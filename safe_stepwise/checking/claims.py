@@ -231,11 +231,8 @@ class Claims:
         if not (reading.mentions(triple.head) and reading.mentions(triple.tail)):
             return False
         definition = RELATIONS[triple.relation]
-        return any(
-            self._is_only_in_step(reading, Triple(triple.head, name, triple.tail))
-            for name, relation in RELATIONS.items()
-            if relation.group and relation.kind == definition.kind and name != triple.relation
-        )
+        alike = (r.name for r in RELATIONS.values() if r.group and r.kind == definition.kind and r is not definition)
+        return any(self._is_only_in_step(reading, Triple(triple.head, name, triple.tail)) for name in alike)
 
     def taken_from(self, reading: Reading, number: int) -> bool:
         """Whether a claim comes from a passage (number from 1), but not from a sentence that the plan needs."""
@@ -252,24 +249,16 @@ class Claims:
         shares = [coverage(reading.words, f"{page.title} {s}") for s in page.sentences]
         gives_needed = any(reading.mentions(self.value_of(item)) for item in needed)
         # Something else in a supporting sentence may be needed, though the plan does not use it.
-        supporting = any(
-            fact.title == page.title and shares[fact.sentence] >= MIN_SOURCE_SHARE
-            for fact in self.question.supporting_facts
-            if fact.sentence < len(shares)
-        )
-        return max(shares) >= MIN_SOURCE_SHARE and not gives_needed and not supporting
+        places = [f.sentence for f in self.question.supporting_facts if f.title == page.title]
+        is_supporting = any(shares[place] >= MIN_SOURCE_SHARE for place in places if place < len(shares))
+        return max(shares) >= MIN_SOURCE_SHARE and not gives_needed and not is_supporting
 
     def _states_unneeded(self, reading: Reading, number: int) -> bool:
         """Whether a claim states a triple that the graph has from a passage and the plan does not need."""
         parts_of = attrgetter("head", "relation", "tail")
         needed = {parts_of(triple) for item in self.facts for triple in item.triples}
-        return any(
-            triple.passage == number
-            and triple.relation in RELATIONS
-            and parts_of(triple) not in needed
-            and _states_triple(reading, triple)
-            for triple in self.graph.triples
-        )
+        triples = (t for t in self.graph.triples if t.passage == number and t.relation in RELATIONS)
+        return any(_states_triple(reading, triple) for triple in triples if parts_of(triple) not in needed)
 
     def asks_for(self, reading: Reading, item: Item) -> bool:
         """Whether a step that denies something does so about an item's fact."""

@@ -6,6 +6,7 @@ comparison of sets, by their size or by what they share. Where the paper reads a
 step here reads one member. Every plan ends in one derivation, which settles the answer.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, groupby
@@ -160,10 +161,17 @@ def _sentence_items(question: Question) -> tuple[Item, ...]:
     return _in_order(items, question)
 
 
-def _cited(question: Question, title: str) -> int:
-    """Return the place (from 0) at which supporting facts first cite a passage: people reason in that order (R4C).
+_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
+_MAX_DESCRIPTION_WORDS = 12  # of an answer that describes an entity
 
-    An uncited passage comes last.
+
+def described(sentence: str) -> str:
+    """Return how a sentence describes an entity: the words after the verb, cut to `_MAX_DESCRIPTION_WORDS`."""
+    return " ".join(_VERB.split(sentence, maxsplit=1)[-1].split()[:_MAX_DESCRIPTION_WORDS]).rstrip(".,;")
+
+
+def _cited(question: Question, title: str) -> int:
+    """Return the place (from 0) at which supporting facts first cite a passage, as people reason (R4C); else the last.
 
     >>> from safe_stepwise.records import SupportingFact
     >>> facts = (SupportingFact("Oru", 1), SupportingFact("Vel", 0))

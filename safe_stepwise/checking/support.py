@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, product
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -177,12 +177,8 @@ class Source:
     @cached_property
     def kinds(self) -> frozenset[str]:
         """The nouns that the passage says its subject is: film, poet."""
-        return frozenset(
-            p.predicate
-            for p in self.syntax.predications
-            for a in p.roles.get("is", ())
-            if a.name and is_same_name(a.name, self.subject)
-        )
+        nouns = ((p.predicate, a.name) for p in self.syntax.predications for a in p.roles.get("is", ()) if a.name)
+        return frozenset(noun for noun, name in nouns if is_same_name(name, self.subject))
 
     @cached_property
     def aliases(self) -> tuple[str, ...]:
@@ -422,17 +418,9 @@ class _Weighing:
         linked = {a.token for role in ("subj", "attr") for a in claim.roles.get(role, ())}
         values = {a.token for _, a in claim.arguments if a.value and not a.is_source}
         is_bare = claim.predicate == "be" and claim.roles.keys() <= {"subj"}
-        predications = (
-            p
-            for p in self.syntax.predications
-            if p is not claim and p.expressions and (is_bare or (p.is_noun and p.token in linked))
-        )
-        return any(
-            values
-            and values <= {a.token for _, a in predication.arguments}
-            and claim.is_denied == predication.is_denied
-            for predication in predications
-        )
+        predications = (p for p in self.syntax.predications if p is not claim and p.is_denied == claim.is_denied)
+        expressive = (p for p in predications if p.expressions and (is_bare or (p.is_noun and p.token in linked)))
+        return bool(values) and any(values <= {a.token for _, a in p.arguments} for p in expressive)
 
     def _frames(self, word: Word) -> bool:
         """Whether a word only says where a claim was read."""
@@ -502,7 +490,8 @@ class _Weighing:
             far = [value for value in values if not (lives.get(value) or self._is_near(value, fact, source))]
             if far:
                 return Finding("not read", f"Passage {number} does not tie {far[0]!r} to {claim.predicate!r}")
-            return self._hold(claim, [*matched, *values], comparison, (number, source, fact))
+            self.borne.update(argument.noun for argument in comparison.matched if not argument.name)
+            return self._hold(claim, [*matched, *values], located)
         if sum(bool(a.value) for a in comparison.exchanged) > 1:
             reason = f"Passage {number} says it the other way round ({claim.predicate})"
             return Finding("otherwise", reason, **located)
@@ -525,24 +514,12 @@ class _Weighing:
             self._is_near(rival.value, fact, source) for rival in comparison.rivals
         )
 
-    def _hold(
-        self,
-        claim: Predication,
-        names: Iterable[str],
-        comparison: _Comparison | None = None,
-        place: tuple[int, Source, Predication] | None = None,
-        *,
-        bears: bool = True,
-    ) -> Finding:
-        """Note the names and words that a stated claim bears out; ``place``: the passage's predication, if known."""
-        names = list(names)
+    def _hold(self, claim: Predication, names: Sequence[str], located: Any = None, *, bears: bool = True) -> Finding:
+        """Note the names and words that a stated claim bears out; ``located``: where a passage states it, if known."""
         self.borne_names.update(names)
         if bears:
             self.borne.add(claim.predicate)
-        if comparison:
-            self.borne.update(a.noun for a in comparison.matched if not a.name)
-        located = _located(*place) if place else self._nearest(self.syntax.span_of(claim), names)
-        return Finding("stated", "", **located)
+        return Finding("stated", "", **(located or self._nearest(self.syntax.span_of(claim), names)))
 
     def _nearest(self, span: tuple[int, int], names: Sequence[str]) -> dict[str, Any]:
         """Return the place of the sentence with all names of a stated claim and most of its words; {} if none has."""
@@ -582,12 +559,8 @@ class _Weighing:
 
     def _compare(self, claim: Predication, fact: Predication, source: Source) -> _Comparison:
         """Compare the arguments by the ends of a shared sense, else by their roles."""
-        shared = [
-            (c.end_of, f.end_of)
-            for c in claim.expressions
-            for f in fact.expressions
-            if are_alike(c.sense, f.sense)
-        ]  # fmt: skip
+        expressions = product(claim.expressions, fact.expressions)
+        shared = [(a.end_of, b.end_of) for a, b in expressions if are_alike(a.sense, b.sense)]
         pairs = shared or [(partial(_plain_end, claim), partial(_plain_end, fact))]
         return max((self._compare_ends(claim, fact, source, *ends) for ends in pairs), key=attrgetter("score"))
 
@@ -638,8 +611,10 @@ class _Weighing:
         names = (argument.value,) if argument.value else self.syntax.holders.get(argument.token, ())
         candidate_names, are_all = source.names_of(candidate)
         if not names and not candidate_names:
-            same = stem(argument.noun) == stem(candidate.noun) or candidate.noun in _SYNONYMS.get(argument.noun, ())
-            return True if same else None
+            is_alike = stem(argument.noun) == stem(candidate.noun) or candidate.noun in _SYNONYMS.get(
+                argument.noun, ()
+            )
+            return True if is_alike else None
         if argument.is_pronoun and argument.noun in _SINGULAR:
             if candidate.noun in _SINGULAR and candidate.noun != argument.noun:
                 return False
@@ -661,12 +636,9 @@ class _Weighing:
 
     def _is_near(self, name: str, fact: Predication, source: Source) -> bool:
         """Whether a passage has a name in a predication's sentence or one beside it, or is about it."""
-        near = (
-            w.name or w.text
-            for w in source.syntax.words
-            if (w.name or w.text[:1].isdigit()) and abs(w.sentence - fact.sentence) <= _NEAR
-        )
-        return any(is_same_name(name, near_name) for near_name in (source.subject, *near))
+        near = (w for w in source.syntax.words if abs(w.sentence - fact.sentence) <= _NEAR)
+        names = (w.name or w.text for w in near if w.name or w.text[:1].isdigit())
+        return any(is_same_name(name, near_name) for near_name in (source.subject, *names))
 
     def _life_values(self, claim: Predication) -> Mapping[str, bool]:
         """Map the places and dates of a birth or death to whether passages state them in brackets after the name."""
@@ -714,7 +686,7 @@ class _Weighing:
             elif (
                 name in self.syntax.names
                 and not any(" ".join(_words_of(name)) in piece for piece in self.copied)
-                and not any(is_same_name(name, held) for held in self.borne_names)
+                and not any(is_same_name(name, borne_name) for borne_name in self.borne_names)
             ):
                 yield Finding("not read", f"what is said of {name!r} is read nowhere", span=self._span_of(name))
 
@@ -733,12 +705,8 @@ class _Weighing:
     def _stating_sentences(self) -> Sequence[str]:
         """The sentences that state claims, and those that open their passages."""
         pages = {number: source.passage for number, source in self.sources}
-        places = {
-            (f.passage, n)
-            for f in self.stated
-            if f.passage is not None and f.sentence is not None
-            for n in (0, f.sentence)
-        }
+        stating = [(f.passage, f.sentence) for f in self.stated if f.passage is not None and f.sentence is not None]
+        places = {(number, place) for number, sentence in stating for place in (0, sentence)}
         return [pages[number].sentences[sentence] for number, sentence in places]
 
     def _is_qualified(self, word: Word) -> bool:

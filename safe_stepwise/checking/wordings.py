@@ -251,10 +251,7 @@ def guide_to(
     unnamed: bool = False,
     style: WordingStyle = "seen",
 ) -> str:
-    """Word the action that carries out an item; ``after_error`` if the step before got it wrong.
-
-    ``unnamed`` leaves out the passage's title, which would give away what is sought.
-    """
+    """Word the action for an item (``after_error``: for it again); ``unnamed`` leaves out the telling title."""
     codes = ("find", "instead")
     if unnamed:
         codes = ("read_unnamed", "read_unnamed")

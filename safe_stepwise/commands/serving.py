@@ -218,11 +218,8 @@ def log_fault() -> HttpRefusal:
 
 def answer_json(content: Any, status: int = 200) -> web.Response:
     """Make a response of JSON; ``content`` is a JSON value, or bytes of JSON."""
-    return web.Response(
-        body=content if isinstance(content, bytes) else json.dumps(content).encode(),
-        status=status,
-        content_type="application/json",
-    )
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return web.Response(body=body, status=status, content_type="application/json")
 
 
 async def begin_stream(request: web.Request, headers: dict[str, str]) -> web.StreamResponse:

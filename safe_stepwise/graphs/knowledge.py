@@ -386,13 +386,9 @@ class GraphKnowledge:
         chains = self.chains(candidate, MAX_CHAINS + 1)
         if len(chains) > MAX_CHAINS:
             chains = [(candidate.topic, end) for end in ends]
-        other_ends = {
-            name
-            for rival in pool
-            if rival.topic == constraint.entity != candidate.topic
-            for name in self.rank_ends(rival)
-        }
-        return decide(constraint, FollowedPath(self.graph, candidate, ends, tuple(chains), frozenset(other_ends)))
+        rivals = (rival for rival in pool if rival.topic == constraint.entity != candidate.topic)
+        other_ends = frozenset(name for rival in rivals for name in self.rank_ends(rival))
+        return decide(constraint, FollowedPath(self.graph, candidate, ends, tuple(chains), other_ends))
 
     def _spelt(self, constraint: Constraint, pool: Sequence[Candidate]) -> Constraint:
         """Return the constraint with its entity in the graph's spelling, if that is a topic but for upper case."""

@@ -103,12 +103,8 @@ def request_of(
 ) -> Request:
     """Build the request of the prompt file ``name`` with its template's ``data``; a ``seed`` makes it sampled."""
     prompt = prompts.load(name)
-    return Request(
-        prompt.messages(evidence=options.evidence, **data),
-        sampled(prompt.sampling, options.sampling, seed),
-        role=prompt.role,
-        scene=scene,
-    )
+    messages, sampling = prompt.messages(evidence=options.evidence, **data), prompt.sampling
+    return Request(messages, sampled(sampling, options.sampling, seed), role=prompt.role, scene=scene)
 
 
 def form_of(request: Request) -> str:
@@ -130,9 +126,7 @@ def answer_fields(passages: Sequence[Passage], evidence: bool, why_field: str = 
 
 
 def vote(answers: Iterable[str]) -> str:
-    """Return the most frequent answer, after normalisation, in its first wording; "" if there is none.
-
-    Of several equally frequent answers, the first one counts.
+    """Return the most frequent answer, after normalisation, in its first wording, of equals the first; "" without any.
 
     >>> vote(["Oru", "the Vel", "Vel", ""])
     'the Vel'

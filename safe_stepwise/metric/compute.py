@@ -291,13 +291,10 @@ async def _verdicts(judge: Judge, cases: Sequence[JudgeCase]) -> tuple[Verdict, 
 
 
 def _bar(unit: str, items: Sized, done: Sized, clients: Collection[Client]) -> AbstractContextManager[None]:
-    return progress.show_progress(
-        "safe_stepwise",
-        unit,
-        len(items),
-        lambda: len(done),
-        lambda: render_requests(client.total() for client in clients),
-    )
+    def standing() -> str:
+        return render_requests(client.total() for client in clients)
+
+    return progress.show_progress("safe_stepwise", unit, len(items), lambda: len(done), standing)
 
 
 def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:

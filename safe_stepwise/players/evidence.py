@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.plans import DESCRIBED, Item
+from safe_stepwise.checking.plans import DESCRIBED, Item, described
 from safe_stepwise.checking.wordings import missing, render, search_query, sought
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.graphs.hop_lookup import look_up
@@ -20,16 +20,12 @@ from safe_stepwise.language.reading import read
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.taxonomy import CORRECT, ENTRIES, MISSING_EVIDENCE
 
-_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
 _PASSAGE = re.compile(r"\bPassage (\d+)")
 Page = tuple[int, Passage]
 
 
 def with_stand_ins(question: Question) -> tuple[Question, tuple[Triple, ...]]:
-    """Return the question with all passages that its annotated path needs, and that path.
-
-    Raises ``EngineError`` if a row that has all its gold passages does not state a fact.
-    """
+    """Return a question with all passages of its path, and the path; raise ``EngineError`` if a whole row lacks it."""
     pages, path = list(question.passages), list[Triple]()
     hops = annotated_hops(question)
     for title in [] if hops else dict.fromkeys(fact.title for fact in question.supporting_facts):
@@ -91,8 +87,7 @@ def _first_sentences(question: Question) -> Iterator[Triple]:
     for number, page in question.gold:
         annotated = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
         for sentence in [n for n in annotated if 0 <= n < len(page.sentences)][:1]:
-            words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
-            yield Triple(page.title, DESCRIBED, " ".join(words[:12]).rstrip(".,;"), number, sentence)
+            yield Triple(page.title, DESCRIBED, described(page.sentences[sentence]), number, sentence)
 
 
 def is_hidden(item: Item, question: Question) -> bool:

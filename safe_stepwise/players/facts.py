@@ -17,7 +17,7 @@ from typing import Literal
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan
+from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan, described
 from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.language.vocabulary import load
@@ -44,10 +44,6 @@ def draw_distractor(question: Question, value: str, chance: Random) -> str:
     return chance.choice(candidates) if candidates else f"{value} the Other"
 
 
-_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
-_MAX_DESCRIPTION_WORDS = 12  # of an answer that describes an entity
-
-
 class Facts:
     """The facts of a question's plan, by place; ``claims`` has all passages, with stand-ins for hidden ones."""
 
@@ -69,11 +65,8 @@ class Facts:
     def question_for(self, place: int, answers: Mapping[int, SubAnswer]) -> str:
         """Word the simple question for the fact at a place, given earlier answers by place, right or wrong."""
         item = self.plan.items[place]
-        wrong = {
-            self.claims.joint(item, self.plan.items[use]): answers[use].answer
-            for use in item.uses
-            if use in answers and not self.is_right(use, answers)
-        }
+        uses = [use for use in item.uses if use in answers and not self.is_right(use, answers)]
+        wrong = {self.claims.joint(item, self.plan.items[use]): answers[use].answer for use in uses}
         ends = ((wrong.get(t.head, t.head), wrong.get(t.tail, t.tail), t) for t in item.triples)
         triples = [replace(t, head=head, tail=tail) for head, tail, t in ends]
         text = statements.phrase_question(triples, self.asks_for_head(item))
@@ -103,7 +96,7 @@ class Facts:
         first = item.triples[0]
         if first.relation == DESCRIBED:
             assert item.sentence is not None
-            return _described(item.page(self.claims.passages).sentences[item.sentence])
+            return described(item.page(self.claims.passages).sentences[item.sentence])
         if len(self.places) == 1:
             return self.question.answer
         if self.asks_for_head(item):
@@ -119,7 +112,7 @@ class Facts:
         right = [self.answer(place), *self.question.accepted]
         if self.plan.items[place].triples[0].relation == DESCRIBED:
             pages = [p for p in self.question.passages if not p.is_gold and p.sentences]
-            candidates = [_described(page.sentences[0]) for page in pages]
+            candidates = [described(page.sentences[0]) for page in pages]
         else:
             candidates = [draw_distractor(self.question, right[0], chance) for _ in range(3)]
         wrong = [text for text in candidates if re.search(r"\w", text) and not exact_match(text, right)]
@@ -184,13 +177,9 @@ class Facts:
     @property
     def annotated_sentences(self) -> list[list[int]]:
         """The annotated supporting facts as pairs of passage (from 1) and sentence (from 0)."""
-        pages = [(n, p) for n, p in enumerate(self.question.passages, 1) if p.is_gold]
-        return [
-            [number, fact.sentence]
-            for fact in self.question.supporting_facts
-            for number, page in pages
-            if page.title == fact.title and fact.sentence < len(page.sentences)
-        ]
+        facts, gold = self.question.supporting_facts, self.question.gold
+        places = ((fact.sentence, n, page) for fact in facts for n, page in gold if page.title == fact.title)
+        return [[number, sentence] for sentence, number, page in places if sentence < len(page.sentences)]
 
     def other_passage(self, about: str, place: int, chance: Random) -> int:
         """Return the number of a passage that does not state a fact: the one titled ``about``, else a random one."""
@@ -212,11 +201,6 @@ def pick_wrong_answer(question: Question, plan: Plan) -> str:
             if exact_match(name, question.accepted) != 1:
                 return name
     return draw_distractor(question, answer, Random(question.id))
-
-
-def _described(sentence: str) -> str:
-    """Return how a sentence describes an entity: the words after the verb, cut to `_MAX_DESCRIPTION_WORDS`."""
-    return " ".join(_VERB.split(sentence, maxsplit=1)[-1].split()[:_MAX_DESCRIPTION_WORDS]).rstrip(".,;")
 
 
 def normalize_quotes(text: str) -> str:

@@ -95,12 +95,8 @@ def _find_stated_triples(scene: Scene, hops: Sequence[AnnotatedHop]) -> list[Any
     assert scene.passage is not None
     page = (scene.passage, scene.question.passages[scene.passage - 1])
     findings = ((hop, look_up(hop, [page])) for hop in hops)
-    return [
-        _plain(triple) | {"sentence": finding.sentence}
-        for hop, finding in findings
-        if finding.status == "stated"
-        for triple in hop.triples
-    ]
+    triples = ((triple, f.sentence) for hop, f in findings if f.status == "stated" for triple in hop.triples)
+    return [_plain(triple) | {"sentence": sentence} for triple, sentence in triples]
 
 
 def _plain(triple: Triple) -> dict[str, Any]:

@@ -68,10 +68,7 @@ def restate(facts: Facts, ideal: Sequence[Step], steps: Sequence[Step]) -> tuple
 
 
 def is_sound(facts: Facts, steps: Sequence[Step]) -> bool:
-    """Whether the last step is the right sub-answer for a fact that is due, with the right passage.
-
-    This overrules the checker, which may take two facts with similar names for one.
-    """
+    """Whether the last step is the right sub-answer to a due fact; it overrules the checker, who may mix up names."""
     *earlier, last_answer = [sub_answer for step in steps if (sub_answer := _find_in(step))] or [SubAnswer("", 0, "")]
     answers = facts.index_by_place(earlier)
     place = facts.place_of(last_answer.question, answers) if _find_in(steps[-1]) else None

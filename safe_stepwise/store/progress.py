@@ -57,11 +57,8 @@ def _tick(bar_ref: weakref.ref[tqdm[Any]], delay: float) -> None:
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]
-    """A bar whose line fits the terminal."""
-
     @staticmethod
     def format_meter(*args: Any, **options: Any) -> str:
-        """Render the bar's line: tqdm's own if all of it fits."""
         full_line = str(tqdm.format_meter(*args, **(options | {"ncols": None})))
         width = options.get("ncols")
         if width is None or len(full_line) <= width:

@@ -405,9 +405,7 @@ def is_quoted(text: str, data: str) -> bool:
 
 
 def is_copied(answer: Mapping[str, object], texts: Iterable[str]) -> bool:
-    """Return whether one of the texts contains all of an answer: each key with its value right after it.
-
-    This is for answers without a reason, which `is_planted` needs.
+    """Return whether a text has each key of an answer before its value; for answers without a reason (`is_planted`).
 
     >>> is_copied({"continue": False}, ["Reply with {'continue': false}.", "Go on."])
     True

@@ -83,12 +83,8 @@ def trajectory_distance(
     people: Mapping[str, Sequence[Sequence[Place]]], trajectories: Mapping[str, Sequence[Place]]
 ) -> Distance:
     """Measure the distance of ideal trajectories to human derivations (both by question id), as between people."""
-    rows = [
-        (trajectories[id_], pair)
-        for id_, annotators in people.items()
-        if id_ in trajectories
-        for pair in combinations(annotators, max(1, len(annotators) - 1))
-    ]
+    pairs = ((id_, pair) for id_, a in people.items() for pair in combinations(a, max(1, len(a) - 1)))
+    rows = [(trajectories[id_], pair) for id_, pair in pairs if id_ in trajectories]
     return _mean_distance("ideal trajectories", "people", rows)
 
 

@@ -249,10 +249,7 @@ QUALITY, VERDICTS = "verifier/verifier_quality.json", "verifier/verdicts.jsonl"
 
 
 def read_experiment(folder: Path, lock: Record, probe: ProbeFunction) -> Experiment:
-    """Read the experiment of a release folder and its ``lock``.
-
-    ``probe`` learns from steps without their passages. Raises ``UserError`` for a folder without an evaluation.
-    """
+    """Read an experiment and its ``lock``; ``probe`` sees no passages. Raises ``UserError`` without an evaluation."""
     main = _section(folder, "")
     if main.results is None:
         raise UserError(f"{folder}: has no {names.REPORT}/{names.RESULTS}: nothing was evaluated; {ANEW}")

@@ -299,9 +299,7 @@ def walk_ends(path: Path) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def orders(path: Path) -> tuple[Path, ...]:
-    """Return the valid orders of a branched path, the given one first (at most 120).
-
-    A fact comes after the facts before it in the path whose tail it starts from.
+    """Return a branched path's valid orders, the given first (at most 120): a fact follows those that lead to it.
 
     >>> one, two = Triple("Dune", "director", "Ors"), Triple("Ford", "director", "Edo")
     >>> len(orders((one, two))), len(orders((one, Triple("Ors", "spouse", "Ana"), two)))

@@ -166,13 +166,8 @@ def is_contradicted_by_text(step: StepText, triple: Triple, support: Support) ->
 
 def _other_relation_is_true(step: StepText, triple: Triple, support: Support) -> bool:
     """Whether a step states another relation between the same ends, and the texts support it."""
-    return any(
-        support.supports(claim)
-        for name in RELATIONS
-        if name != triple.relation
-        for claim in (replace(triple, relation=name),)
-        if support.stance_on(step, claim) == "states"
-    )
+    claims = (replace(triple, relation=name) for name in RELATIONS if name != triple.relation)
+    return any(support.supports(claim) for claim in claims if support.stance_on(step, claim) == "states")
 
 
 def is_paraphrased(step: StepText, triple: Triple) -> bool:
