@@ -51,7 +51,6 @@ def measure_coverage(statements: Iterable[tuple[str, str]], derivations: Sequenc
 
 
 def _states_ends(text: str, title: str, triple: tuple[str, str, str]) -> bool:
-    """Whether a text names both ends of a triple; the title stands for the passage's subject."""
     if not text:
         return False
     words = content_words(f"{title} {text}")

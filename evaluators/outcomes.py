@@ -164,10 +164,7 @@ def asking_conditions(conditions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_outcomes(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Outcome]:
-    """Yield the outcomes in a run's folder; ``conditions`` complete older lines that lack them.
-
-    Raises ``UserError`` for a file that can't be read, with the number of the line.
-    """
+    """Yield a folder's outcomes; ``conditions`` complete older lines. Raises ``UserError`` with the line's number."""
     outcomes = _read_records(files.locate_lines(folder, TRAJECTORIES), Outcome, "the outcome")
     return (replace(o, conditions={**conditions, **o.conditions}) if conditions else o for o in outcomes)
 

@@ -68,10 +68,7 @@ def open_engine(spec: str) -> Engine:
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """Opens engines as `open_engine` does, with a time limit in seconds for each call to a server; picklable.
-
-    Engines without a server have no limit, as they wait for this machine alone.
-    """
+    """Opens engines as `open_engine`, with a limit in seconds for each call to a server, if any; picklable."""
 
     timeout: float | None = None
 

@@ -76,10 +76,7 @@ class SupportingFact:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One single-hop question of a benchmark's own decomposition.
-
-    ``question`` may be ``"subject >> relation"`` and may refer to earlier answers as ``#1``.
-    """
+    """A single-hop question of a decomposition, perhaps ``"subject >> relation"``, with earlier answers as ``#1``."""
 
     question: str
     answer: str

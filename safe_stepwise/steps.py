@@ -148,9 +148,7 @@ class StepError(ValueError):
 
 
 def format_step(step: Step) -> str:
-    """Write a valid step as text; ``parse_step`` turns it back into an equal ``Step``.
-
-    Raises StepError for a step that is not valid (see the module's docstring).
+    """Write a valid step as text, which ``parse_step`` reads back; raises StepError for another (see the module).
 
     >>> format_step(Step(1, "According to Passage 2, Oru lies on the Vel.", "Attribution"))
     'Step 1: According to Passage 2, Oru lies on the Vel. (Attribution)'
@@ -160,9 +158,7 @@ def format_step(step: Step) -> str:
 
 
 def parse_step(text: str) -> Step:
-    """Parse the single step of a reply; a final step's text gets the marker's exact spelling.
-
-    Raises StepError, and nothing else, for any other text.
+    """Parse a reply's single step, with the marker's exact spelling; raises StepError, and nothing else, for another.
 
     >>> parse_step("step 3:  #### Answer: Oru (final answer).")
     Step(number=3, text='####ANSWER: Oru', kind='Final Answer')
@@ -288,9 +284,7 @@ def check_claim(step: Step) -> Step:
 
 
 def final_answer(step: Step) -> str:
-    """Return the answer of a Final Answer step, without the marker.
-
-    Raises StepError for a step of another kind or one that is not valid.
+    """Return a Final Answer step's answer, without the marker; raises StepError for any other step.
 
     >>> final_answer(Step(4, "####ANSWER: Oru", "Final Answer"))
     'Oru'

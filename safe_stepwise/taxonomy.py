@@ -96,9 +96,7 @@ def check_order(kind: StepKind, incomplete_evidence: bool = False) -> tuple[str,
 
 
 def category(error_type: str) -> Category:
-    """Return the category of a label; ``Correct`` is a category of its own.
-
-    Raises ValueError for anything but one of the twelve exact names.
+    """Return a label's category; ``Correct`` is its own. Raises ValueError for all but the twelve exact names.
 
     >>> category("Information Miss")
     'Attribution'

@@ -96,11 +96,7 @@ _SCRIPTS = ("judgements", "kept", "rows", "page")
 
 
 def write_sample(sample: AuditSample, meanings: Mapping[str, str], output: Path) -> None:
-    """Write a sample as one HTML page to judge it on, which loads nothing and sends nothing anywhere.
-
-    ``meanings`` says what each label means. Same sample, same bytes. Raises ``UserError`` for a file that can't be
-    written.
-    """
+    """Write a sample as one HTML page, with the labels' ``meanings``; raise ``UserError`` if it can't be written."""
     write_page(output, render_sample(sample, meanings))
 
 

@@ -44,11 +44,7 @@ class AuditRow:
 
 
 def read_strata(folder: Path, audited: Audited) -> dict[Key, Stratum]:
-    """Read the key and stratum of each row that can be judged.
-
-    An id in several splits counts once, as its first row. A row that its teacher did not judge has no
-    label to audit. Raises ``UserError`` for a folder that holds no such set.
-    """
+    """Read key and stratum of each row that a teacher judged, an id once; raise ``UserError`` without such a set."""
     by_key: dict[Key, Stratum] = {}
     if audited == LABELS:
         keyed = _read_labels(folder, _label_place, ("id", "noise_type"))
@@ -175,11 +171,7 @@ class AuditSample:
 
 
 def draw(folder: Path, audited: Audited, size: int, seed: int) -> AuditSample:
-    """Draw a sample of ``size`` rows of a published set, or of all its rows if they are fewer.
-
-    A hash of seed and id makes every choice, so the order of the files changes nothing.
-    Raises ``UserError`` for a folder that holds no such set, or one without rows.
-    """
+    """Draw ``size`` rows of a set by a hash of seed and id, or all; raise ``UserError`` for a folder without rows."""
     by_key = read_strata(folder, audited)
     if not by_key:
         raise UserError(f"{folder}: holds no row to judge; build with more rows")

@@ -77,9 +77,7 @@ FORM: Mapping[str, tuple[FormQuestion, ...]] = {
 
 
 def questions_for(audited: Audited, stratum: Sequence[str]) -> tuple[FormQuestion, ...]:
-    """Return the questions of the form that apply to a row; ``stratum[1]`` must be the row's label.
-
-    Some questions are about a fault, so they don't apply to a row whose label is `SOUND`.
+    """Return the questions that apply to a row by ``stratum[1]``, its label: those about a fault not to `SOUND`.
 
     >>> [q.name for q in questions_for("labels", ("musique", "none"))]
     ['label', 'explanation', 'lacks_evidence']

@@ -79,10 +79,7 @@ Ablations = Mapping[str, Comparison]
 
 
 def make_ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int = 0) -> Ablations:
-    """Compare with each reference, or with each method's first system if none is named.
-
-    Raises ``UserError`` for an unknown name.
-    """
+    """Compare with each reference, or each method's first system; raise ``UserError`` for an unknown name."""
     order = tuple(dict.fromkeys(map(system_of, outcomes)))
     ablations = {}
     for name in references or ("",):
@@ -152,6 +149,5 @@ def _average(comparison: Comparison, row: Row, metric: Metric) -> object:
 
 
 def _stacked(ablations: Ablations, table: Callable[[Comparison], Table]) -> Table:
-    """Stack tables one below the other, each row with the title of its reference."""
     tables = [(title, *table(comparison)) for title, comparison in ablations.items()]
     return [["against", *tables[0][1]], *([title, *row] for title, _, *rows in tables for row in rows)]

@@ -1,22 +1,15 @@
 """Compare systems by their outcomes on the same questions: scores with intervals, and tested differences.
 
-A *system* is a method with its players and options; an *outcome* is its scored answer to one question; an *answerer*
-is the player in the answering role (the generator). `compare` does it all:
+An *outcome* is a system's scored answer to one question (`systems`); `compare` does it all, in any order:
 
-- Scores are means over a system's questions, in each benchmark and as the mean of the benchmarks
-  (SAFE v1, Table 3); a system that lacks a benchmark has no such mean.
-- Accuracy is the share of *scored* questions that the judge called correct. Unscored questions are
-  counted, and are neither right nor wrong.
+- Scores are means over a system's questions, in each benchmark and as the mean of the benchmarks (SAFE v1, Table 3); a
+  system that lacks a benchmark has no such mean. Accuracy is the share of *scored* questions that the judge called
+  correct. Unscored questions are counted, and are neither right nor wrong.
 - Intervals are percentile bootstrap intervals over questions, drawn within each benchmark.
-- Two systems that are paired (`evaluators.comparison.systems`) are compared on the questions that
-  both have. Differences of EM and accuracy in one benchmark are tested by McNemar's exact test; F1
-  and means of several benchmarks by flipping the signs of questions at random. Holm's adjustment
-  counts all tests of one measure in one column.
-- A baseline is a system whose answering role is the only one.
-- With several answerers, a system that ran with all of them has a *total*: the mean over answerers, question by
-  question (SAFE v1, Table 3, *Total Average*), tested by flips of signs.
-
-The order of the outcomes changes nothing.
+- Two paired systems are compared on the questions that both have. Differences of EM and accuracy in one benchmark are
+  tested by McNemar's exact test; F1 and means of several benchmarks by flipping the signs of questions at random.
+  Holm's adjustment counts all tests of one measure in one column.
+- A total (`scores`) is a mean over answerers, question by question, tested by flips of signs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -115,7 +108,6 @@ class ResampledMeans:
 
 
 def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
-    """Return a mean with its bootstrap interval, rounded; None for NaN."""
     value = float(mean)
     if np.isnan(value):
         return None
@@ -124,16 +116,10 @@ def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
 
 
 def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> ComparisonPlan:
-    """Plan the systems, their totals over all answerers, and the pairs to compare.
-
-    ``simulated`` has all systems; a total never mixes models and simulated players.
-    """
+    """Plan the systems (``simulated`` has all), their totals, which never mix its values, and the pairs to compare."""
     systems = [*simulated]
-    totals = {
-        total: members
-        for total, members in group_totals(systems).items()
-        if len({simulated[system] for system in members}) == 1
-    }
+    groups = group_totals(systems).items()
+    totals = {total: members for total, members in groups if len({simulated[system] for system in members}) == 1}
     return ComparisonPlan(systems, totals, paired(systems), paired([*totals]))
 
 
@@ -189,7 +175,6 @@ def mean_sample(samples: Sequence[ResampledMeans]) -> ResampledMeans:
 
 
 def _measured(outcome: Outcome | None) -> tuple[float, float, float]:
-    """Return an outcome's scores in the order of `METRICS`; NaN if there is none, or no verdict."""
     if outcome is None:
         return np.nan, np.nan, np.nan
     return outcome.exact_match, outcome.f1, {"correct": 1.0, "incorrect": 0.0}.get(outcome.verdict or "", np.nan)
@@ -250,7 +235,6 @@ def _samples(
 
 
 def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Outcome]]:
-    """Collect the outcomes of several systems by benchmark, for the benchmarks that all of them have."""
     names = [name for name in members[0] if all(name in member for member in members)]
     return {name: [o for member in members for o in member[name]] for name in names}
 
@@ -258,7 +242,6 @@ def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Ou
 def _row(
     system: System, groups: Mapping[str, list[Outcome]], samples: Mapping[str | None, ResampledMeans], place: int
 ) -> Row:
-    """Build the row of a system or total by its index ``place``."""
     outcomes = [outcome for group in groups.values() for outcome in group]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]
     verdicts = (attempt.feedback for attempt in attempts)
@@ -275,17 +258,10 @@ def _row(
 
 
 def _cell(outcomes: Sequence[Outcome], estimates: Estimates) -> Cell:
-    """Count the outcomes of a system in one benchmark."""
     verdicts = [outcome.verdict for outcome in outcomes]
     unscored, unjudged = verdicts.count("unscored"), verdicts.count(None)
-    return Cell(
-        questions=len(verdicts),
-        scored=len(verdicts) - unscored - unjudged,
-        unscored=unscored,
-        unjudged=unjudged,
-        failed=sum(o.trajectory.stop_reason == FAILED for o in outcomes),
-        estimates=estimates,
-    )
+    failed = sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes)
+    return Cell(len(verdicts), len(verdicts) - unscored - unjudged, unscored, unjudged, failed, estimates)
 
 
 def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:

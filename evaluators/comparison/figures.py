@@ -23,10 +23,7 @@ _SPREAD = 0.6
 
 
 def draw_scores(comparison: Comparison, rows: Sequence[Row], metric: Metric) -> bytes:
-    """Draw ``metric`` of each system by benchmark, with its 95% intervals.
-
-    Each answerer has a panel, all on the same axes.
-    """
+    """Draw ``metric`` of each system by benchmark with 95% intervals; each answerer has a panel, all on equal axes."""
     places: list[str | None] = [*comparison.benchmarks, None]
     labels = list(dict.fromkeys(comparison.names[row.system] for row in rows))
     looks = _looks(rows, comparison)
@@ -135,7 +132,6 @@ def _color(method: str) -> str:
 
 
 def _looks(rows: Sequence[Row], comparison: Comparison) -> dict[str, tuple[str, str]]:
-    """Return, by a system's name, the colour of its method, and a hatch that tells systems of one colour apart."""
     looks: dict[str, tuple[str, str]] = {}
     for row in rows:
         color = _color(row.system.method)
@@ -154,7 +150,6 @@ def _interval_at(row: Row, place: str | None, metric: Metric) -> tuple[float, fl
 
 
 def _legend(axes: Any) -> None:
-    """Draw the legend beside the axes, so that it covers no point; long names are wrapped."""
     lines, labels = axes.get_legend_handles_labels()
     wrapped = [fill(name, 36) for name in labels]
     axes.legend(lines, wrapped, frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))

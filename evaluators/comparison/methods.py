@@ -78,12 +78,10 @@ def _measure(system: System, benchmark: str, outcomes: Sequence[Outcome]) -> Met
 
 
 def _share(title: str, key: str, *path: str) -> Column[MethodRow]:
-    """Return a column with the share at a path of keys in the measures of a prompting method."""
     return Column(title, lambda row: _number(row.scores, "prompting", *path), percent, key)
 
 
 def _number(measures: Any, *path: str) -> float | None:
-    """Return the number at a path of keys, None if a key is missing."""
     for name in path:
         measures = (measures or {}).get(name)
     return measures  # type: ignore[no-any-return]
@@ -91,12 +89,8 @@ def _number(measures: Any, *path: str) -> float | None:
 
 _SCORES = (("EM", "exact_match"), ("F1", "f1"))
 _SALVAGED = [_share(f"{title} salvaged", f"salvaged_{m}", "salvaged", m) for title, m in _SCORES]
-_FORMS = [
-    _share(title, f"format_{form}", "format", "shares", form)
-    for form, title in zip(
-        FORMS, ("at first try, %", "after revision, %", "salvaged alone, %", "never, %"), strict=True
-    )
-]
+_FORM_TITLES = ("at first try, %", "after revision, %", "salvaged alone, %", "never, %")
+_FORMS = [_share(t, f"format_{form}", "format", "shares", form) for form, t in zip(FORMS, _FORM_TITLES, strict=True)]
 _SUPPORT = [
     *(_share(f"{_TITLES[name]} {title}", f"{name}_{m}", name, m) for name in OVERLAPS for title, m in _SCORES),
     _share("sub-answers found, %", "sub_answer_recall", "sub_answers", "recall"),
@@ -225,10 +219,7 @@ def _tokens(attempt: Attempt) -> int:
 
 
 def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[tuple[Cost, Cost]]:
-    """Return a row for each system that does not vote and each vote of the same answerer, to compare their cost.
-
-    Δ is the gain over the vote in percentage points of exact match; its p-value is not adjusted for other pairs.
-    """
+    """Compare the cost of each system without a vote with each vote's; Δ is in points, p-values are not adjusted."""
     names = comparison.names
 
     def gain(cost: Cost, vote: Cost) -> tuple[float | None, float | None]:
@@ -254,10 +245,7 @@ def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[t
 
 
 def _votes_beside(cost: Cost, systems: Iterable[Cost]) -> list[Cost]:
-    """Return the votes with the setting of ``cost``'s system, and single replies of methods that have no vote.
-
-    A vote also measures the cost of a sample, so a single reply of its method adds nothing.
-    """
+    """Return the votes with the setting of ``cost``'s system, and single replies of methods without a vote."""
     candidates = [vote for vote in systems if vote.samples and _setting_key(vote.system) == _setting_key(cost.system)]
     voted = {_voting_key(vote) for vote in candidates if vote.samples > 1}
     votes = [vote for vote in candidates if vote.samples > 1 or _voting_key(vote) not in voted]
@@ -269,5 +257,4 @@ def _voting_key(vote: Cost) -> tuple[object, ...]:
 
 
 def _setting_key(system: System) -> tuple[object, ...]:
-    """Return the answerer, the conditions of its questions, and whether the prompt asked for facts and triples."""
     return system.answering, asking_conditions(dict(system.conditions)), bool(dict(system.options).get("evidence"))

@@ -124,7 +124,6 @@ def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]
 
 
 def _common_text(comparison: Comparison) -> str:
-    """Render the players and options that all systems share: a sentence for each, followed by a blank."""
     systems = [row.system for row in comparison.rows]
     players = values_by_name((f"{s.title}'s {role}", name) for s in systems for role, name in s.players[1:])
     sentences = [escaped(f"{player}: {names[0]}.") for player, names in players.items() if len(names) == 1]
@@ -161,7 +160,6 @@ def _split(comparison: Comparison, table: Table, fixed: int, widths: Sequence[in
 
 
 def _error_files(comparison: Comparison) -> dict[str, bytes]:
-    """Render the errors that verifiers found; no files without a verifier."""
     verified = [row for row in comparison.rows if row.verified]
     if not verified:
         return {}
@@ -175,7 +173,6 @@ def _error_files(comparison: Comparison) -> dict[str, bytes]:
 
 
 def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, bytes]:
-    """Render the errors by category; no files if none was found."""
     rows = costs.count_failures(comparison)
     if not any(row.types for row in rows):
         return {}
@@ -198,7 +195,6 @@ def _representatives(rows: Sequence[Row]) -> list[Row]:
 
 
 def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
-    """Render the files of a sweep; none if no option has several values."""
     rows = comparison.rows
     if not find_swept_options([row.system for row in rows]):
         return {}
@@ -210,7 +206,6 @@ def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
 
 
 def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
-    """Render the files about methods and their machines."""
     rows = methods.measure_methods(outcomes, [row.system for row in comparison.rows])
     sheet, counts = methods.method_sheet(comparison, rows), costs.count_moves(comparison)
     text = fill(

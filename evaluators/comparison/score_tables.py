@@ -23,10 +23,7 @@ from safe_stepwise.store.tables import NOTHING, Table, decimal, format_cell, p_v
 
 
 def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
-    """Return EM, F1 and accuracy of each system with margins, and its gains, by answerer; totals come last.
-
-    A published row follows our rows of the same generator, or all rows.
-    """
+    """Return EM, F1, accuracy and gains of each system by answerer, totals last; published rows follow our own."""
     table: Table = [(comparison.answering, "method", *_score_header(comparison))]
     beside = published_lines(published, comparison.benchmarks)
     for answering, rows in groupby(comparison.rows, lambda row: row.system.answering):
@@ -37,7 +34,6 @@ def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()
 
 
 def _score_lines(comparison: Comparison, row: Row) -> Iterable[list[object]]:
-    """Yield a system's line of scores, and a line with its gains if it has a baseline."""
     system, name = row.system, comparison.names[row.system]
     yield [system.answering, name, *(_with_margin(e) for e in _scores(comparison, row))]
     if comparison.references_of(system):
@@ -133,7 +129,6 @@ def baseline_text(comparison: Comparison, system: System) -> str:
 
 
 def _baseline_name(baseline: System, system: System) -> str:
-    """Name a system's baseline: by its name among the two, or by its title and differing options."""
     if baseline.method == system.method:
         return name_systems([baseline, system])[baseline]
     return ", ".join(filter(None, (baseline.title, baseline.describe(name_options([baseline, system])))))
@@ -144,14 +139,12 @@ def _score_header(comparison: Comparison) -> list[str]:
 
 
 def _scores(comparison: Comparison, row: Row) -> list[Estimate | None]:
-    """List the estimates of each measure in each benchmark, then of the average."""
     cells = [row.cells.get(name) for name in comparison.benchmarks]
     places = [*(cell.estimates if cell else {} for cell in cells), row.average]
     return [estimates.get(metric) for estimates in places for metric in METRICS]
 
 
 def _gains(comparison: Comparison, row: Row) -> list[Estimate | None]:
-    """List the gains of each measure in each benchmark, then of the average; None without a baseline."""
     better = {metric: comparison.references_of(row.system).get(metric) for metric in METRICS}
     differences = (
         comparison.difference(row.system, baseline, place, metric) if baseline else None
@@ -174,7 +167,6 @@ def _test_cells(d: Difference) -> list[object]:
 
 
 def _values(estimates: Sequence[Estimate | None]) -> list[str]:
-    """List the values of estimates, then the two bounds of each."""
     triples = [bounds(estimate) for estimate in estimates]
     return [value for value, *_ in triples] + [b for _, *limits in triples for b in limits]
 
@@ -188,9 +180,7 @@ Line = tuple[str, str, list[object]]
 
 
 def choose_tables(tables: Iterable[str]) -> tuple[PublishedScore, ...]:
-    """Return the rows of the papers' tables that a command line names: ``v2`` (SAFE v2's main table), ``v1:12``.
-
-    Raises ``UserError`` for an unknown table.
+    """Return the rows of the papers' tables with these names (``v2``, ``v1:12``); raise ``UserError`` for another.
 
     >>> list(dict.fromkeys(row.table for row in choose_tables(["v2", "v1:12"])))
     ['2', '12']
@@ -226,7 +216,6 @@ def published_lines(published: Sequence[PublishedScore], benchmarks: Sequence[st
 
 
 def _cells(row: PublishedScore, benchmarks: Sequence[str]) -> Iterator[tuple[str, list[object]]]:
-    """Yield name and cells of a published row, and of its gains in accuracy."""
     places = [*benchmarks, *([AVERAGE] if set(benchmarks) == set(BENCHMARKS) else [])]
     missing: list[object] = [NOTHING] * (len(METRICS) * (len(benchmarks) + 1 - len(places)))
     title = METHODS[row.method].title if row.method in METHODS else _TITLES[row.method]

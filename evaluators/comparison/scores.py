@@ -169,17 +169,12 @@ class Comparison:
 
     def better_baseline(self, system: System, metric: Metric) -> System | None:
         """Return the baseline that ``system`` beats by the least on average; None if it was paired with none."""
-        differences = [
-            d
-            for d in self.differences
-            if d.first == system and d.benchmark is None and d.metric == metric
-            if d.second.is_baseline
-        ]
-        return min(differences, key=lambda d: d.estimate.value).second if differences else None
+        compared = [d for d in self.differences if (d.first, d.benchmark, d.metric) == (system, None, metric)]
+        over_baselines = [d for d in compared if d.second.is_baseline]
+        return min(over_baselines, key=lambda d: d.estimate.value).second if over_baselines else None
 
 
 def _as_text(value: object) -> object:
-    """Return booleans as ``true`` and ``false``, and other values as they are."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -190,10 +185,7 @@ def error_types(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Attempts at steps in which the verifier found an error, for one method with its verifying players.
-
-    The counts are summed over the models that answer (``answering``).
-    """
+    """Attempts with an error, of one method with its verifiers; ``answering`` are the models summed over."""
 
     name: str
     simulated: bool

@@ -120,9 +120,7 @@ def wilson(hits: int, rows: int) -> Estimate:
 
 
 def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Compute Cohen's kappa of two raters' labels, one pair a row.
-
-    None if it is not defined: without rows, or where both give one and the same label throughout.
+    """Compute Cohen's kappa of two raters' labels, a pair a row; None without rows, or with one label throughout.
 
     >>> cohens_kappa([("yes", "yes"), ("yes", "no"), ("no", "no"), ("no", "no")])
     0.5

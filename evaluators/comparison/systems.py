@@ -244,13 +244,10 @@ def pair_systems(systems: Sequence[System]) -> list[tuple[System, System]]:
     candidates = [(a, b) for a, b in combinations(systems, 2) if a.answering == b.answering]
     closest: dict[tuple[System, str], int] = {}
     for system, opponent in [*candidates, *((b, a) for a, b in candidates)]:
-        key = system, opponent.method
-        closest[key] = min(closest.get(key, count_differences(system, opponent)), count_differences(system, opponent))
-    return [
-        (b, a) if _rank(a) < _rank(b) else (a, b)
-        for a, b in candidates
-        if count_differences(a, b) in (closest[a, b.method], closest[b, a.method])
-    ]
+        key, differences = (system, opponent.method), count_differences(system, opponent)
+        closest[key] = min(closest.get(key, differences), differences)
+    near = ((a, b) for a, b in candidates if count_differences(a, b) in (closest[a, b.method], closest[b, a.method]))
+    return [(b, a) if _rank(a) < _rank(b) else (a, b) for a, b in near]
 
 
 def group_totals(systems: Sequence[System]) -> dict[System, list[System]]:

@@ -81,10 +81,7 @@ class Plan:
         return code_digest(*graphs, *modules_of(engines))
 
     def system(self, name: str) -> dict[str, Any]:
-        """Return a run's players and the conditions that set it apart, as records have them.
-
-        The set of ``--train`` is no condition of a model, which learnt from another set.
-        """
+        """Return a run's players and conditions as records have them; ``--train`` is none of a trained model."""
         proposer = self.contenders[name]
         clients = [c for c in (proposer.client, *self.players.values()) if c is not None]
         conditions = {**self.options.conditions, **self.questions.learnt_from}
@@ -114,10 +111,7 @@ class Plan:
 
 
 def run_deliberation(options: Options, rows_of: Callable[[Options, Path], QuestionRows]) -> str:
-    """Evaluate all proposers, write the files, and return the summary; raise ``UserError`` for bad options or files.
-
-    ``rows_of`` reads the questions, and may put a large graph into a folder.
-    """
+    """Evaluate all proposers, write the files, return the summary; raise ``UserError`` for bad options or files."""
     for spec in options.engines:
         check_spec(spec)
     rows = rows_of(options, options.output / GRAPH)
@@ -137,13 +131,11 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Questi
 
 
 def _run_plan(plan: Plan) -> str:
-    """Run all tasks, write the files, ``results.json`` last, and return the summary."""
     options, output = plan.options, plan.options.output
+    cases = plan.questions.cases
     work = Work(
         *("deliberation", "question", "questions"),
-        questions=[
-            [case.question, {t: list(paths) for t, paths in case.gold.items()}] for case in plan.questions.cases
-        ],
+        questions=[[case.question, {t: list(paths) for t, paths in case.gold.items()}] for case in cases],
         tasks=[*map(plan.task, plan.contenders.values())],
         clients=plan.clients,
         output=output,
@@ -153,7 +145,7 @@ def _run_plan(plan: Plan) -> str:
     (output / RESULTS).unlink(missing_ok=True)
     outcomes = (outcome for name, run in runs.items() for outcome in _outcomes(plan, name, run))
     write_lines(output / TRAJECTORIES, map(Outcome.to_json, outcomes))
-    questions = (case.question for case in plan.questions.cases)
+    questions = (case.question for case in cases)
     records = (QuestionRecord(q.benchmark, q.id, q.question, tuple(sorted(q.answers)), ()) for q in questions)
     write_lines(output / QUESTIONS, map(QuestionRecord.to_json, records))
     results = _results(plan, runs)
@@ -266,9 +258,8 @@ def draw_figure(runs: Sequence[Record]) -> bytes:
         for number, run in enumerate(runs):
             groups = [*(run["by_hop"][hop] for hop in hops), run]
             tops = [group["hits_at_1"] for group in groups]
-            spans = [group["intervals"]["hits_at_1"] for group in groups]
-            below = [top - low for top, (low, _) in zip(tops, spans, strict=True)]
-            above = [high - top for top, (_, high) in zip(tops, spans, strict=True)]
+            spans = zip(tops, (group["intervals"]["hits_at_1"] for group in groups), strict=True)
+            below, above = zip(*((top - low, high - top) for top, (low, high) in spans), strict=True)
             positions = [place - 0.4 + width * (number + 0.5) for place in range(len(groups))]
             color = _PALETTE[number % len(_PALETTE)]
             axes.bar(positions, tops, width, color=color, label=folded(run["name"][:60], 30))

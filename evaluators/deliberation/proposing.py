@@ -185,10 +185,7 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
 def make_proposers(
     options: Options, cases: Sequence[GraphQuestion], train: PathsSet | None, clients: Mapping[str, Client]
 ) -> dict[str, Proposer]:
-    """Make the proposers of ``--paths``, by the run's name; ``clients`` has the engines by spec.
-
-    Raises ``UserError`` for two with one name.
-    """
+    """Make the proposers of ``--paths`` by the run's name; raise ``UserError`` for two with one name."""
     specs = map(split_name, options.paths)
     pairs = [(name, spec, _proposer(spec, options, cases, train, clients)) for name, spec in specs]
     check_names((name or proposer.name, spec) for name, spec, proposer in pairs)
@@ -206,15 +203,9 @@ def _proposer(
         if not any(case.gold for case in cases):
             raise UserError("--paths oracle: no gold path of any question is known")
         return make_oracle()
-    examples = (
-        train.examples(options.labels)
-        if train
-        else merge_examples(
-            PathExample(case.question.question, case.template, case.question.hops, tuple(chain(*case.gold.values())))
-            for case in cases
-            if any(case.gold.values())
-        )
-    )
+    labelled = [(case, tuple(chain(*case.gold.values()))) for case in cases]
+    own = (PathExample(c.question.question, c.template, c.question.hops, paths) for c, paths in labelled if paths)
+    examples = train.examples(options.labels) if train else merge_examples(own)
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {options.labels} path")
     return (make_majority if spec == "majority" else make_nearest)(examples, limit, constrained)
@@ -244,7 +235,6 @@ async def answer_case(
 
 
 def _follow_first(question: str, pool: Sequence[Candidate], knowledge: Knowledge) -> Trajectory:
-    """Follow the first candidate that leads to entities, which the graph ranks."""
     for candidate in pool:
         if answers := [*knowledge.rank_ends(candidate)]:
             read = {"topic": candidate.topic, "path": list(candidate.path), "answers": answers}

@@ -135,10 +135,7 @@ class QuestionRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """All questions of the files, and the indices of those that the evaluation uses.
-
-    `choose` makes it without gold paths and `with_gold` adds them, so that bad files raise errors before slow work.
-    """
+    """All questions, and the indices of those to use; `choose` makes it without gold paths, `with_gold` adds them."""
 
     rows: QuestionRows
     all_cases: tuple[GraphQuestion, ...]
@@ -155,9 +152,7 @@ class QuestionSet:
         """Choose questions by the options; raises ``UserError`` for faults of the files."""
         description = rows.description
         train = read_set(options.train, options.benchmark, options.splits) if options.train else None
-        cases = tuple(
-            GraphQuestion(question, masked(question.question, question.topics), {}) for question in rows.read()
-        )
+        cases = tuple(GraphQuestion(asked, masked(asked.question, asked.topics), {}) for asked in rows.read())
         indices, splits, note = select_held_out(cases, train, options.held_out)
         selected = tuple(_limit_per_hop(cases, indices, options.per_hop))[: options.limit]
         description = {
@@ -176,9 +171,8 @@ class QuestionSet:
         template_paths = self.train.gold if self.train else {}
         gold, origin = self.rows.gold([case.question for case in self.all_cases], template_paths, self.indices)
         cases = tuple(replace(case, gold=paths) for case, paths in zip(self.all_cases, gold, strict=True))
-        return replace(
-            self, all_cases=cases, description={**self.description, "gold": origin, "convention": self.convention}
-        )
+        description = {**self.description, "gold": origin, "convention": self.convention}
+        return replace(self, all_cases=cases, description=description)
 
     @property
     def cases(self) -> tuple[GraphQuestion, ...]:

@@ -3,7 +3,7 @@
 A chain is *faithful* if the evidence supports each of its steps. A right answer by an unfaithful chain is *spurious*.
 Our rule (``house``) and that of arXiv 2402.11199 (``paper``) judge chains. This module renders the rows of
 ``faithfulness.jsonl``, lists the unfaithful steps that a verifier accepted, and computes the numbers of
-``faithfulness.json`` for each system and for pairs of systems; evaluators/README.md defines them.
+``faithfulness.json`` for each system and for pairs of systems; README.md defines them.
 """
 
 from collections import Counter
@@ -108,15 +108,7 @@ def row_of(judged: JudgedOutcome, system_index: int) -> dict[str, Any]:
 
 
 def list_accepted_unfaithful(outcomes: Sequence[JudgedOutcome]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each unfaithful step that a verifier accepted, in the order of the outcomes.
-
-    ``scripts.refine_verifier_steps --accepted`` mines these rows of ``accepted_unfaithful.jsonl``. Steps cite
-    passages by number, and ``passages_sha256`` is the digest of the passages' titles and texts::
-
-        {"benchmark": "musique", "question_id": "q1", "rule": "house", "fault": "factual",
-         "number": 2, "kind": "Attribution", "text": "According to Passage 3, ...",
-         "previous": [{"number": 1, "text": "...", "kind": "Attribution"}], "passages_sha256": "...",
-         "method": "safe", "players": {"generator": "g", "verifier": "v"}, "simulated": true}
+    """Yield a row (README.md) for each unfaithful step that a verifier accepted, in the order of the outcomes.
 
     Faults follow our own rule if it was applied, otherwise the paper's. Only SAFE's loop gives each step a verdict of
     its own, so only its steps are listed.
@@ -208,20 +200,12 @@ def _table(outcomes: Sequence[JudgedOutcome], rule: Rule, measure: AnswerBy) -> 
     counts = Counter(cells)
     right, wrong = ({column: counts[is_correct, column] for column in COLUMNS} for is_correct in (True, False))
     unscored = sum(is_correct is None for is_correct, _ in cells)
-    return {
-        "right": right,
-        "wrong": wrong,
-        "unscored": unscored,
-        "spurious": measure_spurious(right),
-        "gap": measure_gap(right, len(cells) - unscored),
-    }
+    spurious, gap = measure_spurious(right), measure_gap(right, len(cells) - unscored)
+    return {"right": right, "wrong": wrong, "unscored": unscored, "spurious": spurious, "gap": gap}
 
 
 def measure_spurious(right: Mapping[str, int]) -> dict[str, Any]:
-    """Compute the share of unfaithful chains among right answers; ``right`` counts right answers by verdict.
-
-    ``value`` leaves unjudgeable chains out; ``low`` and ``high`` bound its 95% interval. The share would be ``least``
-    if all unjudgeable chains were faithful, ``most`` if all were unfaithful. Shares of nothing are None.
+    """Compute the share of unfaithful chains among right answers (README.md), which ``right`` counts by verdict.
 
     >>> share = measure_spurious({"faithful": 8, "unfaithful": 2, "unjudgeable": 10})
     >>> share["value"], share["low"], share["high"], share["least"], share["most"]
@@ -239,11 +223,7 @@ def measure_spurious(right: Mapping[str, int]) -> dict[str, Any]:
 
 
 def measure_gap(right: Mapping[str, int], questions: int) -> dict[str, float | None]:
-    """Compute the gap of arXiv 2402.11199: the share of right answers minus that of right answers by faithful chains.
-
-    ``right`` counts right answers by result. All numbers are shares of ``questions`` (None if it is 0). The gap lies
-    between ``low``, which counts only unfaithful chains, and ``high``, which also counts chains that can't be judged
-    and answers without a chain.
+    """Compute the gap of arXiv 2402.11199 (README.md), in shares of ``questions``; ``right`` counts answers by result.
 
     >>> measure_gap({"faithful": 6, "unfaithful": 1, "unjudgeable": 1}, 10)
     {'answer': 0.8, 'reasoning': 0.6, 'low': 0.1, 'high': 0.2}
@@ -281,17 +261,12 @@ QuestionKey = tuple[tuple[str, str], int]
 
 
 def compare_pairs(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> list[dict[str, Any]]:
-    """Test whether one system reasons more spuriously than another, on the questions that both have.
+    """Test whether one system reasons more spuriously than another (README.md), on the questions that both have.
 
-    Test all pairs of `evaluators.comparison.systems.pair_systems` for each combination of rule, measure, answer and
-    benchmark; a vote is represented by its majority. Holm's correction covers the pairs of one combination. The
-    measures are *spurious* (a right answer by an unfaithful chain), *unfaithful* (any unfaithful chain) and
-    *unearned* (an unfaithful chain among the questions that both answered rightly, as a system with more right answers
-    has more that can be spurious). McNemar's exact test counts the questions on which only one system is so.
-
-    A question that is undecided in either system is counted and left out: its chain is unjudgeable, or its answer,
-    right or wrong, has no chain. Keeping only the wrong ones of these would bias the test. An abstention is
-    not spurious.
+    Test the pairs of `pair_systems` for each combination of rule, measure, answer and benchmark, which Holm's
+    correction covers; a vote is represented by its majority. *Unearned* counts where both answered rightly, as a
+    system with more right answers has more that can be spurious. All undecided questions are left out: keeping the
+    wrong ones of them would bias the test. An abstention is not spurious.
     """
     compared = [judged for judged in outcomes if judged.vote != "best_of_n"]
     by_system = {

@@ -80,10 +80,7 @@ class ExternalGraph:
 
 
 def read_knowledge(file: Path) -> ExternalGraph:
-    """Read a file with a triple ``head|relation|tail`` on each line (MetaQA's form), perhaps ``.gz``.
-
-    Raise the errors of `read_triples`.
-    """
+    """Read a file of lines ``head|relation|tail`` (MetaQA's form), perhaps ``.gz``; raise as `read_triples`."""
     triples = dict.fromkeys(Triple(head.strip(), r.strip(), t.strip()) for head, r, t in read_triples(file))
     return ExternalGraph(file.name, sha256_of(file), [*triples])
 

@@ -103,7 +103,6 @@ def _response(trajectory: Trajectory, method: str) -> Response:
 
 
 def _sampled_response(trajectory: Trajectory) -> Response:
-    """Return the chains of strictly readable replies with explanations."""
     replies = [
         (n, attempt)
         for n, attempt in enumerate(trajectory.attempts, 1)
@@ -121,7 +120,6 @@ def _sampled_response(trajectory: Trajectory) -> Response:
 
 
 def _field(attempt: Attempt, name: str) -> str:
-    """Return a field's text as read from a reply, "" if there is none."""
     value = attempt.read.get("value") if isinstance(attempt.read, dict) else None
     text = value.get(name, "") if isinstance(value, dict) else ""
     return text if isinstance(text, str) else ""

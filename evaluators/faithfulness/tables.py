@@ -135,10 +135,7 @@ def _mosaic_panel(axes: Any, cell: tuple[Any, str]) -> None:
 
 
 def lay_out_mosaic(record: Record) -> Iterator[tuple[str, float, float, str, float, float, int]]:
-    """Yield the boxes of answer × path (exact match), in a unit square.
-
-    A box is answer, left edge, width, path, bottom edge, height and count.
-    """
+    """Yield the boxes of answer × path in a unit square: answer, left, width, path, bottom, height, count."""
     table = record["answers"]["exact_match"]
     columns = {answer: count_paths(table[answer]) for answer in ("right", "wrong")}
     total = sum(sum(counts.values()) for counts in columns.values())
@@ -209,14 +206,12 @@ def _rule_records(systems: Sequence[Record], benchmark: str) -> Iterator[tuple[s
 
 
 def _name(system: Record, systems: Sequence[Record]) -> str:
-    """Return a system's name, with its answerer if there are several answerers."""
     answering = [next(iter(record["players"].values()), "") for record in (system, *systems)]
     has_several = len(set(answering)) > 1
     return f"{answering[0]}, {system['name']}" if has_several else str(system["name"])
 
 
 def _summary(systems: Sequence[Record], benchmark: str) -> Table:
-    """Return a row for each system and rule; answers are right by exact match."""
     table: Table = [("method", "rule", "questions", "right", "faithful", "unfaithful", "unjudgeable",
                      "no chain", "spurious, %", "gap, points", "edits")]  # fmt: skip
     for name, rule, group, ruled in _rule_records(systems, benchmark):

@@ -66,10 +66,7 @@ class EvaluationRun:
 
 
 def read_run(text: str) -> EvaluationRun:
-    """Read the evaluation in a folder, given as ``DIR`` or ``DIR=NAME``.
-
-    Raises ``UserError`` for a folder without an evaluation that has ended, and for an empty name.
-    """
+    """Read the evaluation in ``DIR`` or ``DIR=NAME``; raise ``UserError`` if it has not ended, or a name is empty."""
     folder, name = Path(text), ""
     if "=" in text and not folder.is_dir():
         place, _, title = text.rpartition("=")
@@ -147,19 +144,13 @@ class Joined:
 
 
 def join_runs(runs: Sequence[EvaluationRun]) -> Joined:
-    """Join runs into one.
-
-    Raises ``UserError`` for runs with different questions (`shared_keys`), and for equal systems with
-    different outcomes.
-    """
+    """Join runs into one; raise as `shared_keys`, and ``UserError`` for equal systems with different outcomes."""
     common = shared_keys(runs)
-    outcomes_by_run = [
-        {
-            system: {key: o for key, o in by_key.items() if key in common[key[0]]}
-            for system, by_key in run.systems.items()
-        }
-        for run in runs
-    ]
+
+    def shared(by_key: Mapping[QuestionKey, Outcome]) -> dict[QuestionKey, Outcome]:
+        return {key: outcome for key, outcome in by_key.items() if key in common[key[0]]}
+
+    outcomes_by_run = [{system: shared(by_key) for system, by_key in run.systems.items()} for run in runs]
     merged: dict[System, dict[QuestionKey, Outcome]] = {}
     source: dict[tuple[System, QuestionKey], EvaluationRun] = {}
     twice: dict[System, None] = {}
@@ -232,10 +223,7 @@ class Options:
 
 
 def join(options: Options) -> str:
-    """Lay evaluations side by side; returns a summary.
-
-    Raises ``UserError`` for folders that can't be joined, and for unknown names.
-    """
+    """Lay evaluations side by side, return a summary; raise ``UserError`` for what can't be joined or is not known."""
     output, seed, rows = options.output, options.seed, score_tables.choose_tables(options.published)
     runs = [read_run(folder) for folder in options.folders]
     _check_places(runs, output)

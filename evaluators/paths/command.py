@@ -78,10 +78,7 @@ def describe_probe(probe: Path, split: str) -> dict[str, Any]:
 
 
 def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCase]:
-    """Read the rows of a split, or the first ``limit`` of them (a random sample: the probe is shuffled).
-
-    Raises ``UserError`` for a split without rows, or rows of another form.
-    """
+    """Read a split's rows, or the first ``limit`` (a random sample); raise ``UserError`` for none or other rows."""
     cases = [case for file in parquet_files(probe, PROBED, split) for case in read_rows(file, _case, COLUMNS)]
     if not cases:
         splits = sorted({file.name.split("-")[0] for file in parquet_files(probe, PROBED)})

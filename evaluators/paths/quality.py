@@ -49,10 +49,6 @@ class JudgedPath:
     verdict: str
 
     @property
-    def is_read(self) -> bool:
-        return self.verdict in ("YES", "NO")
-
-    @property
     def is_right(self) -> bool:
         return self.verdict == ("YES" if self.kind == "valid" else "NO")
 
@@ -101,7 +97,7 @@ def _by_question(judged: Sequence[JudgedPath]) -> Matrix:
     place = {key: n for n, key in enumerate(keys)}
     counts = np.zeros((len(keys), len(CORRUPTIONS), 3))
     for row in judged:
-        outcome = (0 if row.is_right else 1) if row.is_read else 2
+        outcome = 2 if row.verdict not in ("YES", "NO") else 0 if row.is_right else 1
         counts[place[row.benchmark, row.question], CORRUPTIONS.index(row.kind), outcome] += 1
     return counts.reshape(len(keys), len(CORRUPTIONS) * 3)
 

@@ -34,10 +34,7 @@ class SupportedAnswer:
 
     @classmethod
     def from_trajectory(cls, question: Question, trajectory: Trajectory, evidence: bool) -> "SupportedAnswer":
-        """Read a trajectory; ``evidence``: whether the prompt asked for facts and triples.
-
-        A withdrawn or unreadable answer rests on nothing.
-        """
+        """Read a trajectory; ``evidence``: facts and triples were asked for. Only an answer that counts has any."""
         answers, last = sub_answers(trajectory.attempts), _last(trajectory.attempts)
         facts: Sequence[Sequence[int]] | None = None
         triples: Sequence[Sequence[str]] | None = None
@@ -113,14 +110,12 @@ def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
 
 
 def _is_rejected(attempt: Attempt, answers: Sequence[SubAnswer]) -> bool:
-    """Whether a guard's verdict rejects the last sub-answer."""
     if attempt.feedback and sg_fsm_safe.GUARDED.get(attempt.feedback.error_type) == DONE:
         return len(answers) > 1  # a needless sub-answer is dropped if there are others
     return attempt.next_state in (SEARCH, DECOMPOSE) and bool(answers)
 
 
 def _strict(attempt: Attempt) -> Mapping[str, Any]:
-    """Return the fields of a reply that could be read strictly; {} for any other."""
     read = attempt.read
     is_strict = isinstance(read, dict) and read.get("form") == "strict"
     return read["value"] if is_strict else {}

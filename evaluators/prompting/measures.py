@@ -90,26 +90,23 @@ def gold_sub_answers(question: Question) -> list[tuple[str, int | None]]:
 
 
 def _sub_answer_counts(support: SupportedAnswer) -> dict[str, dict[str, int]]:
-    """Count gold sub-answers, given sub-answers, right ones, gold passages, and gold passages that were read."""
     gold = gold_sub_answers(support.question)
     if not gold or not is_hop_by_hop(support.trajectory):
         return {}
     answers = Counter(normalize_answer(answer) for answer, _ in gold)
     given_answers = Counter(normalize_answer(hop.answer) for hop in support.sub_answers)
     numbers = {number for number, _ in support.question.gold}
-    return {
-        "sub_answers": {
-            "gold": len(gold),
-            "found": len(support.sub_answers),
-            "right": (answers & given_answers).total(),
-            "gold_passages": len(numbers),
-            "located": len(numbers & {hop.passage for hop in support.sub_answers}),
-        }
+    counts = {
+        "gold": len(gold),
+        "found": len(support.sub_answers),
+        "right": (answers & given_answers).total(),
+        "gold_passages": len(numbers),
+        "located": len(numbers & {hop.passage for hop in support.sub_answers}),
     }
+    return {"sub_answers": counts}
 
 
 def _statements(support: SupportedAnswer, passages: Iterable[int]) -> Iterator[tuple[str, str]]:
-    """Yield a method's statements about ``passages``, each with the passage's title."""
     triples = " ".join(" ".join(triple) for triple in support.triples or ())
     statements = [(hop.passage, f"{hop.question} {hop.answer}") for hop in support.sub_answers]
     titles = support.titles
@@ -218,7 +215,6 @@ def _means(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[st
 
 
 def _sub_answers(rows: Sequence[Mapping[str, int]]) -> dict[str, Any] | None:
-    """Sum up the counts of sub-answers, and compute recall, precision and passage recall over all hops."""
     if not rows:
         return None
     counts = {name: sum(row[name] for row in rows) for name in _COUNTS}

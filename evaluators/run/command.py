@@ -68,16 +68,9 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
 
 def _questions_of(options: Options, read: ReadQuestions) -> QuestionSet:
     """Read the questions that the options choose; raise ``UserError`` if there are none."""
-    read_set = read(
-        options.questions,
-        options.benchmark,
-        options.split,
-        options.limit,
-        options.seed,
-        skip=options.on_error != "stop",
-        planned=bool(options.symbolic),
-        all_passages=options.passages == "all",
-    )
+    chosen = options.questions, options.benchmark, options.split, options.limit, options.seed
+    rules = {"skip": options.on_error != "stop", "planned": bool(options.symbolic)}
+    read_set = read(*chosen, **rules, all_passages=options.passages == "all")
     if read_set.skipped:
         note(f"rows kept apart in {names.REJECTS}: {len(read_set.skipped)}, the first: {read_set.skipped[0]}")
     if not any(question.is_annotated for question in read_set.questions):
@@ -127,7 +120,6 @@ def _replaced_results(plan: Evaluation) -> str:
 
 
 def _flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with players and options at the top level."""
     inner = [settings.get(name) or {} for name in ("players", "options")]
     return {**settings, "players": None, "options": None, **inner[0], **inner[1]}
 
@@ -158,10 +150,7 @@ def render_summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "
 
 
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
-    """Return the table of scores.
-
-    Options and the roles that do not answer have a column where runs differ in them, K and N always.
-    """
+    """Return the table of scores; options and further roles have a column where runs differ, K and N always."""
     systems = [System.make(*(run[name] for name in ("method", "players", "options", "conditions"))) for run in runs]
     players_by_role = values_by_name(item for system in systems for item in system.other_players.items())
     roles = [role for role, players in players_by_role.items() if len(players) > 1]
@@ -191,11 +180,9 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
 def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
     for role in dict.fromkeys(role for run in runs for role in run[ALL]["prompt_tokens"]):
-        prompt, cached = (
-            sum(run[ALL][f"{kind}_tokens"].get(role, 0) for run in runs) for kind in ("prompt", "cached")
-        )
+        kinds = ("prompt_tokens", "cached_tokens", "thought_tokens")
+        prompt, cached, thought = (sum(run[ALL].get(kind, {}).get(role, 0) for run in runs) for kind in kinds)
         if prompt:
-            thought = sum(run[ALL].get("thought_tokens", {}).get(role, 0) for run in runs)
             spent = f"; {thought:,} reply tokens went into thoughts" if thought else ""
             lines.append(f"{role}: {prompt:,} prompt tokens, {cached / prompt:.1%} of them cached{spent}")
     return lines
@@ -211,10 +198,7 @@ _WARNINGS: Mapping[str, str] = {
 
 
 def remove_drawn_gold(question: Question, seed: int = 0) -> Question:
-    """Remove one of a question's gold passages, if it has any (SAFE v2, finding 5).
-
-    Id and seed choose the passage: always the last would cut the end of most chains.
-    """
+    """Remove a gold passage, if there is one (SAFE v2, finding 5), by id and seed: the last would end most chains."""
     if not question.gold:
         return question
     place = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)

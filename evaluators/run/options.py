@@ -4,7 +4,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -127,9 +127,8 @@ class Options(Trial, ModelOptions):
     @property
     def symbolic(self) -> list[str]:
         """The roles that a symbolic player takes, who reasons over annotations."""
-        return [
-            role for role, specs in self.players.items() if any(spec.partition(":")[0] == "symbolic" for spec in specs)
-        ]
+        engines = {role: [spec.partition(":")[0] for spec in specs] for role, specs in self.players.items()}
+        return [role for role, names in engines.items() if "symbolic" in names]
 
     def refuse_symbolic(self) -> None:
         """Raise ``UserError`` for a symbolic player, as the questions lack annotations."""
@@ -165,25 +164,17 @@ class Options(Trial, ModelOptions):
             judge_client = client("judge", self.judge)
             blind = self.judge_without_question or "judge_without_question" in followed
             judge = Judge(judge_client, not self.judge_all, self.judge_repeats, sees_question=not blind)
-        return Evaluation(
-            questions=tuple(questions),
-            settings=settings,
-            output=self.output,
-            judge=judge,
-            corpus=corpus,
-            at_once=self.at_once,
-            notes={
-                **notes,
-                **({"passages": self.passages} if self.passages != "10" else {}),
-                "drop_gold": self.drop_gold,
-                "seed": self.seed,
-                **({"as_published": followed} if self.as_published else {}),
-            },
-            report=self.report,
-        )
+        notes = {
+            **notes,
+            **({"passages": self.passages} if self.passages != "10" else {}),
+            "drop_gold": self.drop_gold,
+            "seed": self.seed,
+            **({"as_published": followed} if self.as_published else {}),
+        }
+        evaluation = Evaluation(tuple(questions), settings, self.output, judge, corpus, self.at_once, notes)
+        return replace(evaluation, report=self.report)
 
     def _settings(self, opened: Callable[[str, str], Client]) -> tuple[Setting, ...]:
-        """Return the settings, sorted by the answering player, then by method."""
         methods, players, cached = self.check(), self.players, functools.cache(opened)
         for role in dict.fromkeys(role for method in methods for role in method.roles):
             times = Counter(cached(role, spec).engine.name for spec in dict.fromkeys(players[role]))
@@ -204,10 +195,7 @@ class Options(Trial, ModelOptions):
         return tuple(settings)
 
     def combinations(self) -> Iterator[tuple[Method, dict[str, str], Any]]:
-        """Yield each method with every combination of its players' specs by role, and of its options.
-
-        Raises ``UserError`` as `check` does, and for options that a method refuses.
-        """
+        """Yield each method with each combination of players' specs and options; raise as `check`, or if refused."""
         methods, players = self.check(), self.players
         for method in methods:
             for specs in product(*(dict.fromkeys(players[role]) for role in method.roles)):
@@ -240,7 +228,6 @@ def _option(role: str, spec: str = "") -> str:
 
 
 def _value(kind: Any, name: str, value: Any) -> Any:
-    """Convert an option's text to its type; other values stay as they are."""
     if not isinstance(value, str) or kind not in (int, float, bool):
         return value
     try:

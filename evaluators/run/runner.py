@@ -64,10 +64,7 @@ class Work(Generic[Item, Result]):
 
 
 def run_tasks(work: Work[Item, Result]) -> list[Result]:
-    """Run the tasks and return their results, in order.
-
-    Raises ``UserError`` if an engine can't be used, or if no question could be answered.
-    """
+    """Return the tasks' results in order; raise ``UserError`` if an engine can't work, or answers nothing."""
     progress = Progress(len(work.questions) * len(work.tasks), work.at_once)
     standing = partial(progress.standing, work.clients)
     with show_progress(work.title, work.unit, progress.total, lambda: progress.ended, standing):
@@ -101,7 +98,6 @@ async def _run_tasks(work: Work[Item, Result], progress: "Progress") -> list[Res
 async def _run_task(
     task: Task[Item, Result], keys: Sequence[str], at_once: int, journal: "Journal", progress: "Progress"
 ) -> list[Trajectory]:
-    """Return the trajectories of one task: from the journal, or made now."""
     ended = {place: finished for place, key in enumerate(keys) if (finished := journal.get(key)) is not None}
     progress.resumed += len(ended)
     progress.ended += len(ended)
@@ -140,10 +136,7 @@ async def opened(clients: Iterable[Client]) -> AsyncIterator[None]:
 
 
 class Journal:
-    """A file of ended trajectories by key, one line each, on disk before the next one ends.
-
-    A torn or damaged line is dropped, so that its question runs again.
-    """
+    """A file of ended trajectories by key, on disk before the next one ends; a damaged line is dropped."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -14,10 +14,7 @@ PROBED_ROLES = (verifier.ROLE, scene.JUDGE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """The choices of an evaluation, by a command's options or by an entry of a release's manifest.
-
-    Where several values may be given, a run has each of them.
-    """
+    """An evaluation's choices, by options or a release's manifest; where one has several values, a run has each."""
 
     judge: str | None = None
     limit: Count | None = None

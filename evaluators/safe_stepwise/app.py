@@ -100,7 +100,6 @@ def _add_loop(gradio: Any) -> None:
 
 
 def _add_traces(gradio: Any) -> None:
-    """Add the tab with the release's traces."""
     from itertools import islice
 
     from safe_stepwise.commands.traces import read_traces

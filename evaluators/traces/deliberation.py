@@ -62,7 +62,6 @@ def _fields(state: str, read: Mapping[str, Any]) -> Iterator[Field]:
 
 
 def _entity(entity: Mapping[str, Any]) -> str:
-    """Render an end of a path with the numbers of the constraints that it meets and fails."""
     outcomes = ((word, entity[word]) for word in ("meets", "fails"))
     return "; ".join([str(entity["name"]), *(f"{w} {', '.join(map(str, n))}" for w, n in outcomes if n)])
 
@@ -85,6 +84,5 @@ def _path(record: Mapping[str, Any]) -> str:
 
 
 def _chain(read: Mapping[str, Any], chain: Sequence[Any]) -> str:
-    """Render an instance of a path with the relations between its entities."""
     hops = zip(read["path"], chain[1:], strict=True)
     return str(chain[0]) + "".join(f" →[{relation}]→ {entity}" for relation, entity in hops)

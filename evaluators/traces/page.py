@@ -62,7 +62,6 @@ def _measured_systems(file: Path) -> Iterator[tuple[int, System]]:
 
 
 def _paths(row: Mapping[str, Any]) -> Paths:
-    """Return the verdicts in one line of the file as the page shows them, with checked types."""
     if row["response"] != "chain" or not row["rules"]:
         reason = str(row["response"]) if row["response"] != "chain" else "no evidence to judge it by"
         return [{"rule": "", "path": NO_CHAIN, "fault": reason, "first": 0, "missing": [], "steps": []}]
@@ -133,10 +132,7 @@ def worth(outcome: outcomes.Outcome) -> Worth:
 
 
 def read_traces(folder: Path) -> dict[str, Any]:
-    """Return the page's data as a JSON value.
-
-    Without ``questions.jsonl`` it has no texts of questions and no passages, without ``results.json`` no settings.
-    """
+    """Return the page's data; without ``questions.jsonl`` it lacks texts, without ``results.json`` settings."""
     _check(folder)
     records, measured, settings = _questions(folder), read_paths(folder), None
     if (folder / RESULTS).exists():
@@ -183,7 +179,6 @@ def read_traces(folder: Path) -> dict[str, Any]:
 
 
 def _check(folder: Path) -> None:
-    """Raise ``UserError`` if a folder has no complete evaluation."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; {outcomes.GIVE}")
     if not files.locate_lines(folder, TRAJECTORIES).exists():
@@ -197,7 +192,6 @@ _Key = tuple[str, str, str]
 
 
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
-    """Read the questions of a folder, by key; none if it has no file of them."""
     if not files.locate_lines(folder, QUESTIONS).exists():
         return {}
     questions = ((record, _conditions_text(record.conditions)) for record in outcomes.read_questions(folder))
@@ -205,7 +199,6 @@ def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
 
 
 def _plain(value: Any) -> str:
-    """Render a JSON value of the settings in words."""
     if isinstance(value, list):
         return ("; " if any(isinstance(v, dict) for v in value) else ", ").join(map(_plain, value))
     if isinstance(value, dict):
@@ -218,7 +211,6 @@ def _plain(value: Any) -> str:
 def _systems(
     systems: Sequence[System], roles: Mapping[System, set[str]], simulated: set[System]
 ) -> list[dict[str, Any]]:
-    """Describe each system for the page: method, players, options, and the parts of its address in links."""
     labels = name_systems(systems)
     shown_names = list_notable(systems)
     return [
@@ -256,7 +248,6 @@ def _passage(passage: Passage) -> dict[str, str]:
 
 
 def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
-    """Describe a trajectory for the page: scores, answer, costs, attempts."""
     trajectory = outcome.trajectory
     spent = outcomes.statistics_of([outcome])
     counts = (spent.calls, spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens)
@@ -280,7 +271,6 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
 
 
 def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
-    """Describe an attempt for the page: text, verdict, reading, tokens by role."""
     feedback, method = attempt.feedback, outcome.trajectory.method
     thoughts = []
     for role, thought in attempt.thoughts.items():
@@ -323,7 +313,6 @@ def _field(value: Any) -> str:
 
 
 def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
-    """Yield the number of replies for each answer if several replies voted."""
     readings = [attempt.read for attempt in attempts if attempt.state == prompting.ANSWERING]
     if len(readings) < 2:
         return
@@ -337,7 +326,6 @@ def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
 
 
 def _measures(measures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield names and values of a prompting method's further measures, in words."""
     for name, values in measures.items():
         values_by_name = values if isinstance(values, Mapping) else {}
         texts = {key: f"{n:.3g}" if isinstance(n, float) else str(n) for key, n in values_by_name.items() if n}
@@ -354,7 +342,6 @@ _FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable
 
 
 def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
-    """Say in words what became of an attempt: accepted, rejected, revised, not verified."""
     feedback, run = attempt.feedback, outcome.trajectory
     reading = _reading(attempt, run.method)
     if reading and reading["form"] and not feedback:

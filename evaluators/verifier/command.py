@@ -22,7 +22,7 @@ from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.open import Opener
 from safe_stepwise.records import FAILED, Question, VerdictOrder
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.agreement import Score, title_of
+from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.files import json_bytes, lock_folder, write_files
 from safe_stepwise.store.names import STEP_CONFIGS, TEST
@@ -184,7 +184,10 @@ def render_results(
                 "role": run.role,
                 "simulated": run.simulated,
                 **(measures := quality_of(run, cases, seed)),
-                "types": [*map(_type, measures["types"])],
+                "types": [
+                    {"name": s.name, "both": s.hits, "gold": s.gold, "said": s.predicted, **s.shares}
+                    for s in measures["types"]
+                ],
                 "tokens": run.tokens(),
             }
             for run in runs
@@ -221,10 +224,6 @@ def render_files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Se
 
 def _line(run: Verdicts, prefix: Prefix, **about: Any) -> str:
     return run.line(prefix, **about, benchmark=prefix.benchmark, question_id=prefix.question)
-
-
-def _type(score: Score) -> dict[str, Any]:
-    return {"name": score.name, "both": score.hits, "gold": score.gold, "said": score.predicted, **score.shares}
 
 
 MEASURES = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")

@@ -56,10 +56,7 @@ _LOCATED = 4
 
 @dataclass(frozen=True, slots=True)
 class JudgedStep:
-    """One row with its gold label and the verdict on it (one of `OUTCOMES`).
-
-    Raises ValueError for any other label.
-    """
+    """A row with its gold label and the verdict on it (one of `OUTCOMES`); raises ValueError for any other label."""
 
     id: str
     benchmark: str
@@ -145,7 +142,11 @@ def measure_quality(
             )
             for name in sorted({row.benchmark for row in judged})
         },
-        "wordings": _by_wording(judged),
+        "wordings": {
+            name: {"rows": len(rows), **{n: v for n, v in _own_measures(rows, []).items() if n in ROW_MEASURES}}
+            for name in WORDINGS
+            if (rows := [row for row in judged if row.wording == name])
+        },
     }
 
 
@@ -212,14 +213,6 @@ def _measures(sums: Matrix) -> dict[str, Matrix]:
             "first_error_f1": np.where(erroneous + correct == 0, 0.0, harmonic),
             "parse_rate": read / (read + unparsed),
         }
-
-
-def _by_wording(judged: Sequence[JudgedStep]) -> dict[str, dict[str, float | None]]:
-    return {
-        name: {"rows": len(rows), **{n: value for n, value in _own_measures(rows, []).items() if n in ROW_MEASURES}}
-        for name, rows in {name: [row for row in judged if row.wording == name] for name in WORDINGS}.items()
-        if rows
-    }
 
 
 def _own_measures(judged: Sequence[JudgedStep], trajectories: Sequence[TrajectoryVerdicts]) -> dict[str, float | None]:

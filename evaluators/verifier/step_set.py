@@ -99,10 +99,7 @@ class StepCase:
 
 
 def describe_split(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[str, Any]:
-    """Describe a split of a verifier set: version, digests, the code that rendered its prompts.
-
-    Raises ``UserError`` if the folder is no such set.
-    """
+    """Describe a split: version, digests, the code that rendered its prompts; raise ``UserError`` without a set."""
     prefix = f"{names.STEPS}/"  # left out of the names of the main config's files
     files = {f"{file.parent.name}/{file.name}": file for file in _files(folder, split, incomplete_evidence)}
     try:
@@ -186,22 +183,16 @@ def build_requests(cases: Iterable[StepCase], setting: RequestOptions = AS_TRAIN
 
 
 def build_trajectories(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[TrajectoryVerdicts]:
-    """Return the trajectories of the rows (see the module), with the verdict on each step.
-
-    ``verdicts`` has a verdict for each of `build_requests`.
-    """
+    """Return the rows' trajectories (see the module) with ``verdicts``, which has one for each of `build_requests`."""
     ideal = [case for case in cases if case.origin == names.IDEAL]
     continued = {prefix for case in ideal for prefix in case.prefixes[:-1]}
-    return [
-        TrajectoryVerdicts(
-            case.prefix.benchmark,
-            case.prefix.question,
-            None if case.gold == CORRECT else len(case.steps),
-            tuple(verdicts[prefix] for prefix in case.prefixes),
-        )
-        for case in cases
-        if case.is_trajectory and not (case.origin == names.IDEAL and case.prefix in continued)
-    ]
+    trajectories = []
+    for case in cases:
+        if case.is_trajectory and not (case.origin == names.IDEAL and case.prefix in continued):
+            first_error = None if case.gold == CORRECT else len(case.steps)
+            steps = tuple(verdicts[prefix] for prefix in case.prefixes)
+            trajectories.append(TrajectoryVerdicts(*case.prefix[:2], first_error, steps))
+    return trajectories
 
 
 def _cases(file: Path) -> Iterator[StepCase]:
@@ -210,14 +201,8 @@ def _cases(file: Path) -> Iterator[StepCase]:
 
 
 def _case(row: Mapping[str, Any]) -> StepCase:
-    question = Question(
-        id=row["question_id"],
-        benchmark=row["benchmark"],
-        split="",
-        question=row["question"],
-        answer="",
-        passages=tuple(map(codec.passage_of, row["passages"])),
-    )
+    pages = tuple(map(codec.passage_of, row["passages"]))
+    question = Question(row["question_id"], row["benchmark"], "", row["question"], "", passages=pages)
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
     label, origin = (codec.class_of(row, column, _CLASSES[column]) for column in ("error_type", "origin"))
     wording = codec.class_of(row, _WORDING, names.WORDINGS) if _WORDING in row else None
@@ -230,10 +215,7 @@ def read_step_rows(
     read: Callable[[Mapping[str, Any]], T],
     condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
-    """Apply ``read`` to a file's rows, like `parquet.read_rows`.
-
-    Raises ``UserError``, too, for a file whose numbers stand for other labels than ours.
-    """
+    """Read a file's rows as `parquet.read_rows`; raise ``UserError``, too, where numbers stand for other labels."""
     _check(file, columns)
     return parquet.read_rows(file, read, columns, condition)
 

@@ -122,11 +122,8 @@ class Checker:
         """
         clear = set(established.values())
         readings = [read_step(step.text) for step in previous if step.number not in clear]
-        return frozenset(
-            place
-            for place in self.plan.facts
-            if place not in established and any(self._may_read(reading, place) for reading in readings)
-        )
+        gaps = (place for place in self.plan.facts if place not in established)
+        return frozenset(place for place in gaps if any(self._may_read(reading, place) for reading in readings))
 
     def _may_read(self, reading: Reading, place: int) -> bool:
         item = self.plan.items[place]
@@ -142,25 +139,18 @@ class Checker:
             return False
         if calculation := calculation_of(self.plan, item):
             return calculation.is_stated(reading) is True
-        read_all = all(place in established for place in self.plan.facts)
-        return read_all and self._parse_conclusion(reading).right is True
+        return established.keys() >= {*self.plan.facts} and self._parse_conclusion(reading).right is True
 
     def _answering_step(self, case: _Case) -> int | None:
         """Return the number of the step that reached the answer, if nothing is left to read or derive; else None."""
         established, last = case.established, len(self.plan.items) - 1
         if last in established:
             return established[last]
-        for step in case.previous:
-            if (
-                step.kind == "Logical"
-                and self._has_unclear_gap(case)
-                and self._parse_conclusion(read_step(step.text)).right
-            ):
+        for step in case.previous if self._has_unclear_gap(case) else ():
+            if step.kind == "Logical" and self._parse_conclusion(read_step(step.text)).right:
                 return step.number
-        reached = all(place in established for place in self.plan.facts)
-        if self.plan.kind == "sequential" and reached and case.step.kind == "Attribution":
-            return max(established.values())
-        return None
+        is_read = self.plan.kind == "sequential" and established.keys() >= {*self.plan.facts}
+        return max(established.values()) if is_read and case.step.kind == "Attribution" else None
 
     def next_item(self, established: dict[int, int]) -> int | None:
         """Return the place of the first open item whose premises are all established; None if there is none."""
@@ -230,26 +220,23 @@ class Checker:
 
     def _says_too_much(self, case: _Case, items: Sequence[Item]) -> bool:
         """Whether a step cites a passage that states nothing of it, or copies more sentences than its facts need."""
-        text, context = words_of(case.step.text), [self.question.question, *(step.text for step in case.previous)]
-        pages = [(n, self.passages[n - 1]) for n in case.reading.cited if 0 < n <= len(self.passages)]
+        text, context = words_of(case.step.text), self.claims.as_context(case.previous).sentences
+        pages, facts = case.reading.pages_in(self.passages), [triple for item in items for triple in item.triples]
         copied = sum(has_words(text, words_of(sentence)) for _, page in pages for sentence in page.sentences)
-        needed, facts = {item.passage for item in items}, [triple for item in items for triple in item.triples]
-        further_pages = [(n, page) for n, page in pages if n not in needed]
-        idle = (
+        further_pages = [page for page in pages if page[0] not in {item.passage for item in items}]
+        return copied > len(items) + 1 or any(
             not any(_is_stated(fact, [page]) for fact in facts) and not weigh(case.step.text, [page], context).stated
             for page in further_pages
         )
-        return copied > len(items) + 1 or any(idle)
 
     def _weigh(self, case: _Case, places: Sequence[int]) -> Support:
-        """Compare all that a step says with the passages that it cites and the items that it states."""
         items, cited = [self.plan.items[n] for n in places], [n for n in case.reading.cited if n <= len(self.passages)]
         numbers = cited or sorted({item.passage or 1 for item in items})
         pages = [(n, self.passages[n - 1]) for n in numbers if n]
-        context = [self.question.question, *(step.text for step in case.previous)]
         items = [item for item in items if item.sentence is None]
         facts = [t for i in items for t in i.triples if i.passage in numbers or _is_stated(t, pages)]
-        context += [filled_question(item.triples) for item in items if is_free(item.triples[0])]
+        questions = [filled_question(item.triples) for item in items if is_free(item.triples[0])]
+        context = [*self.claims.as_context(case.previous).sentences, *questions]
         return weigh(self._without_closing(case, places), pages, context, facts)
 
     def _without_closing(self, case: _Case, places: Sequence[int]) -> str:
@@ -297,12 +284,11 @@ class Checker:
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """Object to a fact cited from the wrong passage, if that passage does not name the fact's value."""
         cited = case.reading.cited
-        pages = [self.passages[n - 1] for n in cited if 0 < n <= len(self.passages)]
-        value = self.claims.value_of(item)
-        if any(first_mention(read(page), value) is not None for page in pages):
+        pages, value = case.reading.pages_in(self.passages), self.claims.value_of(item)
+        if any(first_mention(read(page), value) is not None for _, page in pages):
             return None
-        fields = {"passage": cited[0], "value": value, "source": item.passage}
-        fields["title"] = pages[0].title if len(pages) == len(cited) else None
+        title = pages[0][1].title if len(pages) == len(cited) else None
+        fields = {"passage": cited[0], "value": value, "source": item.passage, "title": title}
         return self._fact_feedback(item, case, "Unsupported", "not_in_passage", **fields)
 
     def _off_topic(self, case: _Case) -> Feedback | None:
@@ -370,8 +356,8 @@ class Checker:
 
     def _is_near_cited(self, reading: Reading) -> bool:
         """Whether a cited passage has nearly all words of a claim, so that it may state it in other words."""
-        pages = (self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages))
-        return any(coverage(reading.words, f"{page.title} {page.text}") >= MIN_SOURCE_SHARE for page in pages)
+        pages = reading.pages_in(self.passages)
+        return any(coverage(reading.words, f"{page.title} {page.text}") >= MIN_SOURCE_SHARE for _, page in pages)
 
     def _information_miss(self, case: _Case) -> Feedback | None:
         for item in self._unread(case) if case.reading.denies else ():
@@ -495,7 +481,6 @@ class Checker:
         return any(item.derivation == "count" for item in self.plan.items)
 
     def _parse_conclusion(self, reading: Reading) -> Conclusion:
-        """Parse what a step concludes, and whether the facts support it."""
         if self._counts and self._calculated(reading):
             return Conclusion(None)
         names = [name for item in self.claims.facts for name in item.ends]
@@ -513,7 +498,6 @@ class Checker:
         return {"steps": steps, "said": " and ".join(claims) if brief and len(claims) < 3 else None}
 
     def _describe(self, case: _Case, item: Item) -> str:
-        """Word the result of an item; the step's text selects the wording."""
         if item.triples:
             return state_item(item, self.passages, choice_for(case.step.text, "said"))
         calculation = calculation_of(self.plan, item)
@@ -567,14 +551,12 @@ class Checker:
         return self._feedback(case, "Redundancy", "redundant", step=case.established[place], **fields)
 
     def _sound(self, case: _Case, code: str, *places: int, **values: Any) -> Feedback:
-        """Confirm that a step is right, and guide to the next one."""
         established = {**case.established, **dict.fromkeys(places, case.step.number)}
         accepted = [*case.previous, case.step]
         guidance = self.guidance(established, accepted, case.step.text)
         return self._feedback(case, CORRECT, code, guidance, **values)
 
     def _fact_feedback(self, item: Item, case: _Case, error_type: str, code: str, **values: Any) -> Feedback:
-        """Word a finding about a fact of the plan, with the guidance to read that fact."""
         after_error, text = error_type != "Premature Attribution", case.step.text
         fields = {**self._fact_fields(case, item), **values}
         guidance = self._guide_to(item, case.previous, text, after_error=after_error)
@@ -604,7 +586,6 @@ class Checker:
         return any(2 * len(a & words) >= len(a) and a & words - known_words for a in answers)
 
     def _fact_fields(self, case: _Case, item: Item) -> dict[str, Any]:
-        """Return the values that wordings of a diagnosis may use for a fact of the plan."""
         gap = self._missing(item, case.previous)
         fields = {"said": self._describe(case, item), "quote": quote_item(item, self.passages)}
         return {**fields, "passage": item.passage, "what": gap, "missing": gap}
@@ -620,7 +601,6 @@ class Checker:
 
 
 def _is_stated(fact: Triple, pages: Sequence[tuple[int, Passage]]) -> bool:
-    """Whether passages state a fact of a known relation."""
     return fact.relation in RELATIONS and ground(fact.head, fact.relation, fact.tail, pages).status == "stated"
 
 

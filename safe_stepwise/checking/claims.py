@@ -218,7 +218,6 @@ class Claims:
         return matches
 
     def _is_only_in_step(self, reading: Reading, claim: Triple) -> bool:
-        """Whether a step states a triple that no passage states."""
         if not _states_triple(reading, claim):
             return False
         pages = tuple(enumerate(self.passages, 1))
@@ -232,11 +231,8 @@ class Claims:
         if not (reading.mentions(triple.head) and reading.mentions(triple.tail)):
             return False
         definition = RELATIONS[triple.relation]
-        return any(
-            self._is_only_in_step(reading, Triple(triple.head, name, triple.tail))
-            for name, relation in RELATIONS.items()
-            if relation.group and relation.kind == definition.kind and name != triple.relation
-        )
+        alike = (r.name for r in RELATIONS.values() if r.group and r.kind == definition.kind and r is not definition)
+        return any(self._is_only_in_step(reading, Triple(triple.head, name, triple.tail)) for name in alike)
 
     def taken_from(self, reading: Reading, number: int) -> bool:
         """Whether a claim comes from a passage (number from 1), but not from a sentence that the plan needs."""
@@ -253,24 +249,16 @@ class Claims:
         shares = [coverage(reading.words, f"{page.title} {s}") for s in page.sentences]
         gives_needed = any(reading.mentions(self.value_of(item)) for item in needed)
         # Something else in a supporting sentence may be needed, though the plan does not use it.
-        supporting = any(
-            fact.title == page.title and shares[fact.sentence] >= MIN_SOURCE_SHARE
-            for fact in self.question.supporting_facts
-            if fact.sentence < len(shares)
-        )
-        return max(shares) >= MIN_SOURCE_SHARE and not gives_needed and not supporting
+        places = [f.sentence for f in self.question.supporting_facts if f.title == page.title]
+        is_supporting = any(shares[place] >= MIN_SOURCE_SHARE for place in places if place < len(shares))
+        return max(shares) >= MIN_SOURCE_SHARE and not gives_needed and not is_supporting
 
     def _states_unneeded(self, reading: Reading, number: int) -> bool:
         """Whether a claim states a triple that the graph has from a passage and the plan does not need."""
         parts_of = attrgetter("head", "relation", "tail")
         needed = {parts_of(triple) for item in self.facts for triple in item.triples}
-        return any(
-            triple.passage == number
-            and triple.relation in RELATIONS
-            and parts_of(triple) not in needed
-            and _states_triple(reading, triple)
-            for triple in self.graph.triples
-        )
+        triples = (t for t in self.graph.triples if t.passage == number and t.relation in RELATIONS)
+        return any(_states_triple(reading, triple) for triple in triples if parts_of(triple) not in needed)
 
     def asks_for(self, reading: Reading, item: Item) -> bool:
         """Whether a step that denies something does so about an item's fact."""
@@ -294,7 +282,6 @@ def _in_longer_names(page: Passage, name: str) -> bool:
 
 
 def _states_triple(reading: Reading, triple: Triple) -> bool:
-    """Whether a step states a triple whose relation is not free."""
     if triple.relation in RELATIONS:
         finding = ground(triple.head, triple.relation, triple.tail, [(1, reading.page)])
         return finding.status == "stated"
@@ -302,7 +289,6 @@ def _states_triple(reading: Reading, triple: Triple) -> bool:
 
 
 def _is_end(value: str, triple: Triple) -> bool:
-    """Whether a value is a triple's head or tail, or a part of its name."""
     date, tail = as_date(value), as_date(triple.tail)
     if date and tail:
         return date.agrees(tail)
@@ -330,7 +316,6 @@ def _quoted_question(reading: Reading) -> str | None:
 
 
 def _repeats_question(reading: Reading, item: Item) -> bool:
-    """Whether a step quotes the question of a free hop, or has half of its content words."""
     question = content_words(filled_question(item.triples))
     quoted = _quoted_question(reading)
     if quoted is not None:

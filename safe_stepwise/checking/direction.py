@@ -27,10 +27,7 @@ class Tie(NamedTuple):
     tails: frozenset[str]
 
     def signs(self) -> Mapping[str, int]:
-        """Return by sense 1 if it runs from head to tail, -1 if from tail to head, 0 if either way.
-
-        A predication without a known sense has its verb or noun in the sense's place.
-        """
+        """Return by sense, else by verb or noun, 1 if it runs from head to tail, -1 if back, 0 if either way."""
         ends = {e.sense: e.end_of for e in self.predication.expressions}
         if not ends:
             ends = {self.predication.predicate: lambda role: "head" if role in _HEADS else "tail"}

@@ -77,10 +77,7 @@ class Lifespan:
         return f", from {self.born} to {self.died}"
 
     def is_stated(self, reading: Reading) -> bool | None:
-        """Whether a step gives the life span right; None if it gives no number of years for that person.
-
-        If a date has no day, one year more or less is right, too.
-        """
+        """Whether a step gives the life span right, without a day give or take a year; None if it gives none."""
         match = _YEARS.search(reading.claim)
         if match is None or not reading.mentions(self.head):
             return None

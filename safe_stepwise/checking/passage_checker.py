@@ -9,15 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from safe_stepwise.checking.inference import (
-    Measure,
-    comparatives_in,
-    concludes,
-    conclusion_of,
-    holds,
-    measure_of,
-    says_the_answer,
-)
+from safe_stepwise.checking import inference
+from safe_stepwise.checking.inference import Measure, comparatives_in, conclusion_of, holds
 from safe_stepwise.checking.step_reading import Reading, read_step
 from safe_stepwise.checking.support import Finding, Support, is_asserted, weigh
 from safe_stepwise.errors import UserError
@@ -107,7 +100,6 @@ def text_of(page: Passage) -> str:
 
 
 def _starts(text: str, page: Passage) -> Iterator[int]:
-    """Yield the offset of each sentence of a passage in its text."""
     end = 0
     for sentence in map(str.strip, page.sentences):
         yield (start := text.index(sentence, end))
@@ -167,13 +159,13 @@ def judge_by_passages(
         return _judge_answer(question, measures, previous, step)
     reading = read_step(step.text)
     earlier = Passage("", tuple(accepted.text for accepted in previous))
-    cited = [n for n in reading.cited if 0 < n <= len(passages)]
-    pages = [(n, passages[n - 1]) for n in cited or range(1, len(passages) + 1)]
+    cited = reading.pages_in(passages)
+    pages = cited or list(enumerate(passages, 1))
     if reading.cited and not cited and step.kind == "Attribution":
         return PassageVerdict("Unsupported", f"there is no Passage {reading.cited[0]}")
     is_logical = step.kind == "Logical"
     if is_logical:
-        pages = [*([(0, earlier)] if previous else []), *((n, passages[n - 1]) for n in cited)]
+        pages = [*([(0, earlier)] if previous else []), *cited]
     if is_logical and holds(reading.claim) is False:
         return PassageVerdict("Logical Fallacy", "it compares two values wrongly")
     context = [question, *earlier.sentences]
@@ -205,20 +197,17 @@ def _measure_of(step: Step) -> Measure | None:
     ]
     if step.kind != "Attribution" or len(values) != 1 or not openings:
         return None
-    measure = measure_of(openings[0], values[0], reading.claim)
+    measure = inference.measure_of(openings[0], values[0], reading.claim)
     return measure if measure and measure.event else None
 
 
 def _compares(question: str, measures: Sequence[Measure], sources: Sequence[Passage], reading: Reading) -> bool:
-    """Whether a step compares in words that its sources do not have, or answers a question that compares.
-
-    An answer that values of accepted steps decide needs no more.
-    """
+    """Whether a step compares in words that sources lack, or answers a comparison that no accepted values decide."""
     cues = comparatives_in(reading.claim)
     words = words_of(" ".join(source.text for source in sources)) if cues else ""
     if not all(has_words(words, words_of(cue)) for cue in cues):
         return True
-    is_answer = says_the_answer(reading) and bool(comparatives_in(question))
+    is_answer = inference.says_the_answer(reading) and bool(comparatives_in(question))
     return is_answer and not _answers(question, measures, conclusion_of(reading.claim))
 
 
@@ -230,24 +219,20 @@ def _answers(question: str, measures: Sequence[Measure], answer: str) -> bool | 
 
 def _verdict(step: Step, support: Support, sources: Sequence[Passage]) -> PassageVerdict:
     """Label a step by the findings; ``sources`` are the accepted steps and the passages that it is about."""
-    support = Support(*(tuple(map(_attributed, findings)) for findings in (support.findings, support.stated)))
-    claims = (*support.stated, *support.findings)
-    wrong, unsupported = ("Contradictory", "Unsupported")
-    if step.kind == "Logical":
-        wrong = unsupported = "Logical Fallacy"
+    # `weigh` knew the steps before as passage 0.
+    findings, proved = (
+        tuple(claim._replace(reason=claim.reason.replace("Passage 0 ", "an earlier step ")) for claim in claims)
+        for claims in (support.findings, support.stated)
+    )
+    support, claims = Support(findings, proved), (*proved, *findings)
     if finding := support.contradiction:
-        return PassageVerdict(wrong, finding.reason, claims)
+        return PassageVerdict("Logical Fallacy" if step.kind == "Logical" else "Contradictory", finding.reason, claims)
     absent = [f for f in support.findings if f.status == "not found" and not _may_be_meant(f.part, sources)]
     if absent and step.kind == "Attribution":
-        return PassageVerdict(unsupported, absent[0].reason, claims)
+        return PassageVerdict("Unsupported", absent[0].reason, claims)
     if unproved := absent or support.findings:
         return PassageVerdict(UNDECIDED, unproved[0].reason, claims)
     return PassageVerdict(SOUND, "", claims)
-
-
-def _attributed(claim: Finding) -> Finding:
-    """Return a claim whose reason names the steps before, which `weigh` knew as passage 0."""
-    return claim._replace(reason=claim.reason.replace("Passage 0 ", "an earlier step "))
 
 
 def _may_be_meant(part: str, sources: Sequence[Passage]) -> bool:
@@ -271,7 +256,7 @@ def _judge_answer(question: str, measures: Sequence[Measure], previous: Sequence
     if not answer or not previous:
         return PassageVerdict(UNDECIDED, "no accepted step comes before the answer")
     is_right = _answers(question, measures, answer) if comparatives_in(question) else None
-    concluding = [s for s in previous if s.kind == "Logical" or concludes(read_step(s.text))][-1:]
+    concluding = [s for s in previous if s.kind == "Logical" or inference.concludes(read_step(s.text))][-1:]
     if not comparatives_in(question):  # else a fact that was read may be of either side
         concluding.append(previous[-1])
     if is_right is None:

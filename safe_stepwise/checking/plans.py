@@ -23,7 +23,6 @@ from safe_stepwise.records import Passage, Question, StepKind, Triple
 PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calculated comparison", "set comparison"]
 NAMES, DESCRIBED = "names", "is described as"
 """Relations of facts without a relation of their own: a sentence names something, or describes its subject."""
-_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
 Derivation = Literal["", "life span", "count", "conclusion"]
 MAX_GOLD = 10
 """Maximum number of gold passages in a plan, as time grows with them; the benchmarks' rows have up to four."""
@@ -117,8 +116,7 @@ def described_subjects(question: Question) -> Iterator[Triple]:
     for number, page in question.gold:
         annotated = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
         for sentence in [n for n in annotated if 0 <= n < len(page.sentences)][:1]:
-            words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
-            yield Triple(page.title, DESCRIBED, " ".join(words[:12]).rstrip(".,;"), number, sentence)
+            yield Triple(page.title, DESCRIBED, described(page.sentences[sentence]), number, sentence)
 
 
 def _by_sentences(question: Question) -> bool:
@@ -171,10 +169,17 @@ def _sentence_items(question: Question) -> tuple[Item, ...]:
     return _in_order(items, question)
 
 
-def _cited(question: Question, title: str) -> int:
-    """Return the place (from 0) at which supporting facts first cite a passage: people reason in that order (R4C).
+_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
+_MAX_DESCRIPTION_WORDS = 12  # of an answer that describes an entity
 
-    An uncited passage comes last.
+
+def described(sentence: str) -> str:
+    """Return how a sentence describes an entity: the words after the verb, cut to `_MAX_DESCRIPTION_WORDS`."""
+    return " ".join(_VERB.split(sentence, maxsplit=1)[-1].split()[:_MAX_DESCRIPTION_WORDS]).rstrip(".,;")
+
+
+def _cited(question: Question, title: str) -> int:
+    """Return the place (from 0) at which supporting facts first cite a passage, as people reason (R4C); else the last.
 
     >>> from safe_stepwise.records import SupportingFact
     >>> facts = (SupportingFact("Oru", 1), SupportingFact("Vel", 0))
@@ -262,7 +267,6 @@ def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
 
 
 def _first_cited(question: Question, branch: Sequence[Triple]) -> int:
-    """Return the earliest place (from 0) at which a passage of a branch is cited."""
     pages = (question.passages[t.passage - 1] for t in branch if t.passage is not None)
     return min(_cited(question, page.title) for page in pages)
 

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
@@ -91,6 +91,10 @@ class Reading:
                 names.append(match[0])
         return tuple(dict.fromkeys(names))
 
+    def pages_in(self, passages: Sequence[Passage]) -> list[tuple[int, Passage]]:
+        """Return the cited passages with their numbers, without numbers that no passage has."""
+        return [(number, passages[number - 1]) for number in self.cited if 0 < number <= len(passages)]
+
     def mentions(self, name: str) -> bool:
         """Whether the step has a name, date or number."""
         if date := as_date(name):
@@ -175,7 +179,6 @@ def _outside_quotes(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[st
 
 
 def _split_clauses(text: str) -> list[str]:
-    """Split a text into clauses, with the boundary between each two."""
     pieces, end = [], 0
     for cut in _outside_quotes(_CLAUSE, text):
         pieces += [text[end : cut.start()], cut[0]]

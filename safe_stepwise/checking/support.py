@@ -9,28 +9,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, product
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from safe_stepwise.checking.direction import BOUNDS, IsEnd, ties
 from safe_stepwise.checking.statements import quote_sentence
 from safe_stepwise.checking.step_reading import remove_silences
+from safe_stepwise.language import syntax
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, is_nation, nation_pattern
 from safe_stepwise.language.senses import SINGLE, are_alike, meaning_of, sense_cues, senses_of
-from safe_stepwise.language.syntax import (
-    LONGEST_TEXT,
-    Argument,
-    Predication,
-    Rewrite,
-    Syntax,
-    Word,
-    names_in_text,
-    parse,
-)
+from safe_stepwise.language.syntax import Argument, Predication, Rewrite, Syntax, Word, parse
 from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, has_words, normal_name, strip_diacritics
 from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import load, word_list
@@ -150,7 +142,7 @@ class Source:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names and titles that the passage has, without dates."""
-        names = (*names_in_text(self.traced.text), self.subject, self.passage.title)
+        names = (*syntax.names_in_text(self.traced.text), self.subject, self.passage.title)
         return frozenset(name for name in names if not _is_time(name))
 
     @cached_property
@@ -185,12 +177,8 @@ class Source:
     @cached_property
     def kinds(self) -> frozenset[str]:
         """The nouns that the passage says its subject is: film, poet."""
-        return frozenset(
-            p.predicate
-            for p in self.syntax.predications
-            for a in p.roles.get("is", ())
-            if a.name and is_same_name(a.name, self.subject)
-        )
+        nouns = ((p.predicate, a.name) for p in self.syntax.predications for a in p.roles.get("is", ()) if a.name)
+        return frozenset(noun for noun, name in nouns if is_same_name(name, self.subject))
 
     @cached_property
     def aliases(self) -> tuple[str, ...]:
@@ -383,8 +371,8 @@ class _Weighing:
         words = self._unread_words()
         reason = f"no passage has {', '.join(word.text for word in words)}"
         self.findings += [Finding("not read", reason, part=word.text, span=word.span) for word in words]
-        if len(self.traced.text) > LONGEST_TEXT:
-            self.findings.append(Finding("not read", f"it has more than {LONGEST_TEXT:,} characters"))
+        if len(self.traced.text) > syntax.LONGEST_TEXT:
+            self.findings.append(Finding("not read", f"it has more than {syntax.LONGEST_TEXT:,} characters"))
         quotations = [self._inside_marks(*word.span) for word in self.syntax.words if word.text == _COPY]
         self.stated += [Finding("stated", "", span=span, **self._nearest(span, ())) for span in quotations]
         if not (self.findings or self.stated) and all(map(_has_direction, self.facts)):
@@ -392,7 +380,6 @@ class _Weighing:
         return Support(tuple(map(self._placed, self.findings)), tuple(map(self._placed, self.stated)))
 
     def _inside_marks(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span of a quotation without its marks and its full stop."""
         quotation = self.traced.text[start:end]
         return start + len(quotation) - len(quotation.lstrip("“")), start + len(quotation.rstrip("”."))
 
@@ -431,17 +418,9 @@ class _Weighing:
         linked = {a.token for role in ("subj", "attr") for a in claim.roles.get(role, ())}
         values = {a.token for _, a in claim.arguments if a.value and not a.is_source}
         is_bare = claim.predicate == "be" and claim.roles.keys() <= {"subj"}
-        predications = (
-            p
-            for p in self.syntax.predications
-            if p is not claim and p.expressions and (is_bare or (p.is_noun and p.token in linked))
-        )
-        return any(
-            values
-            and values <= {a.token for _, a in predication.arguments}
-            and claim.is_denied == predication.is_denied
-            for predication in predications
-        )
+        predications = (p for p in self.syntax.predications if p is not claim and p.is_denied == claim.is_denied)
+        expressive = (p for p in predications if p.expressions and (is_bare or (p.is_noun and p.token in linked)))
+        return bool(values) and any(values <= {a.token for _, a in p.arguments} for p in expressive)
 
     def _frames(self, word: Word) -> bool:
         """Whether a word only says where a claim was read."""
@@ -498,38 +477,30 @@ class _Weighing:
         if comparison.score[1] < 2:  # a single name may agree by chance where two are exchanged
             turned = (c for c in candidates if sum(bool(a.value) for a in c[0].exchanged) > 1)
             comparison, number, source, fact = next(turned, (comparison, number, source, fact))
+        located, matched = _located(number, source, fact), [a.value for a in comparison.matched if a.value]
         if comparison.agrees and not fact.is_stated:
-            finding = Finding("not read", f"Passage {number} does not state it ({claim.predicate})")
-            return finding._replace(**_located(number, source, fact))
+            return Finding("not read", f"Passage {number} does not state it ({claim.predicate})", **located)
         if comparison.agrees:
+            loose = [*comparison.unknown, *comparison.open]
             if claim.is_denied != fact.is_denied:
-                full = (
-                    not (comparison.unknown or comparison.open) and sum(bool(a.value) for a in comparison.matched) > 1
-                )
-                status: Status = "otherwise" if full and claim.predicate not in _LIGHT else "not read"
-                finding = Finding(status, f"Passage {number} says that it is so ({claim.predicate})")
-                return finding._replace(**_located(number, source, fact))
-            loose = (*comparison.unknown, *comparison.open)
-            far = [v for a in loose if (v := a.value) and not (lives.get(v) or self._is_near(v, fact, source))]
+                is_full = not loose and len(matched) > 1 and claim.predicate not in _LIGHT
+                status: Status = "otherwise" if is_full else "not read"
+                return Finding(status, f"Passage {number} says that it is so ({claim.predicate})", **located)
+            values = [argument.value for argument in loose if argument.value]
+            far = [value for value in values if not (lives.get(value) or self._is_near(value, fact, source))]
             if far:
                 return Finding("not read", f"Passage {number} does not tie {far[0]!r} to {claim.predicate!r}")
-            return self._hold(
-                claim, [a.value for a in (*comparison.matched, *loose) if a.value], comparison, (number, source, fact)
-            )
+            self.borne.update(argument.noun for argument in comparison.matched if not argument.name)
+            return self._hold(claim, [*matched, *values], located)
         if sum(bool(a.value) for a in comparison.exchanged) > 1:
-            finding = Finding("otherwise", f"Passage {number} says it the other way round ({claim.predicate})")
-            return finding._replace(**_located(number, source, fact))
+            reason = f"Passage {number} says it the other way round ({claim.predicate})"
+            return Finding("otherwise", reason, **located)
         if self._has_rival(claim, comparison, fact, source):
-            finding = Finding("otherwise", f"Passage {number} says it of others ({claim.predicate})")
-            return finding._replace(**_located(number, source, fact))
+            return Finding("otherwise", f"Passage {number} says it of others ({claim.predicate})", **located)
         is_kind = claim.is_noun and "is" in claim.roles and bool(names)
         pronouns = [a for _, a in claim.arguments if self._has_antecedent(a)] if claim.predicate not in _LIGHT else []
-        if (
-            len(names) + len(pronouns) > 1
-            or claim.is_denied
-            or is_kind
-            or any(_is_time(a.value) for a in comparison.different)
-        ):
+        has_time = any(_is_time(argument.value) for argument in comparison.different)
+        if len(names) + len(pronouns) > 1 or claim.is_denied or is_kind or has_time:
             return Finding("not read", f"Passage {number} says {claim.predicate!r} of others")
         return None
 
@@ -543,24 +514,12 @@ class _Weighing:
             self._is_near(rival.value, fact, source) for rival in comparison.rivals
         )
 
-    def _hold(
-        self,
-        claim: Predication,
-        names: Iterable[str],
-        comparison: _Comparison | None = None,
-        place: tuple[int, Source, Predication] | None = None,
-        *,
-        bears: bool = True,
-    ) -> Finding:
-        """Note the names and words that a stated claim bears out; ``place``: the passage's predication, if known."""
-        names = list(names)
+    def _hold(self, claim: Predication, names: Sequence[str], located: Any = None, *, bears: bool = True) -> Finding:
+        """Note the names and words that a stated claim bears out; ``located``: where a passage states it, if known."""
         self.borne_names.update(names)
         if bears:
             self.borne.add(claim.predicate)
-        if comparison:
-            self.borne.update(a.noun for a in comparison.matched if not a.name)
-        located = _located(*place) if place else self._nearest(self.syntax.span_of(claim), names)
-        return Finding("stated", "", **located)
+        return Finding("stated", "", **(located or self._nearest(self.syntax.span_of(claim), names)))
 
     def _nearest(self, span: tuple[int, int], names: Sequence[str]) -> dict[str, Any]:
         """Return the place of the sentence with all names of a stated claim and most of its words; {} if none has."""
@@ -600,12 +559,8 @@ class _Weighing:
 
     def _compare(self, claim: Predication, fact: Predication, source: Source) -> _Comparison:
         """Compare the arguments by the ends of a shared sense, else by their roles."""
-        shared = [
-            (c.end_of, f.end_of)
-            for c in claim.expressions
-            for f in fact.expressions
-            if are_alike(c.sense, f.sense)
-        ]  # fmt: skip
+        expressions = product(claim.expressions, fact.expressions)
+        shared = [(a.end_of, b.end_of) for a, b in expressions if are_alike(a.sense, b.sense)]
         pairs = shared or [(partial(_plain_end, claim), partial(_plain_end, fact))]
         return max((self._compare_ends(claim, fact, source, *ends) for ends in pairs), key=attrgetter("score"))
 
@@ -656,8 +611,10 @@ class _Weighing:
         names = (argument.value,) if argument.value else self.syntax.holders.get(argument.token, ())
         candidate_names, are_all = source.names_of(candidate)
         if not names and not candidate_names:
-            same = stem(argument.noun) == stem(candidate.noun) or candidate.noun in _SYNONYMS.get(argument.noun, ())
-            return True if same else None
+            is_alike = stem(argument.noun) == stem(candidate.noun) or candidate.noun in _SYNONYMS.get(
+                argument.noun, ()
+            )
+            return True if is_alike else None
         if argument.is_pronoun and argument.noun in _SINGULAR:
             if candidate.noun in _SINGULAR and candidate.noun != argument.noun:
                 return False
@@ -679,12 +636,9 @@ class _Weighing:
 
     def _is_near(self, name: str, fact: Predication, source: Source) -> bool:
         """Whether a passage has a name in a predication's sentence or one beside it, or is about it."""
-        near = (
-            w.name or w.text
-            for w in source.syntax.words
-            if (w.name or w.text[:1].isdigit()) and abs(w.sentence - fact.sentence) <= _NEAR
-        )
-        return any(is_same_name(name, near_name) for near_name in (source.subject, *near))
+        near = (w for w in source.syntax.words if abs(w.sentence - fact.sentence) <= _NEAR)
+        names = (w.name or w.text for w in near if w.name or w.text[:1].isdigit())
+        return any(is_same_name(name, near_name) for near_name in (source.subject, *names))
 
     def _life_values(self, claim: Predication) -> Mapping[str, bool]:
         """Map the places and dates of a birth or death to whether passages state them in brackets after the name."""
@@ -732,7 +686,7 @@ class _Weighing:
             elif (
                 name in self.syntax.names
                 and not any(" ".join(_words_of(name)) in piece for piece in self.copied)
-                and not any(is_same_name(name, held) for held in self.borne_names)
+                and not any(is_same_name(name, borne_name) for borne_name in self.borne_names)
             ):
                 yield Finding("not read", f"what is said of {name!r} is read nowhere", span=self._span_of(name))
 
@@ -751,12 +705,8 @@ class _Weighing:
     def _stating_sentences(self) -> Sequence[str]:
         """The sentences that state claims, and those that open their passages."""
         pages = {number: source.passage for number, source in self.sources}
-        places = {
-            (f.passage, n)
-            for f in self.stated
-            if f.passage is not None and f.sentence is not None
-            for n in (0, f.sentence)
-        }
+        stating = [(f.passage, f.sentence) for f in self.stated if f.passage is not None and f.sentence is not None]
+        places = {(number, place) for number, sentence in stating for place in (0, sentence)}
         return [pages[number].sentences[sentence] for number, sentence in places]
 
     def _is_qualified(self, word: Word) -> bool:
@@ -780,7 +730,6 @@ class _Weighing:
 
 
 def _located(number: int, source: Source, fact: Predication) -> dict[str, Any]:
-    """Return where a passage says something: the passage, its sentence, the sentence's words and offsets."""
     start, _ = source.traced.source_span(*source.syntax.span_of(fact))
     sentences = source.passage.sentences
     ends = accumulate(len(sentence.strip()) + 1 for sentence in sentences)

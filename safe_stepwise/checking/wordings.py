@@ -123,7 +123,6 @@ def render(section: str, code: str, text: str, *, style: WordingStyle = "seen", 
 def _available_options(
     section: str, code: str, style: WordingStyle, names: frozenset[str]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Select the options of each slot whose fields are all available."""
     fitting, available = {}, set(names)
     for slot, options in grammar(section, code, style).items():
         fitting[slot] = tuple(option for option, fields in options if fields <= available)
@@ -252,10 +251,7 @@ def guide_to(
     unnamed: bool = False,
     style: WordingStyle = "seen",
 ) -> str:
-    """Word the action that carries out an item; ``after_error`` if the step before got it wrong.
-
-    ``unnamed`` leaves out the passage's title, which would give away what is sought.
-    """
+    """Word the action for an item (``after_error``: for it again); ``unnamed`` leaves out the telling title."""
     codes = ("find", "instead")
     if unnamed:
         codes = ("read_unnamed", "read_unnamed")

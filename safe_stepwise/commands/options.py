@@ -63,15 +63,9 @@ def read_option_specs(file: Path) -> Mapping[str, OptionSpec]:
 
 def _option_spec(group: str, key: str, entry: Any) -> OptionSpec:
     spelling, _, metavar = key.partition(" ")
-    return OptionSpec(
-        **{
-            "spelling": spelling,
-            "metavar": metavar,
-            "group": group,
-            "field": spelling.partition("/")[0].lstrip("-").replace("-", "_"),
-            **(entry if isinstance(entry, Mapping) else {"help": entry}),
-        }
-    )
+    name = spelling.partition("/")[0].lstrip("-").replace("-", "_")
+    content = {"field": name, **(entry if isinstance(entry, Mapping) else {"help": entry})}
+    return OptionSpec(**{"spelling": spelling, "metavar": metavar, "group": group, **content})
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,7 @@ def registered() -> list[Path]:
 
 
 def register() -> Path:
-    """Copy the metric's module to where ``evaluate`` finds it, and remove older copies.
-
-    Returns the path of the copy; raises ``UserError`` if it can't be written.
-    """
+    """Copy the metric to where ``evaluate`` finds it, remove older copies, return the path; raises ``UserError``."""
     from evaluate.loading import files_to_hash, init_dynamic_modules
 
     module = source()

@@ -19,7 +19,6 @@ from safe_stepwise.commands import reading, serving, transcript
 from safe_stepwise.commands.check import report_row
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.loop import ROLES, Loop, OnAttempt
-from safe_stepwise.commands.options import copy_into
 from safe_stepwise.commands.serving import ChatReply, HttpRefusal
 from safe_stepwise.commands.values import Count, Natural, Port, Seconds
 from safe_stepwise.engines.client import Client
@@ -46,13 +45,13 @@ Answer = Callable[[Question, Mapping[str, Client], OnAttempt], Awaitable[Traject
 class Bounds:
     """The limits of a server."""
 
-    at_once: int = 32
+    at_once: Count = 32
     """The most questions that are answered at once."""
-    waiting: int = 256
+    waiting: Natural = 256
     """The most questions that wait; further ones are refused (status 429)."""
-    seconds: float = 600.0
+    seconds: Seconds = 600.0
     """The time limit of a question, its wait included."""
-    most_bytes: int = 4 << 20
+    most_bytes: Count = 4 << 20
     """The longest body of a request."""
 
 
@@ -275,7 +274,6 @@ def verification(trajectory: Trajectory) -> dict[str, Any]:
 
 
 async def _verification(body: Mapping[str, Any], question: Question, trajectory: Trajectory) -> dict[str, Any]:
-    """Make the object ``verification``, with the report of `check` on the steps if the request wants it."""
     outcome = verification(trajectory)
     if body.get("check"):
         report = await asyncio.to_thread(report_row, question, list(map(format_step, trajectory.steps)))
@@ -289,17 +287,11 @@ def _total_usage(trajectory: Trajectory) -> Usage:
     return Usage(*(sum(count.get(name, 0) for count in counts) for name in names))
 
 
-_BOUNDS = Bounds()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options(Loop):
     port: Port = 8002
     host: str = "127.0.0.1"
-    at_once: Count = _BOUNDS.at_once
-    waiting: Natural = _BOUNDS.waiting
-    seconds: Seconds = _BOUNDS.seconds
-    most_bytes: Count = _BOUNDS.most_bytes
+    bounds: Bounds = Bounds()
 
 
 def serve_loop(options: Options) -> None:
@@ -311,7 +303,7 @@ def serve_loop(options: Options) -> None:
 
     async def run() -> None:
         async with options.opened() as clients:
-            loop = VerifiedLoop(options.answer, clients, copy_into(Bounds, options), tally)
+            loop = VerifiedLoop(options.answer, clients, options.bounds, tally)
             await serving.serve(loop.application(options.host), options.host, options.port, started)
 
     def started(port: int) -> None:

@@ -218,11 +218,8 @@ def log_fault() -> HttpRefusal:
 
 def answer_json(content: Any, status: int = 200) -> web.Response:
     """Make a response of JSON; ``content`` is a JSON value, or bytes of JSON."""
-    return web.Response(
-        body=content if isinstance(content, bytes) else json.dumps(content).encode(),
-        status=status,
-        content_type="application/json",
-    )
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return web.Response(body=body, status=status, content_type="application/json")
 
 
 async def begin_stream(request: web.Request, headers: dict[str, str]) -> web.StreamResponse:
@@ -295,10 +292,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
 
 @contextmanager
 def log_line(is_enabled: bool) -> Iterator[list[str]]:
-    """Log one line when a request ends: the notes that its context adds, a refusal, its duration.
-
-    Neither headers nor the question are in it.
-    """
+    """Log one line when a request ends: its context's notes, a refusal, its duration; no headers, no question."""
     start, notes = time.monotonic(), list[str]()
     try:
         yield notes

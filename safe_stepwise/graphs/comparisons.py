@@ -33,10 +33,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class QuestionComparison:
-    """A question's comparison; ``operation`` and ``result`` are None if they can't be decided.
-
-    ``result`` is what `compare` gives: an entity, ``yes``, ``no``, ``tie``.
-    """
+    """A question's comparison, with ``result`` as of `compare`; None for what can't be decided."""
 
     sides: tuple[Side, ...]
     operation: Operation | None = None

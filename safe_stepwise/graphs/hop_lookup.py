@@ -49,7 +49,6 @@ def locate(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> tuple[
 
 
 def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
-    """Check whether a passage answers a hop: it has the answer and shares words with the question."""
     text = read(passage)
     if (place := first_mention(text, hop.triple.tail)) is None:
         return Finding("absent")
@@ -63,7 +62,6 @@ def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
 
 
 def _overlap(text: str, passage: Passage) -> float:
-    """Return the share of a text's content words whose stems a passage has."""
     stems = {word[:5] for word in f"{clean(passage.title)} {read(passage).clean}".split()}
     words = [w for w in clean(text).replace("?", "").split() if w not in _STOP_WORDS]
     return sum(word[:5] in stems for word in words) / max(1, len(words))

@@ -76,9 +76,6 @@ def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[Annotat
 
 
 def _start(hop: Hop, titles: Sequence[str]) -> str:
-    """Return the head of a hop that builds on no other: its passage's title.
-
-    It is the hop's question if that title is the answer, or if no passage is named.
-    """
+    """Return a first hop's head: its passage's title; its question if that is the answer or no passage is named."""
     title = titles[hop.passage - 1] if hop.passage else ""
     return hop.question if normal_name(title) in ("", normal_name(hop.answer)) else title

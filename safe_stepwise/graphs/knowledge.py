@@ -61,7 +61,6 @@ class Ranges:
         self.are_apart = cache(self._are_apart)
 
     def _are_apart(self, relation: str, other_relation: str) -> bool:
-        """Tell whether two relations lead to different sorts of entities."""
         ends, other_ends = (self._ends.get(name, set()) for name in (relation, other_relation))
         fewer = min(len(ends), len(other_ends))
         return fewer >= MIN_RANGE and len(ends & other_ends) <= MAX_SHARED_SHARE * fewer
@@ -126,7 +125,6 @@ def decide(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
 
 
 def _decide_type(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
-    """Decide whether the ends are of the sort that the constraint's relation leads to."""
     relation = path.graph_relation(constraint.relation)
     if not relation:
         return {}
@@ -356,7 +354,6 @@ class GraphKnowledge:
         return self._ranked[candidate]
 
     def _times(self, candidate: Candidate) -> Mapping[str, int]:
-        """Count the instances of a path by their end."""
         if self.convention == "no_revisit":
             return Counter(chain[-1] for chain in self.chains(candidate, None))
         if (start := self.graph.node(candidate.topic)) is None:
@@ -389,13 +386,9 @@ class GraphKnowledge:
         chains = self.chains(candidate, MAX_CHAINS + 1)
         if len(chains) > MAX_CHAINS:
             chains = [(candidate.topic, end) for end in ends]
-        other_ends = {
-            name
-            for rival in pool
-            if rival.topic == constraint.entity != candidate.topic
-            for name in self.rank_ends(rival)
-        }
-        return decide(constraint, FollowedPath(self.graph, candidate, ends, tuple(chains), frozenset(other_ends)))
+        rivals = (rival for rival in pool if rival.topic == constraint.entity != candidate.topic)
+        other_ends = frozenset(name for rival in rivals for name in self.rank_ends(rival))
+        return decide(constraint, FollowedPath(self.graph, candidate, ends, tuple(chains), other_ends))
 
     def _spelt(self, constraint: Constraint, pool: Sequence[Candidate]) -> Constraint:
         """Return the constraint with its entity in the graph's spelling, if that is a topic but for upper case."""

@@ -106,10 +106,7 @@ class KnowledgeGraph:
         return tuple(edge[0] for edge in edges)
 
     def branches(self, path: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
-        """Split a path into one branch for each starting point: a head that no other triple leads to.
-
-        A triple that several branches share is in each of them.
-        """
+        """Split a path into a branch for each head that no other triple leads to; branches may share triples."""
         triples = tuple(path)
         reached = {self.node(t.tail) for t in triples}
         heads = dict.fromkeys(self.node(t.head) for t in triples)

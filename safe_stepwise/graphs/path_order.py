@@ -53,9 +53,7 @@ def ends_in_question(question: str, path: Sequence[Triple]) -> frozenset[str]:
 
 
 def find_unreached(path: Sequence[Triple], starts: frozenset[str]) -> int | None:
-    """Return the number (from 1) of the first triple that does not follow; None if all do.
-
-    ``starts`` are the ends that a reader may start from (`starts_of`).
+    """Return the number (from 1) of the first triple that does not follow from ``starts`` (`starts_of`), or None.
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> kelvia = Triple("Oru", "country", "Kelvia")

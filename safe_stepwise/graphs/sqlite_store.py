@@ -114,12 +114,8 @@ def _rows(entities: int, columns: tuple[Any, Any, Any]) -> Iterator[tuple[int, i
         row = block[run_starts] >> node_bits
         tails = (block & (1 << node_bits) - 1).astype(np.uint32).tobytes()
         ends = pairwise([*(4 * run_starts).tolist(), len(tails)])
-        yield from zip(
-            (row >> label_bits).tolist(),
-            (row & (1 << label_bits) - 1).tolist(),
-            (tails[begin:end] for begin, end in ends),
-            strict=True,
-        )
+        nodes, steps = (row >> label_bits).tolist(), (row & (1 << label_bits) - 1).tolist()
+        yield from zip(nodes, steps, (tails[begin:end] for begin, end in ends), strict=True)
         start = stop
 
 

@@ -76,10 +76,7 @@ class GraphStore(Protocol):
         """Return the names of entities, in the order of ``nodes``."""
 
     def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
-        """Return the nodes one step away from any of the entities, by relation.
-
-        The sets are the caller's own.
-        """
+        """Return the nodes one step away from any of the entities, by relation; the sets are the caller's own."""
 
     def follow(self, nodes: Collection[int], relation: str) -> set[int]:
         """Return the nodes one step away from any of the entities by one relation."""
@@ -198,10 +195,7 @@ def _chains(
     convention: Convention,
     budget: Iterator[int],
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the chains that continue a chain (``nodes``, ``names``) along a path, sorted by name, one by one.
-
-    Each visit takes an item from ``budget``; the search ends when none is left.
-    """
+    """Yield the chains that continue one along a path, sorted by name; each visit takes one from ``budget``."""
     if not path:
         yield names
         return

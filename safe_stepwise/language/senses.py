@@ -92,11 +92,11 @@ def sense_cues(text: str, names: tuple[tuple[int, int], ...] = ()) -> tuple[Sens
         if not any(cue.start < b and a < cue.end for a, b in names)
     ]  # fmt: skip
     spans = {(cue.start, cue.end) for cue in cues}
-    return tuple(
-        cue
-        for cue in cues
-        if not any(a <= cue.start and cue.end <= b and (a, b) != (cue.start, cue.end) for a, b in spans)
-    )
+
+    def is_longest(start: int, end: int) -> bool:
+        return not any(a <= start and end <= b and (a, b) != (start, end) for a, b in spans)
+
+    return tuple(cue for cue in cues if is_longest(cue.start, cue.end))
 
 
 @lru_cache(maxsize=8192)
@@ -122,14 +122,9 @@ def meaning_of(relation: str) -> Meaning | None:
     entry = load("senses")["relations"].get(relation.replace("_", " ").strip().lower())
     if entry is None:
         return None
-    senses = entry["says"]
-    return Meaning(
-        entry["kind"],
-        frozenset(sense for sense in senses if not sense.startswith("-")),
-        frozenset(sense[1:] for sense in senses if sense.startswith("-")),
-        entry.get("single", False),
-        entry.get("of", "") == "person",
-    )
+    senses = frozenset(sense for sense in entry["says"] if not sense.startswith("-"))
+    turned = frozenset(sense[1:] for sense in entry["says"] if sense.startswith("-"))
+    return Meaning(entry["kind"], senses, turned, entry.get("single", False), entry.get("of", "") == "person")
 
 
 def senses_of(relation: str) -> frozenset[str]:
@@ -139,10 +134,7 @@ def senses_of(relation: str) -> frozenset[str]:
 
 
 class Expression(NamedTuple):
-    """A sense that a verb or noun expresses, and the end ("head", "tail" or "both") that each role names.
-
-    The role "" stands for all that are not listed.
-    """
+    """A sense of a verb or noun, and the end (head, tail, both) that each role names; role "" stands for the rest."""
 
     sense: str
     ends: Mapping[str, str]

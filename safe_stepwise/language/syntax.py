@@ -287,21 +287,16 @@ def _parse(skeleton: str) -> Syntax:
     numbers = {token.i: n for n, sentence in enumerate(doc.sents) for token in sentence}
     words = tuple(Word(t.text, t.lemma_.lower(), t.pos_, numbers[t.i], (t.idx, t.idx + len(t))) for t in doc)
     cues, starts = _cues(words)
-    placed = (
-        replace(
-            p,
-            sentence=numbers[p.token],
-            expressions=tuple(
-                express(
-                    cue, p.roles, is_noun=p.is_noun, is_passive=p.is_passive and not _is_active(cue, words[p.token])
-                )
-                for cue in cues
-                if cue.start <= starts[p.token] < cue.end
-            ),
-        )
-        for p in predications
-    )
-    return Syntax(words, tuple(placed), {})
+
+    def expression(p: Predication, cue: SenseCue) -> Expression:
+        is_passive = p.is_passive and not _is_active(cue, words[p.token])
+        return express(cue, p.roles, is_noun=p.is_noun, is_passive=is_passive)
+
+    def placed(p: Predication) -> Predication:
+        near = (cue for cue in cues if cue.start <= starts[p.token] < cue.end)
+        return replace(p, sentence=numbers[p.token], expressions=tuple(expression(p, cue) for cue in near))
+
+    return Syntax(words, tuple(map(placed, predications)), {})
 
 
 def _is_active(cue: SenseCue, word: Word) -> bool:
@@ -350,14 +345,12 @@ def _filled(syntax: Syntax, names: Mapping[str, str], pieces: Sequence[Rewrite])
         for word in syntax.words
     )
 
+    def with_name(argument: Argument) -> Argument:
+        name = words[argument.token].name
+        return Argument(name, argument.noun, argument.token, argument.is_pronoun) if name else argument
+
     def fill(roles: Mapping[str, tuple[Argument, ...]]) -> dict[str, tuple[Argument, ...]]:
-        return {
-            role: tuple(
-                Argument(words[a.token].name, a.noun, a.token, a.is_pronoun) if words[a.token].name else a
-                for a in arguments
-            )
-            for role, arguments in roles.items()
-        }
+        return {role: tuple(map(with_name, arguments)) for role, arguments in roles.items()}
 
     predications: list[Predication] = []
     holders: dict[int, tuple[str, ...]] = {}

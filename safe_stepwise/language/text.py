@@ -57,11 +57,9 @@ _POINTS = re.compile(
 
 @lru_cache(maxsize=32768)
 def fold(text: str) -> str:
-    """Unify the spelling of HTML entities, look-alike characters, ISO 8601 dates and some initials in a text.
+    """Unify HTML entities, look-alike characters, ISO 8601 dates, some initials; remove invisible characters.
 
-    Invisible characters are removed; everything else stays.
-
-    >>> fold("Hawaiʻi&#39;s so\\u00adcalled Smith−Jones, born 1917-04-03 in the U.S.")
+    >>> fold("Hawaiʻi&#39;s so\u00adcalled Smith−Jones, born 1917-04-03 in the U.S.")
     "Hawai'i's socalled Smith-Jones, born 3 April 1917 in the USA."
     """
     for concerns, pattern, replacement in _FOLDS:

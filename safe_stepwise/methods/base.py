@@ -70,10 +70,7 @@ def options_type(method: Method) -> type[Any]:
 
 
 def resolve_options(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
-    """Adapt options to the players by the method's own ``resolve_options``, if it has one.
-
-    Raises ``UserError`` if a player contradicts the options.
-    """
+    """Adapt options to the players by the method's own; raise ``UserError`` if a player contradicts the options."""
     resolve = getattr(method, "resolve_options", None)
     return options if resolve is None else resolve(options, clients)
 

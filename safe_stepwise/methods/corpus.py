@@ -37,10 +37,7 @@ class Corpus:
 
     @classmethod
     def open(cls, path: Path, cache: Path) -> Corpus:
-        """Open the corpus in a file; its index is loaded from the folder ``cache``, or built and stored there.
-
-        Raises ``UserError``, with the line, for a file that can't be read or has no passages.
-        """
+        """Open a file's corpus, with its index from ``cache``, or made there; raise ``UserError`` for a bad file."""
         try:
             with opening.open_file(path) as file:
                 raw = file.read()

@@ -27,22 +27,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
+from safe_stepwise import records
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import path_deliberating as states
 from safe_stepwise.methods.prompting import GENERATOR, MAX_REPEATED_CHARACTERS, UNREADABLE
 from safe_stepwise.methods.reading import Reading, attempt_of
 from safe_stepwise.methods.scene import PoolScene
-from safe_stepwise.records import (
-    ANSWERED,
-    FAILED,
-    Attempt,
-    Candidate,
-    Constraint,
-    KGQuestion,
-    RelationPath,
-    Trajectory,
-)
+from safe_stepwise.records import Attempt, Candidate, Constraint, KGQuestion, RelationPath, Trajectory
 
 NAME = "deliberation"
 POOL, INSTANTIATE, END = "pool", "instantiate", "end"
@@ -70,10 +62,7 @@ class Knowledge(Protocol):
         """List the relations of the paths and those that leave their ends, sorted."""
 
     def decide(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> Mapping[str, bool]:
-        """Map each end of a path to whether it meets a constraint, without the ends that the graph can't decide.
-
-        ``pool`` has all candidates of the question, from all its topics.
-        """
+        """Map ends of a path to whether they meet a constraint, if decided; ``pool`` has all topics' candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +107,14 @@ async def deliberate(
     try:
         stop = await run.to_the_end()
     except EngineError as error:
-        stop, failure = FAILED, str(error)
+        stop, failure = records.FAILED, str(error)
     trajectory = Trajectory(question.id, NAME, (), tuple(run.attempts), "", stop, failure)
     return replace(trajectory, answer=next(iter(answers_of(trajectory)), ""))
 
 
 def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
     """Return a trajectory's answers, the best first: the entities of the last verdict with any; none if it failed."""
-    if trajectory.stop_reason == FAILED:
+    if trajectory.stop_reason == records.FAILED:
         return ()
     verdicts = [attempt.read for attempt in trajectory.attempts if attempt.state == states.VERIFY]
     answer_lists = [verdict["answers"] for verdict in verdicts if verdict.get("answers")]
@@ -163,7 +152,6 @@ class _PathRun:
     has_answer: bool = False
 
     async def to_the_end(self) -> str:
-        """Run all states and return the stop reason."""
         extracts = self.options.introspection and self.options.predefined
         self.pool = [candidate for candidate in self.reached if self.reached[candidate]]
         astray = [states.plain_path(candidate) for candidate in self.reached if not self.reached[candidate]]
@@ -180,7 +168,7 @@ class _PathRun:
             is_over = self._take_verdict(followed, reply)
             if reply.is_unread:
                 return UNREADABLE
-        return ANSWERED if self.has_answer else NO_ANSWER
+        return records.ANSWERED if self.has_answer else NO_ANSWER
 
     @property
     def _next_choice(self) -> str:
@@ -188,7 +176,6 @@ class _PathRun:
         return states.SELECT if len(self.pool) > 1 else INSTANTIATE
 
     async def _constrain(self) -> None:
-        """Ask for the question's constraints and keep them."""
         build = partial(states.ask_constraints, self.question, self.knowledge.relations(self.pool), self._scene())
         read = partial(states.read_constraints, question=self.question)
         reply = await self._query(states.CONSTRAINTS, build, read)
@@ -196,7 +183,6 @@ class _PathRun:
         self._keep(states.CONSTRAINTS, self._next_choice, {}, reply)
 
     async def _choose(self) -> Candidate | None:
-        """Ask for the path to follow next; None if the model wants none of them."""
         if len(self.pool) == 1:
             return self.pool[0]
         tried = self.tried if self.options.feedback else []

@@ -87,7 +87,6 @@ def check_examples(dropped: Category | None, allowance: Allowance) -> None:
 
 
 def _lists(dropped: Category | None) -> str:
-    """Say for an error message which errors a prompt lists."""
     return f"without {dropped} errors" if dropped else "of all errors"
 
 

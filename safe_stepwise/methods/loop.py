@@ -70,15 +70,8 @@ async def run_question(
         stop = await run.to_the_end()
     except EngineError as error:
         stop, failure = FAILED, str(error)
-    return Trajectory(
-        question_id=question.id,
-        method=method,
-        steps=tuple(run.steps),
-        attempts=tuple(run.attempts),
-        answer=run.answer if stop != FAILED else "",
-        stop_reason=stop,
-        failure=failure,
-    )
+    answer = run.answer if stop != FAILED else ""
+    return Trajectory(question.id, method, tuple(run.steps), tuple(run.attempts), answer, stop, failure)
 
 
 def read_reply(text: str, number: int) -> Step:
@@ -161,8 +154,6 @@ class Stepwise:
 
 @dataclass(slots=True)
 class _Run:
-    """The state of one question in the loop."""
-
     question: Question
     """The question with its own passages, then the retrieved ones."""
     generator: Client

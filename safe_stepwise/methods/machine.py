@@ -123,15 +123,8 @@ async def drive(
         stop = await run.to_the_end(clients)
     except EngineError as error:
         stop, failure = FAILED, str(error)
-    return Trajectory(
-        question_id=question_id,
-        method=method,
-        steps=machine.steps(run.memory),
-        attempts=tuple(run.attempts),
-        answer=machine.answer(run.memory) if stop == ANSWERED else "",
-        stop_reason=stop,
-        failure=failure,
-    )
+    answer = machine.answer(run.memory) if stop == ANSWERED else ""
+    return Trajectory(question_id, method, machine.steps(run.memory), tuple(run.attempts), answer, stop, failure)
 
 
 @dataclass

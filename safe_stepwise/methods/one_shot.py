@@ -43,15 +43,9 @@ class OneShot:
     async def _try(
         self, question: Question, clients: Mapping[str, Client], options: PromptingOptions, number: int, samples: int
     ) -> Attempt:
-        passages = question.passages
-        request = prompting.request_of(
-            self.prompts[0],
-            options,
-            PromptingScene(question, options.evidence),
-            seed=number if samples > 1 else None,
-            question=question.question,
-            passages=passages,
-        )
+        passages, scene = question.passages, PromptingScene(question, options.evidence)
+        seed, text = number if samples > 1 else None, question.question
+        request = prompting.request_of(self.prompts[0], options, scene, seed=seed, question=text, passages=passages)
         reply = await clients[GENERATOR].complete(request)
         fields = prompting.answer_fields(passages, options.evidence)
         quoted = prompting.texts_of(passages, question.question)

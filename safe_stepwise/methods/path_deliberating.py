@@ -170,10 +170,7 @@ def ask_verdict(
     *,
     induced: bool = False,
 ) -> Request:
-    """Build the request for the answers and whether they suffice.
-
-    ``induced``: the model has to find the conditions in the question itself.
-    """
+    """Build the request for answers and whether they suffice; ``induced``: the model finds the conditions itself."""
     pairs = zip(constraints, followed.verdicts, strict=True)
     request = _request(
         VERIFY,
@@ -197,7 +194,6 @@ def _request(name: str, scene: PoolScene, **data: Any) -> Request:
 
 
 def _restrict_schema(request: Request, **fields: Any) -> Request:
-    """Return the request with the schemas of some reply fields replaced."""
     assert request.schema is not None
     schema = json.loads(request.schema.text)
     schema["properties"] |= fields
@@ -278,7 +274,6 @@ def _names(value: Any, salvaging: bool) -> list[str]:
 
 
 def _name_in(value: Any, salvaging: bool) -> tuple[str, ...]:
-    """Return a value's name as a tuple; when salvaging, an empty one if the value is no name."""
     try:
         return (_name(value, salvaging),)
     except ValueError:

@@ -19,9 +19,7 @@ TOPIC = "[topic]"
 
 
 def propose_request(question: str, topic: str, paths: Sequence[RelationPath] | None = None) -> Request:
-    """Render the greedy request for a path from ``topic``.
-
-    With ``paths``, only these may be replied, as choices and by the schema.
+    """Render the greedy request for a path from ``topic``, by choices and schema one of ``paths`` if they are given.
 
     >>> request = propose_request("who directed [Dune Rain]", "Dune Rain", [("directed_by",)])
     >>> print(request.messages[1].content)

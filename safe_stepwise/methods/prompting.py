@@ -101,17 +101,10 @@ def sampled(sampling: Sampling, variant: SamplingName, seed: int | None = None) 
 def request_of(
     name: str, options: PromptingOptions, scene: PromptingScene, seed: int | None = None, **data: Any
 ) -> Request:
-    """Build the request of the prompt file ``name``; ``data`` are the values of its template.
-
-    With a ``seed`` the reply is sampled at random, even if the options say ``greedy``.
-    """
+    """Build the request of the prompt file ``name`` with its template's ``data``; a ``seed`` makes it sampled."""
     prompt = prompts.load(name)
-    return Request(
-        prompt.messages(evidence=options.evidence, **data),
-        sampled(prompt.sampling, options.sampling, seed),
-        role=prompt.role,
-        scene=scene,
-    )
+    messages, sampling = prompt.messages(evidence=options.evidence, **data), prompt.sampling
+    return Request(messages, sampled(sampling, options.sampling, seed), role=prompt.role, scene=scene)
 
 
 def form_of(request: Request) -> str:
@@ -133,9 +126,7 @@ def answer_fields(passages: Sequence[Passage], evidence: bool, why_field: str = 
 
 
 def vote(answers: Iterable[str]) -> str:
-    """Return the most frequent answer, after normalisation, in its first wording; "" if there is none.
-
-    Of several equally frequent answers, the first one counts.
+    """Return the most frequent answer, after normalisation, in its first wording, of equals the first; "" without any.
 
     >>> vote(["Oru", "the Vel", "Vel", ""])
     'the Vel'
@@ -146,10 +137,7 @@ def vote(answers: Iterable[str]) -> str:
 
 
 def winning_fields(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, Any]:
-    """Return the fields of the first reply with the most frequent answer; empty if no reply can be read.
-
-    Only strict replies vote; with ``salvaging``, salvaged ones too.
-    """
+    """Return the first strict (or ``salvaging``) reply's fields with the most frequent answer; {} without one."""
     forms = ("strict", "salvaged") if salvaging else ("strict",)
     read = [a.read["value"] for a in attempts if a.state == ANSWERING and a.read["form"] in forms]
     chosen = vote(value.get("answer", "") for value in read)

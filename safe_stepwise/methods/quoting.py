@@ -113,10 +113,7 @@ def _claim(step: Step, evidence: str, agrees: bool, context: str, earlier_text: 
 
 
 def _values(text: str, context: str) -> Iterator[str]:
-    """Yield the names and numbers of a step's text, without references to passages and steps.
-
-    The first word of a sentence is a name only if ``context`` has it as one.
-    """
+    """Yield a step's names and numbers, without references; a sentence's first word only if ``context`` has it so."""
     text = _PLACE.sub("", text)
     lower = frozenset(_WORD.findall(f"{text} {context}"))
     for match in _VALUE.finditer(text):

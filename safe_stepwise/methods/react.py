@@ -253,11 +253,10 @@ MACHINE = Machine(
     number=lambda memory: len(memory.turns),
     answer=lambda memory: memory.answer,
 )
-REACT = MachineMethod(
-    "react",
-    "ReAct",
-    MACHINE,
-    lambda question, options: ReactMemory(question, options, Library(question.passages, options.evidence)),
-    ("react/react",),
-    TurnOptions,
-)
+
+
+def _start(question: Question, options: TurnOptions) -> ReactMemory:
+    return ReactMemory(question, options, Library(question.passages, options.evidence))
+
+
+REACT = MachineMethod("react", "ReAct", MACHINE, _start, ("react/react",), TurnOptions)

@@ -41,10 +41,7 @@ _LAST_LINE = re.compile(r"[\s*_#>-]{0,9}(?:the )?(?:final )?([a-z]{1,20})[*_ ]{0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The fields that were read in a reply (``value``); ``problem`` says why the reply is not strict.
-
-    ``feedback`` is the verdict if the reply is one, else None.
-    """
+    """What was read in a reply; ``problem``: why it is not strict; ``feedback``: the verdict, if the reply is one."""
 
     form: Form
     value: Mapping[str, Any] = field(default_factory=dict)
@@ -76,21 +73,12 @@ class Reading:
 
 
 def attempt_of(number: int, state: str, after: str, reading: Reading, replies: Mapping[str, Completion]) -> Attempt:
-    """Build the attempt that a trajectory keeps of a reply; it is accepted if the reading is strict.
-
-    ``after`` is the next state; ``replies`` are the completions by role.
-    """
-    return Attempt(
-        number,
-        reading.text,
-        reading.feedback,
-        reading.is_strict,
-        {role: reply.usage for role, reply in replies.items()},
-        state=state,
-        read=reading.plain,
-        next_state=after,
-        thoughts=collect_thoughts(replies),
+    """Build a reply's attempt, accepted if read strictly; ``after`` is the next state, ``replies`` are by role."""
+    usage = {role: reply.usage for role, reply in replies.items()}
+    attempt = Attempt(
+        number, reading.text, reading.feedback, reading.is_strict, usage, thoughts=collect_thoughts(replies)
     )
+    return replace(attempt, state=state, read=reading.plain, next_state=after)
 
 
 def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (), last: str = "") -> Reading:

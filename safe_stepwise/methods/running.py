@@ -138,6 +138,8 @@ def statistics(
             tokens["thought"][role] += used.thought
     count = len(trajectories) or 1
     ends = (tries[-1] for t in trajectories for tries in rounds(t, max_retries))
+    at_steps = (attempt for trajectory in trajectories for attempt in tries_at_steps(trajectory))
+    well_formed = (a for a in at_steps if not a.feedback or a.feedback.error_type != MALFORMED)
     return LoopStatistics(
         questions=len(trajectories),
         calls=dict(calls),
@@ -147,12 +149,7 @@ def statistics(
         error_positions=dict(sorted(Counter(faulty).items())),
         **{f"{kind}_tokens": dict(sums) for kind, sums in tokens.items()},
         malformed=set_aside[MALFORMED],
-        salvaged=sum(
-            is_salvaged(attempt.text, attempt.number)
-            for trajectory in trajectories
-            for attempt in tries_at_steps(trajectory)
-            if not attempt.feedback or attempt.feedback.error_type != MALFORMED
-        ),
+        salvaged=sum(is_salvaged(attempt.text, attempt.number) for attempt in well_formed),
         unread=set_aside[UNREAD],
         unverified=sum(map(unverified, trajectories)),
         exhausted=sum(not end.accepted or (end.feedback or _PASSED).error_type != CORRECT for end in ends),
@@ -197,12 +194,8 @@ def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
     >>> transitions([Trajectory("q", "sg_fsm1", (), (one, one), "", "withdrawn")])
     {'q4 → q0': 2}
     """
-    counts = Counter(
-        f"{attempt.state} → {attempt.next_state}"
-        for trajectory in trajectories
-        for attempt in trajectory.attempts
-        if attempt.state and attempt.next_state
-    )
+    moves = (a for trajectory in trajectories for a in trajectory.attempts if a.state and a.next_state)
+    counts = Counter(f"{attempt.state} → {attempt.next_state}" for attempt in moves)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

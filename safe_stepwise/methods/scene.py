@@ -108,10 +108,7 @@ class PromptingScene:
 
 @dataclass(frozen=True, slots=True)
 class PoolScene:
-    """A question over a graph with the paths left in its pool, each with its ends, and how many paths were tried.
-
-    ``chosen`` is the number of the path that was followed, from 1 (0: none yet).
-    """
+    """A question over a graph with its pool, each path's ends, and the ``chosen`` path from 1 (0: none yet)."""
 
     question: KGQuestion
     pool: tuple[tuple[Candidate, tuple[str, ...]], ...]

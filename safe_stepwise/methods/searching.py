@@ -34,10 +34,7 @@ class Searching:
     is_over: bool = False
 
     def run_query(self, question: Question, verdict: Feedback | None, is_last: bool) -> tuple[Passage, ...]:
-        """Run a verdict's query and return the new passages; sets ``is_over`` if it was the last search.
-
-        ``is_last``: whether the step has no retry left.
-        """
+        """Return a query's new passages; ``is_over`` notes the last search; ``is_last``: no retry is left."""
         if self.search is None or verdict is None or verdict.error_type != MISSING_EVIDENCE:
             return ()
         query = " ".join((verdict.query or "").split())

@@ -25,16 +25,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from safe_stepwise.engines.base import Request
+from safe_stepwise.methods import prompting
 from safe_stepwise.methods import reading as reads
 from safe_stepwise.methods.machine import UNASKED, Machine, MachineMethod, Move, State
-from safe_stepwise.methods.prompting import (
-    MAX_REPEATED_CHARACTERS,
-    MachineOptions,
-    answer_fields,
-    form_of,
-    request_of,
-    texts_of,
-)
+from safe_stepwise.methods.prompting import MachineOptions, request_of, texts_of
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PromptingScene, SubAnswer
 from safe_stepwise.records import ANSWERED, Feedback, Passage, Question
@@ -117,7 +111,6 @@ class Memory:
 
 
 def _ask_decomposer(memory: Memory) -> Request | None:
-    """Build the request for a sub-question; None if no iteration is left."""
     if memory.entries >= memory.options.iterations:
         return None
     memory = replace(memory, subquestion="")
@@ -145,7 +138,6 @@ def _unreadable(reading: Reading, problem: str) -> Reading:
 
 
 def _read_decomposition(memory: Memory, text: str) -> Reading:
-    """Read the Decomposer's reply; it needs a sub-question if it calls the question compound."""
     reading = reads.read(text, {"simple": reads.flag, "subquestion": reads.maybe_words}, memory.quoted)
     if reading.is_strict and not reading.value["simple"] and not reading.value["subquestion"]:
         return _unreadable(reading, "subquestion: it is missing")
@@ -179,7 +171,7 @@ def read_decision(memory: Memory, text: str) -> Reading:
 
 def _read_summary(memory: Memory, text: str) -> Reading:
     passages, evidence = memory.question.passages, memory.options.evidence
-    fields = answer_fields(passages, evidence, "explain" if evidence else "reason")
+    fields = prompting.answer_fields(passages, evidence, "explain" if evidence else "reason")
     return reads.read(text, fields, [*texts_of([page for _, page in memory.cited]), *memory.quoted])
 
 
@@ -226,16 +218,9 @@ class RevisedState:
     def states(self) -> tuple[State[Memory], State[Memory]]:
         reviser = REVISED_IN[self.name]
         edges = frozenset((*self.leads_to, reviser, WITHDRAWN, self.name))
-        return (
-            State(self.name, edges, self._move_first, self.build_request, self.reads),
-            State(
-                reviser,
-                edges,
-                self._move,
-                self._ask_reviser,
-                lambda memory, text: replace(self.reads(memory, text), revises=self.name),
-            ),
-        )
+        read = lambda memory, text: replace(self.reads(memory, text), revises=self.name)  # noqa: E731
+        first = State(self.name, edges, self._move_first, self.build_request, self.reads)
+        return first, State(reviser, edges, self._move, self._ask_reviser, read)
 
     def _move_first(self, memory: Memory, reading: Reading) -> Move[Memory]:
         if reading is UNASKED:
@@ -245,7 +230,7 @@ class RevisedState:
     def _move(self, memory: Memory, reading: Reading) -> Move[Memory]:
         if reading.is_strict:
             return self.after(replace(memory, rejected=(), problem="", redone=0, refused=""), reading)
-        rejected = (*memory.rejected, reading.text[:MAX_REPEATED_CHARACTERS])
+        rejected = (*memory.rejected, reading.text[: prompting.MAX_REPEATED_CHARACTERS])
         if len(rejected) <= memory.options.revisions:
             return Move(REVISED_IN[self.name], replace(memory, rejected=rejected, problem=reading.problem))
         if memory.redone < memory.options.redo:
@@ -256,7 +241,8 @@ class RevisedState:
         request = self.build_request(replace(memory, entries=0))
         assert request is not None
         scene = memory.scene(mends=request.role, rejected=memory.rejected)
-        data: dict[str, Any] = {"rejected": memory.rejected, "why": memory.problem, "form": form_of(request)}
+        form = prompting.form_of(request)
+        data: dict[str, Any] = {"rejected": memory.rejected, "why": memory.problem, "form": form}
         return request_of("sg_fsm/revise", memory.options, scene, **data)
 
 

@@ -9,7 +9,7 @@ sub-questions. Then SAFE's option ``on_exhausted`` decides: ``accept`` accepts t
 another sub-question (the seventh withdraws the question). An unreadable verdict never accepts anything, not even then.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import get_args
@@ -35,6 +35,7 @@ from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, TAXONOM
 FINDING, ANSWER = "g2", "g4"
 """The guards after q2 and q4."""
 _STATES = {"search": SEARCH, "decompose": DECOMPOSE, "stop": DONE, "summarize": SUMMARIZE}
+After = Callable[[Memory, Reading], Move[Memory]]
 GUARDED: Mapping[str, str] = {entry.name: _STATES[entry.mended_by] for entry in TAXONOMY if entry.mended_by}
 """The next state after a rejected finding, by the label of the verdict."""
 _UNREAD = Feedback(
@@ -133,9 +134,7 @@ def _read_verdict(memory: Memory, text: str, build_request: Callable[[Memory], R
     return Reading("strict", {"verdict": verdict.error_type}, text=text, feedback=verdict)
 
 
-def _require_grammar(
-    reads: Callable[[Memory, str], Reading], after: Callable[[Memory, Reading], Move[Memory]]
-) -> Callable[[Memory, str], Reading]:
+def _require_grammar(reads: Callable[[Memory, str], Reading], after: After) -> Callable[[Memory, str], Reading]:
     """Return a reader that also calls a reply unreadable if its text breaks the grammar of steps."""
 
     def read(memory: Memory, text: str) -> Reading:
@@ -164,7 +163,6 @@ def _accept(memory: Memory) -> Move[Memory]:
 
 
 def _search_again(memory: Memory, verdict: Feedback) -> Move[Memory]:
-    """Search for the sub-question again, with passages that the verdict's query retrieves, if any."""
     options, finding, question = _options(memory), memory.sub_answers[-1], memory.question
     if len(memory.faults) >= options.max_retries:
         return _accept(memory) if _is_lenient(options, verdict) else _ask_another(memory, verdict)
@@ -186,7 +184,6 @@ def _ask_another(memory: Memory, verdict: Feedback) -> Move[Memory]:
 
 
 def _is_lenient(options: GuardOptions, verdict: Feedback) -> bool:
-    """Whether a finding is accepted as it is after N retries."""
     return options.on_exhausted == "accept" and verdict is not _UNREAD
 
 
@@ -201,36 +198,24 @@ def _guard_decision(memory: Memory, reading: Reading) -> Move[Memory]:
     return Move(ANSWER if target == DONE else target, after)
 
 
-_SEARCHING = sg_fsm.RevisedState(
-    SEARCH,
-    sg_fsm.ask_searcher,
-    _require_grammar(sg_fsm.read_finding, sg_fsm.after_search),
-    lambda memory, reading: Move(FINDING, sg_fsm.after_search(memory, reading).memory),
-    (FINDING,),
-)
-_DECIDING = sg_fsm.RevisedState(
-    TERMINATE,
-    sg_fsm.ask_terminator,
-    _require_grammar(sg_fsm.read_decision, sg_fsm.after_decision),
-    _guard_decision,
-    (DECOMPOSE, ANSWER),
-)
-_JUDGING = State(
-    FINDING,
-    frozenset((*GUARDED.values(), TERMINATE)),
-    _after_verdict,
-    _ask_about_finding,
-    partial(_read_verdict, build_request=_ask_about_finding),
-    VERIFIER,
-)
-_CONCLUDING = State(
-    ANSWER,
-    frozenset((DONE, SUMMARIZE)),
-    _conclude,
-    _ask_about_answer,
-    partial(_read_verdict, build_request=_ask_about_answer),
-    VERIFIER,
-)
+def _guard_finding(memory: Memory, reading: Reading) -> Move[Memory]:
+    return Move(FINDING, sg_fsm.after_search(memory, reading).memory)
+
+
+_read_finding = _require_grammar(sg_fsm.read_finding, sg_fsm.after_search)
+_read_decision = _require_grammar(sg_fsm.read_decision, sg_fsm.after_decision)
+_SEARCHING = sg_fsm.RevisedState(SEARCH, sg_fsm.ask_searcher, _read_finding, _guard_finding, (FINDING,))
+_TO_ANSWER = (DECOMPOSE, ANSWER)
+_DECIDING = sg_fsm.RevisedState(TERMINATE, sg_fsm.ask_terminator, _read_decision, _guard_decision, _TO_ANSWER)
+
+
+def _guard(name: str, edges: Iterable[str], after: After, build_request: Callable[[Memory], Request]) -> State[Memory]:
+    read = partial(_read_verdict, build_request=build_request)
+    return State(name, frozenset(edges), after, build_request, read, VERIFIER)
+
+
+_JUDGING = _guard(FINDING, (*GUARDED.values(), TERMINATE), _after_verdict, _ask_about_finding)
+_CONCLUDING = _guard(ANSWER, (DONE, SUMMARIZE), _conclude, _ask_about_answer)
 MACHINE = Machine(
     {
         **sg_fsm.states_of(sg_fsm.DECOMPOSING, _SEARCHING),

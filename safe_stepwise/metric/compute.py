@@ -156,7 +156,6 @@ class _LoopSettings:
     timeout: float | None
 
     def opened(self, specs: Mapping[str, str]) -> AbstractAsyncContextManager[Mapping[str, Client]]:
-        """Open the engines of the specs; the context gives their clients by role."""
         allowance = AS_PROMPTED.with_examples(prompts.examples((ROLE, scene.JUDGE))) if self.examples else AS_PROMPTED
         return open_clients(specs, self.cache, self.timeout, allowance)
 
@@ -292,13 +291,10 @@ async def _verdicts(judge: Judge, cases: Sequence[JudgeCase]) -> tuple[Verdict, 
 
 
 def _bar(unit: str, items: Sized, done: Sized, clients: Collection[Client]) -> AbstractContextManager[None]:
-    return progress.show_progress(
-        "safe_stepwise",
-        unit,
-        len(items),
-        lambda: len(done),
-        lambda: render_requests(client.total() for client in clients),
-    )
+    def standing() -> str:
+        return render_requests(client.total() for client in clients)
+
+    return progress.show_progress("safe_stepwise", unit, len(items), lambda: len(done), standing)
 
 
 def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:

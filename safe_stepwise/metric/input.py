@@ -174,18 +174,12 @@ def loop_questions(
             raise UserError("the loop needs passages and references beside the questions")
         pages, accepted = plain_passages(passages), checked_references(references)
         check_lengths(questions=texts, passages=pages, references=accepted)
-        rows = [
-            Question(
-                id=identity([text, canonical_json(content), names]),
-                benchmark=benchmark or "hotpotqa",
-                split="",
-                question=text,
-                answer=names[0],
-                aliases=names[1:],
-                passages=tuple(map(codec.passage_of, content)),
+        rows = []
+        for text, content, names in zip(texts, pages, accepted, strict=True):
+            row = Question(
+                identity([text, canonical_json(content), names]), benchmark or "hotpotqa", "", text, names[0]
             )
-            for text, content, names in zip(texts, pages, accepted, strict=True)
-        ]
+            rows.append(replace(row, aliases=names[1:], passages=tuple(map(codec.passage_of, content))))
     for question in rows:
         exact_match("", question.accepted, question.benchmark)  # raises for an unknown benchmark
     return rows

@@ -161,10 +161,7 @@ class Judge:
             raise UserError(f"the judge is asked {self.repeats} times: give 1 or more")
 
     async def judge(self, case: JudgeCase) -> Verdict:
-        """Judge one answer; an empty answer is incorrect without a request.
-
-        Raises ``UserError`` for a case without references.
-        """
+        """Judge one answer; an empty one is incorrect without a request. Raises ``UserError`` without references."""
         if not case.references or isinstance(case.references, str):
             raise UserError("an answer has no references to judge it by: give at least one")
         if not case.prediction.strip():
@@ -181,10 +178,7 @@ class Judge:
     async def judge_all(
         self, cases: Sequence[JudgeCase], on_done: Callable[[Verdict], None] | None = None
     ) -> tuple[Verdict, ...]:
-        """Judge many answers; returns the verdicts in order, and raises as ``judge`` does.
-
-        ``on_done`` is called with each verdict as soon as it is there.
-        """
+        """Judge answers, in order, as ``judge`` does; ``on_done`` is called with each verdict as it is there."""
 
         async def judge_case(case: JudgeCase) -> Verdict:
             verdict = await self.judge(case)

@@ -25,10 +25,7 @@ Page = tuple[int, Passage]
 
 
 def with_stand_ins(question: Question) -> tuple[Question, tuple[Triple, ...]]:
-    """Return the question with all passages that its annotated path needs, and that path.
-
-    Raises ``EngineError`` if a row that has all its gold passages does not state a fact.
-    """
+    """Return a question with all passages of its path, and the path; raise ``EngineError`` if a whole row lacks it."""
     pages, path = list(question.passages), list[Triple]()
     hops = annotated_hops(question)
     for title in [] if hops else dict.fromkeys(fact.title for fact in question.supporting_facts):

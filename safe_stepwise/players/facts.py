@@ -17,7 +17,7 @@ from typing import Literal
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan
+from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan, described
 from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.language.vocabulary import load
@@ -44,10 +44,6 @@ def draw_distractor(question: Question, value: str, chance: Random) -> str:
     return chance.choice(candidates) if candidates else f"{value} the Other"
 
 
-_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
-_MAX_DESCRIPTION_WORDS = 12  # of an answer that describes an entity
-
-
 class Facts:
     """The facts of a question's plan, by place; ``claims`` has all passages, with stand-ins for hidden ones."""
 
@@ -69,11 +65,8 @@ class Facts:
     def question_for(self, place: int, answers: Mapping[int, SubAnswer]) -> str:
         """Word the simple question for the fact at a place, given earlier answers by place, right or wrong."""
         item = self.plan.items[place]
-        wrong = {
-            self.claims.joint(item, self.plan.items[use]): answers[use].answer
-            for use in item.uses
-            if use in answers and not self.is_right(use, answers)
-        }
+        uses = [use for use in item.uses if use in answers and not self.is_right(use, answers)]
+        wrong = {self.claims.joint(item, self.plan.items[use]): answers[use].answer for use in uses}
         ends = ((wrong.get(t.head, t.head), wrong.get(t.tail, t.tail), t) for t in item.triples)
         triples = [replace(t, head=head, tail=tail) for head, tail, t in ends]
         text = statements.phrase_question(triples, self.asks_for_head(item))
@@ -83,7 +76,6 @@ class Facts:
         return statements.besides(text, [answers[n].answer if n in answers else self.answer(n) for n in alike])
 
     def _plain(self, place: int) -> str:
-        """Word a fact's question without earlier answers."""
         item = self.plan.items[place]
         return statements.phrase_question(item.triples, self.asks_for_head(item))
 
@@ -104,7 +96,7 @@ class Facts:
         first = item.triples[0]
         if first.relation == DESCRIBED:
             assert item.sentence is not None
-            return _described(item.page(self.claims.passages).sentences[item.sentence])
+            return described(item.page(self.claims.passages).sentences[item.sentence])
         if len(self.places) == 1:
             return self.question.answer
         if self.asks_for_head(item):
@@ -120,7 +112,7 @@ class Facts:
         right = [self.answer(place), *self.question.accepted]
         if self.plan.items[place].triples[0].relation == DESCRIBED:
             pages = [p for p in self.question.passages if not p.is_gold and p.sentences]
-            candidates = [_described(page.sentences[0]) for page in pages]
+            candidates = [described(page.sentences[0]) for page in pages]
         else:
             candidates = [draw_distractor(self.question, right[0], chance) for _ in range(3)]
         wrong = [text for text in candidates if re.search(r"\w", text) and not exact_match(text, right)]
@@ -185,13 +177,9 @@ class Facts:
     @property
     def annotated_sentences(self) -> list[list[int]]:
         """The annotated supporting facts as pairs of passage (from 1) and sentence (from 0)."""
-        pages = [(n, p) for n, p in enumerate(self.question.passages, 1) if p.is_gold]
-        return [
-            [number, fact.sentence]
-            for fact in self.question.supporting_facts
-            for number, page in pages
-            if page.title == fact.title and fact.sentence < len(page.sentences)
-        ]
+        facts, gold = self.question.supporting_facts, self.question.gold
+        places = ((fact.sentence, n, page) for fact in facts for n, page in gold if page.title == fact.title)
+        return [[number, sentence] for sentence, number, page in places if sentence < len(page.sentences)]
 
     def other_passage(self, about: str, place: int, chance: Random) -> int:
         """Return the number of a passage that does not state a fact: the one titled ``about``, else a random one."""
@@ -215,11 +203,6 @@ def pick_wrong_answer(question: Question, plan: Plan) -> str:
     return draw_distractor(question, answer, Random(question.id))
 
 
-def _described(sentence: str) -> str:
-    """Return how a sentence describes an entity: the words after the verb, cut to `_MAX_DESCRIPTION_WORDS`."""
-    return " ".join(_VERB.split(sentence, maxsplit=1)[-1].split()[:_MAX_DESCRIPTION_WORDS]).rstrip(".,;")
-
-
 def normalize_quotes(text: str) -> str:
     """Return a question with straight quotes and single blanks, as a step quotes it."""
     return " ".join(text.replace("“", '"').replace("”", '"').split())
@@ -231,10 +214,7 @@ _OTHERS: Mapping[str, Sequence[str]] = load("relations")["alike"]
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """The flaw of a chain: the fact at ``place`` has a wrong value, a wrong relation, or is missing.
-
-    ``text`` is the text of the flawed step; "" if the fact is missing.
-    """
+    """A chain's flaw: the fact at ``place`` is wrong or missing; ``text`` is the flawed step's, "" if missing."""
 
     place: int
     kind: FlawKind
@@ -242,10 +222,7 @@ class Flaw:
 
 
 def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
-    """Draw the flaw of a question's chain, always the same; None if all its facts are hidden.
-
-    ``ideal`` are the correct steps of its plan.
-    """
+    """Draw the flaw of a question's chain, always the same, from the correct steps; None if all facts are hidden."""
     chance = Random(f"spurious {facts.question.id}")
     places = [place for place in facts.places if not facts.is_hidden(place)]
     if not places:
@@ -255,7 +232,6 @@ def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
 
 
 def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> Iterator[Flaw]:
-    """Yield the flaws that are possible at a place."""
     yield Flaw(place, "missing")
     item, right = facts.plan.items[place], ideal[place].text
     value = facts.claims.value_of(item)

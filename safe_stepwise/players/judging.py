@@ -33,7 +33,6 @@ MAX_ANSWERS = 1_000
 
 
 def _right(scene: PoolScene) -> list[int]:
-    """List the indices of the right paths in the pool, from 0."""
     gold = [n for n, (c, _) in enumerate(scene.pool) if c in scene.question.gold_paths]
     answers = scene.question.answers
     f1_scores = [set_f1(len(answers & {*ends}), len(ends), len(answers)) for _, ends in scene.pool]
@@ -93,16 +92,11 @@ OVER_PATHS: Mapping[str, Role] = {
 
 
 def _find_stated_triples(scene: Scene, hops: Sequence[AnnotatedHop]) -> list[Any]:
-    """List the annotated triples that the scene's passage states, with the sentence."""
     assert scene.passage is not None
     page = (scene.passage, scene.question.passages[scene.passage - 1])
     findings = ((hop, look_up(hop, [page])) for hop in hops)
-    return [
-        _plain(triple) | {"sentence": finding.sentence}
-        for hop, finding in findings
-        if finding.status == "stated"
-        for triple in hop.triples
-    ]
+    triples = ((triple, f.sentence) for hop, f in findings if f.status == "stated" for triple in hop.triples)
+    return [_plain(triple) | {"sentence": sentence} for triple, sentence in triples]
 
 
 def _plain(triple: Triple) -> dict[str, Any]:
@@ -135,7 +129,6 @@ def _teach(request: Request, rates: Rates, chance: Random) -> str:
 
 
 def _judge(request: Request, rates: Rates, chance: Random) -> str:
-    """Judge an answer by exact match."""
     scene = request.scene
     if not isinstance(scene, AnswerScene):
         raise EngineError("the symbolic judge has no answer to judge")
@@ -147,7 +140,6 @@ def _judge(request: Request, rates: Rates, chance: Random) -> str:
 
 
 def _judge_path(request: Request, rates: Rates, chance: Random) -> str:
-    """Judge a relation path by the gold path."""
     scene = request.scene
     if not isinstance(scene, PathScene):
         raise EngineError("the symbolic judge of paths has no gold path to go by")

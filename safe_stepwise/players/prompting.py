@@ -68,7 +68,6 @@ def _conclude_fields(facts: Facts, evidence: bool, mistake_kind: str) -> dict[st
 
 
 def _answer(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
-    """Reply as a method that answers at once: direct, CoT, SP-CoT."""
     scene = scene_of(request)
     mistake_kind = mistake(rates, chance) if facts.is_whole else "paragraph"
     numbers = " and ".join(dict.fromkeys(str(facts.passage(place)) for place in facts.places))
@@ -77,10 +76,7 @@ def _answer(request: Request, facts: Facts, rates: Rates, chance: Random) -> str
 
 
 def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
-    """Write a ReAct turn: search the next passage of the plan by its title, or finish if there is none.
-
-    A passage that two searches did not retrieve is given up.
-    """
+    """Write a ReAct turn: search the plan's next passage by title, at most twice, or finish if there is none."""
     scene = scene_of(request)
     retrieved = {int(match[1]) for _, observed in scene.turns if (match := _OBSERVED.match(observed))}
     actions = [action for action, _ in scene.turns]
@@ -108,7 +104,6 @@ ReplyFields = dict[str, Any]
 
 
 def _decompose(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -> ReplyFields:
-    """Reply as the Decomposer: ask for the first fact without a sub-answer."""
     answers = facts.index_by_place(scene.sub_answers)
     lacking = [place for place in facts.places if place not in answers]
     rate = min(rates.rate_of("decompose"), DEAF) if scene.faults else rates.rate_of("decompose")
@@ -132,7 +127,6 @@ def _draw_wrong_question(facts: Facts, answers: AnswersByPlace, lacking: list[in
 
 
 def _search(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -> ReplyFields:
-    """Reply as the Searcher: answer the sub-question and cite a passage."""
     answers = facts.index_by_place(scene.sub_answers)
     mistake_kind = mistake(rates, chance, has_feedback=bool(scene.faults))
     if (place := facts.place_of(scene.subquestion, answers)) is None:
@@ -174,7 +168,6 @@ def _beside_the_point(scene: PromptingScene, facts: Facts, place: int, chance: R
 
 
 def _terminate(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -> ReplyFields:
-    """Reply as the Terminator: continue with a rewritten question, or give the answer."""
     answers = facts.index_by_place(scene.sub_answers)
     lacking = [place for place in facts.places if place not in answers]
     goes_on = bool(lacking) != (chance.random() < rates.rate_of("stop"))
@@ -197,7 +190,6 @@ def _rewrite(scene: PromptingScene, facts: Facts, answers: AnswersByPlace) -> st
 
 
 def _summarize(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -> ReplyFields:
-    """Reply as the Summarizer: the right answer if the cited passages state every fact."""
     cited = {sub_answer.passage for sub_answer in scene.sub_answers}
     is_stated = facts.is_whole and all(facts.passage(place) in cited for place in facts.places)
     is_wrong = chance.random() < rates.rate_of("summary")

@@ -68,10 +68,7 @@ def restate(facts: Facts, ideal: Sequence[Step], steps: Sequence[Step]) -> tuple
 
 
 def is_sound(facts: Facts, steps: Sequence[Step]) -> bool:
-    """Whether the last step is the right sub-answer for a fact that is due, with the right passage.
-
-    This overrules the checker, which may take two facts with similar names for one.
-    """
+    """Whether the last step is the right sub-answer to a due fact; it overrules the checker, who may mix up names."""
     *earlier, last_answer = [sub_answer for step in steps if (sub_answer := _find_in(step))] or [SubAnswer("", 0, "")]
     answers = facts.index_by_place(earlier)
     place = facts.place_of(last_answer.question, answers) if _find_in(steps[-1]) else None
@@ -106,10 +103,7 @@ def _claim(facts: Facts, text: str, place: int, answers: Mapping[int, SubAnswer]
 
 @lru_cache(maxsize=2048)
 def checker_of(question: Question) -> Checker:
-    """Return the checker for a question's annotated path; raises ``EngineError`` if it has none.
-
-    Gold passages that the row lacks are replaced by stand-ins (`players.evidence`).
-    """
+    """Return the checker of a question's path, with stand-ins for lacking passages; raise ``EngineError`` if none."""
     completed, path = with_stand_ins(question)
     try:
         return Checker(completed, path, path)
@@ -141,7 +135,6 @@ def facts_of(question: Question) -> Facts:
 
 
 def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
-    """Judge the scene's step by the checker; make a mistake at the error rate."""
     scene = _scene(request)
     if scene.step is None:
         raise EngineError("the symbolic verifier has no step to judge")
@@ -178,7 +171,6 @@ def _check_within_view(scene: Scene, checker: Checker, step: Step, may_search: b
 
 
 def _generate(request: Request, rates: Rates, chance: Random) -> Step:
-    """Write the next step or the final answer; make a mistake at the error rate."""
     scene, error_rate = _scene(request), rates.error_rate
     if scene.feedback is not None:
         error_rate = min(error_rate, DEAF)
@@ -232,10 +224,7 @@ class _StepWriter:
         return self._plain(place)
 
     def spurious(self, place: int, error_rate: float, is_mending: bool) -> Step:
-        """Write the step at a place of a chain with a flaw, which still ends in the right answer.
-
-        ``is_mending``: the flaw is corrected instead.
-        """
+        """Write the step at a place of a chain with a flaw, which still ends right; ``is_mending``: corrected."""
         flaw = flaw_of(facts_of(self.question), ideal(self.question, 0))
         if flaw and flaw.place not in self.done and not is_mending:
             if flaw.kind == "missing":
@@ -286,7 +275,6 @@ class _StepWriter:
         return self._step(text, place)
 
     def _misread(self, item: Item, place: int, seed: str) -> str:
-        """State the fact at a place with a wrong value."""
         value = self.checker.claims.value_of(item)
         distractor = draw_distractor(self.question, value, self.chance)
         if item.sentence is not None:
@@ -312,7 +300,6 @@ def _scene(request: Request) -> Scene:
 
 
 def _reply(request: Request, rates: Rates, chance: Random) -> str:
-    """Play a role of the loop, and write its step or verdict in the required form."""
     try:
         content = _WRITERS[request.role](request, rates, chance)
         if isinstance(content, Step):

@@ -89,7 +89,6 @@ class _Words:
         self._answer = _plain(chains[0][-1].text)
 
     def places(self, text: str) -> Iterator[int]:
-        """Yield the places whose item a text states."""
         return (n for n, texts in enumerate(self._right) if text in texts)
 
     def mistake(self, step: Step, text: str) -> Mistake:

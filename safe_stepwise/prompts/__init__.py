@@ -34,10 +34,7 @@ _MARKS = re.compile(r"<(?=[|｜/<]?[\w|｜▁/]+[|｜]?>)|\[(?=/?[A-Z_]{3,}\])")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt file: the fixed ``system`` turn, the Jinja template ``user``, the JSON ``schema`` of the reply.
-
-    ``role`` is the role that sends the prompt; ``sampling`` is greedy, with the file's limit of tokens.
-    """
+    """A prompt file: ``system`` turn, Jinja template ``user``, reply's ``schema``, sender's ``role``, ``sampling``."""
 
     name: str
     role: str
@@ -130,7 +127,6 @@ def _examples() -> Mapping[str, tuple[tuple[str, ...], str]]:
 
 
 def _names(end: str) -> list[str]:
-    """List the prompts (``FOLDER/NAME``) that have a file with this ending, sorted."""
     folders = [folder for folder in _FOLDER.iterdir() if folder.is_dir()]
     names = sorted(f"{folder.name}/{file.name}" for folder in folders for file in folder.iterdir())
     return [name.removesuffix(end) for name in names if name.endswith(end)]

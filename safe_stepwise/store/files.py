@@ -38,10 +38,7 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading, through gzip if its first bytes say so, whatever its name.
-
-    Raises ``OSError``; reading a damaged file also raises ``EOFError`` and ``zlib.error``.
-    """
+    """Open a file for reading, unzipped if it is; raises ``OSError``, reading also ``EOFError``, ``zlib.error``."""
     with open_file(path) as file:
         is_packed = file.read(len(_GZIP)) == _GZIP
         file.seek(0)
@@ -119,10 +116,7 @@ def copy_file(source: Path, path: Path) -> None:
 
 
 def write_parts(path: Path, chunks: "Iterable[ReadableBuffer]") -> None:
-    """Write a file chunk by chunk, as `write_atomically` does.
-
-    Raises ``UserError`` if ``path`` is a link, as it or its target may be somebody else's.
-    """
+    """Write a file chunk by chunk, as `write_atomically`; raise ``UserError`` for a link, perhaps somebody else's."""
     if path.is_symlink():
         raise UserError(f"{path}: is a link, which is not written over; remove it, or choose another place")
     half = _partial_path(path)

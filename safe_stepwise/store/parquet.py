@@ -60,10 +60,7 @@ def _reading(place: str) -> Iterator[None]:
 
 
 def dataset_folder(folder: Path, name: str) -> Path | None:
-    """Find the folder of the dataset ``name``: in a build's --output, in a release, or ``folder`` itself.
-
-    A dataset's folder has a subfolder ``data``. Returns None if there is none.
-    """
+    """Find a dataset's folder, with ``data`` in it: in a build or release, or ``folder`` itself; None if not there."""
     places = (folder / name, folder / names.DATASETS / name, folder)
     return next((place for place in places if (place / "data").is_dir()), None)
 

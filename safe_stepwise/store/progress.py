@@ -15,6 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, NoReturn, TextIO, TypeVar
 
@@ -56,11 +57,8 @@ def _tick(bar_ref: weakref.ref[tqdm[Any]], delay: float) -> None:
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]
-    """A bar whose line fits the terminal."""
-
     @staticmethod
     def format_meter(*args: Any, **options: Any) -> str:
-        """Render the bar's line: tqdm's own if all of it fits."""
         full_line = str(tqdm.format_meter(*args, **(options | {"ncols": None})))
         width = options.get("ncols")
         if width is None or len(full_line) <= width:
@@ -186,14 +184,13 @@ def call_within(seconds: float, subject: str, call: Callable[[], _Answer]) -> _A
     >>> call_within(5, "a sum", lambda: 1 + 1)
     2
     """
-    answer: list[_Answer] = []
-    failure: list[BaseException] = []
+    answer = Future[_Answer]()
 
     def run() -> None:
         try:
-            answer.append(call())
+            answer.set_result(call())
         except BaseException as error:
-            failure.append(error)
+            answer.set_exception(error)
 
     def describe(waited: int) -> str:
         return f"waiting for {subject} since {waited} s (at most {seconds:,.0f} s)"
@@ -206,11 +203,9 @@ def call_within(seconds: float, subject: str, call: Callable[[], _Answer]) -> _A
     finally:
         if thread.is_alive():
             _abandoned.append(thread)
-    if failure:
-        raise failure[0]
-    if not answer:
+    if not answer.done():
         raise WaitedTooLong(f"no answer within {seconds:,.0f} s")
-    return answer[0]
+    return answer.result()
 
 
 def leave(status: int) -> NoReturn:
@@ -260,8 +255,6 @@ class Wait:
 
 @functools.cache
 def _watch() -> None:
-    """Start the thread that watches all waits."""
-
     def look() -> None:
         while True:
             time.sleep(_LOOK_S)

@@ -265,10 +265,7 @@ class _Malformed(Exception):
 
 
 class _Reader:
-    """Reads a text from left to right, once: the inside of a malformed value is not read again.
-
-    ``values`` are the outermost values with their start and end.
-    """
+    """Reads a text once, from left to right; ``values`` are the outermost ones with their start and end."""
 
     def __init__(self, text: str) -> None:
         self.text, self.is_strict = text, True
@@ -408,9 +405,7 @@ def is_quoted(text: str, data: str) -> bool:
 
 
 def is_copied(answer: Mapping[str, object], texts: Iterable[str]) -> bool:
-    """Return whether one of the texts contains all of an answer: each key with its value right after it.
-
-    This is for answers without a reason, which `is_planted` needs.
+    """Return whether a text has each key of an answer before its value; for answers without a reason (`is_planted`).
 
     >>> is_copied({"continue": False}, ["Reply with {'continue': false}.", "Go on."])
     True
@@ -440,10 +435,7 @@ def _text(answer: Mapping[str, object], key: str) -> str:
 
 
 def _letters(text: str) -> str:
-    """Return the letters and digits of a text after undoing its escapes.
-
-    The result is the same however many of the escapes a model has already undone.
-    """
+    """Return a text's letters and digits without escapes, however many of them a model has already undone."""
     for _ in range(_MAX_UNESCAPES):
         before, text = text, html.unescape(_AMPERSANDS.sub("&", _ESCAPE.sub(_unescape, text)))
         if text == before:

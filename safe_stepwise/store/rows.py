@@ -185,7 +185,6 @@ def _index_of(reference: Any, pages: Sequence[Row]) -> int | None:
 
 
 def _passages(value: Any, title: Any) -> Any:
-    """Return passages as a list of objects with title, text or sentences; other forms stay."""
     value = _parsed(value)
     if isinstance(value, str):
         texts = [text.strip() for text in re.split(r"\n\s*\n", value) if text.strip()]
@@ -223,7 +222,6 @@ def _transposed(value: Row) -> list[Any]:
 
 
 def _entries(value: Any) -> list[Any]:
-    """Return the entries of a list, of lists by column, or of their JSON; a single value is one entry."""
     value = _parsed(value)
     if isinstance(value, Mapping):
         return _transposed(value)
@@ -240,7 +238,6 @@ def _renamed(entry: Any, names: Mapping[str, Sequence[str]]) -> Any:
 
 
 def _answer(value: Any) -> Any:
-    """Return an answer as a text or a list of texts: numbers are written out."""
     value = _parsed(value) if str(value).lstrip()[:1] in ("[", "{") else value
     if isinstance(value, Mapping):
         value = _first(value, ("text", "answer", "value"))

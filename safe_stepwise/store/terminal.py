@@ -86,12 +86,8 @@ class _Guarded:
 def _escape_controls(line: str) -> str:
     if line.isascii() and line.isprintable():
         return line
-    return "".join(
-        char.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(char) in _STEERS or _INVISIBLE.match(char)
-        else char
-        for char in line
-    )
+    controls = {char for char in line if unicodedata.category(char) in _STEERS or _INVISIBLE.match(char)}
+    return line.translate({ord(char): char.encode("unicode_escape").decode("ascii") for char in controls})
 
 
 HUGGING_FACE, OPENAI, AWS = "a Hugging Face token", "an OpenAI or Anthropic key", "an AWS key"

@@ -163,11 +163,7 @@ def _rotate(values: Iterable[T], seed: str) -> Iterator[T]:
 
 @dataclass(frozen=True, slots=True)
 class ChainCase:
-    """A chain to judge, and the ground truth about it.
-
-    ``fact`` is a gold fact, ``claim`` the statement that the chain makes in its place. In a true chain both are the
-    first fact of the path.
-    """
+    """A chain with its gold ``fact``, and the ``claim`` in its place; both are the path's first fact if it is true."""
 
     source: CalibrationSource
     setting: StepContext

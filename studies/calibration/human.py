@@ -58,10 +58,7 @@ def read_chains(file: Path) -> list[WrittenChain]:
 
 
 def read_labels(file: Path, chains: Iterable[WrittenChain]) -> dict[str, ChainReading]:
-    """Read a reader's labels, by the id of their chain.
-
-    Raises ``UserError`` for a line that is no label, a chain without a label, or a label without a chain.
-    """
+    """Read a reader's labels by chain; raise ``UserError`` for a bad line, and if a chain or a label has no other."""
     mend = "a label has id, label (faithful or unfaithful) and perhaps first_bad (from 1)"
     labels = {row.id: row for row in _rows(file, ChainReading, "label", mend)}
     ids = {chain.id for chain in chains}

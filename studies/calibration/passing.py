@@ -13,15 +13,7 @@ from safe_stepwise.store import progress
 from studies.calibration import tables
 from studies.calibration.cases import ChainCase, ErrorValues, leave_one_out_cases, make_cases
 from studies.calibration.sources import CalibrationSource
-from studies.calibration.tables import (
-    Calibration,
-    ChainJudge,
-    ClaimKind,
-    ConfusionTable,
-    PassRates,
-    StepContext,
-    Threshold,
-)
+from studies.calibration.tables import Calibration, ChainJudge, ConfusionTable, Threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,7 @@ def judge_cases(
 
 
 def build_table(
-    judge: ChainJudge, judged: Sequence[JudgedCase], setting: StepContext, sigma: float = SIGMA
+    judge: ChainJudge, judged: Sequence[JudgedCase], setting: tables.StepContext, sigma: float = SIGMA
 ) -> ConfusionTable:
     by_kind = {kind: [f for f in judged if (f.case.setting, f.case.kind) == (setting, kind)] for kind in tables.KINDS}
     rows = tuple(_pass_rate(judge, kind, cases, sigma) for kind, cases in by_kind.items())
@@ -67,15 +59,17 @@ def build_tables(judge: ChainJudge, judged: Sequence[JudgedCase]) -> list[Confus
     return [build_table(judge, judged, setting) for setting in tables.SETTINGS]
 
 
-def _pass_rate(judge: ChainJudge, kind: ClaimKind, judged: Sequence[JudgedCase], sigma: float) -> PassRates:
+def _pass_rate(
+    judge: ChainJudge, kind: tables.ClaimKind, judged: Sequence[JudgedCase], sigma: float
+) -> tables.PassRates:
     rows = len(judged)
     if not rows:
-        return PassRates(kind, 0, None, 0.0)
+        return tables.PassRates(kind, 0, None, 0.0)
     unsure = sum(row.path == "unjudgeable" for row in judged) / rows
     repaired = sum(row.repaired for row in judged) / rows
     can_repair = judge.rule == "paper" and kind != "true"
     share = wilson(sum(row.passes(sigma) for row in judged), rows)
-    return PassRates(kind, rows, share, round(unsure, 4), round(repaired, 4) if can_repair else None)
+    return tables.PassRates(kind, rows, share, round(unsure, 4), round(repaired, 4) if can_repair else None)
 
 
 def choose_threshold(judge: ChainJudge, judged: Sequence[JudgedCase]) -> Threshold | None:
@@ -90,16 +84,9 @@ def choose_threshold(judge: ChainJudge, judged: Sequence[JudgedCase]) -> Thresho
     chosen = min(at_best, key=lambda sigma: (abs(sigma - SIGMA), sigma))
     of_chosen = _accuracy(judge, reported, chosen) or 0.0
     shares = build_table(judge, reported, "alone", chosen).shares
-    return Threshold(
-        judge.name,
-        chosen,
-        tuple(accuracies),
-        of_chosen,
-        _accuracy(judge, reported, SIGMA) or 0.0,
-        round(2 * of_chosen - 1, 6),
-        shares["true"],
-        shares.get("wrong tail", 0.0),
-    )
+    of_paper, youden = _accuracy(judge, reported, SIGMA) or 0.0, round(2 * of_chosen - 1, 6)
+    passes = shares["true"], shares.get("wrong tail", 0.0)
+    return Threshold(judge.name, chosen, tuple(accuracies), of_chosen, of_paper, youden, *passes)
 
 
 def _accuracy(judge: ChainJudge, judged: Sequence[JudgedCase], sigma: float) -> float | None:
@@ -120,20 +107,17 @@ def calibrate(
     """
     facts = [t for source in sources for t in source.grounds.triples]
     cases, impossible = make_cases(sources, ErrorValues(facts, graph), seed)
-    tables: list[ConfusionTable] = []
-    reported: list[ConfusionTable] = []
-    thresholds: list[Threshold] = []
+    all_tables, reported, thresholds = list[ConfusionTable](), list[ConfusionTable](), list[Threshold]()
     held_out, shares = leave_one_out_cases(sources), dict[str, float]()
     for judge in judges:
         title, total = f"{benchmark}: {judge.name}", len(cases)
         judged = list(judge_cases(judge, progress.bar(cases, desc=title, total=total, unit="chain", delay=1)))
-        tables += build_tables(judge, judged)
+        all_tables += build_tables(judge, judged)
         reported += build_tables(judge, [row for row in judged if row.case.source.is_reported])
         if held_out:
             passed = [row.passes(SIGMA) for row in judge_cases(judge, held_out)]
             shares[judge.name] = round(sum(passed) / len(passed), 4)
         if judge.rule == "paper" and (threshold := choose_threshold(judge, judged)):
             thresholds.append(threshold)
-    return Calibration(
-        benchmark, len(sources), left_out or {}, impossible, tuple(tables), tuple(reported), tuple(thresholds), shares
-    )
+    results = tuple(all_tables), tuple(reported), tuple(thresholds)
+    return Calibration(benchmark, len(sources), left_out or {}, impossible, *results, shares)

@@ -83,12 +83,8 @@ def trajectory_distance(
     people: Mapping[str, Sequence[Sequence[Place]]], trajectories: Mapping[str, Sequence[Place]]
 ) -> Distance:
     """Measure the distance of ideal trajectories to human derivations (both by question id), as between people."""
-    rows = [
-        (trajectories[id_], pair)
-        for id_, annotators in people.items()
-        if id_ in trajectories
-        for pair in combinations(annotators, max(1, len(annotators) - 1))
-    ]
+    pairs = ((id_, pair) for id_, a in people.items() for pair in combinations(a, max(1, len(a) - 1)))
+    rows = [(trajectories[id_], pair) for id_, pair in pairs if id_ in trajectories]
     return _mean_distance("ideal trajectories", "people", rows)
 
 
@@ -105,15 +101,8 @@ def _mean_distance(
         shares = (measure([distance(form(source), form(target)) for target in targets]) for source, targets in rows)
         return round(fmean([*shares] or [0.0]), 6)
 
-    return Distance(
-        subject,
-        reference,
-        sum(len(targets) for _, targets in rows),
-        mean(fmean, tuple),
-        mean(min, tuple),
-        mean(fmean, lambda places: tuple(dict.fromkeys(places))),
-        mean(fmean, sorted),
-    )
+    pairs, once = sum(len(targets) for _, targets in rows), mean(fmean, lambda places: tuple(dict.fromkeys(places)))
+    return Distance(subject, reference, pairs, mean(fmean, tuple), mean(min, tuple), once, mean(fmean, sorted))
 
 
 T = TypeVar("T")

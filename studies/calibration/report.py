@@ -18,10 +18,7 @@ CEILING = 0.21
 
 
 def write(measured: Sequence[Calibration], distances: Sequence[Distance], seed: int, folder: Path) -> str:
-    """Write the files into a folder, byte for byte reproducible, and return the page's text.
-
-    Raises ``UserError`` if the folder can't be written.
-    """
+    """Write the files into a folder, byte for byte reproducible; return the page. Raises ``UserError`` if it can't."""
     text = page(measured, distances, seed)
     numbers = {
         "seed": seed,

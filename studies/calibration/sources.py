@@ -54,21 +54,13 @@ class CalibrationSource:
 def question_source(
     question: Question, graph: Iterable[Triple] = (), derivations: Sequence[Derivation] = ()
 ) -> CalibrationSource | None:
-    """Make a source from human ``derivations`` or, without them, from annotations; None without a gold path.
-
-    ``graph``: further facts that its passages state.
-    """
+    """Make a source from ``derivations``, else annotations, with a ``graph`` of facts; None without a gold path."""
     if not derivations:
         grounds = grounds_of(question, graph)
         return CalibrationSource(question.benchmark, question.id, grounds, statements.state) if grounds.paths else None
-    grounds = grounds_of_paths(
-        question.question,
-        question.accepted,
-        tuple(tuple(Triple(*triple) for _, _, triple in facts) for facts in derivations if facts),
-        graph,
-        question.passages,
-        compares=question.kind == "comparison",
-    )
+    paths = [[Triple(*triple) for _, _, triple in facts] for facts in derivations]
+    compares = question.kind == "comparison"
+    grounds = grounds_of_paths(question.question, question.accepted, paths, graph, question.passages, compares)
     return CalibrationSource(question.benchmark, question.id, grounds, word_plainly) if grounds.paths else None
 
 

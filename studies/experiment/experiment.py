@@ -128,7 +128,6 @@ def find_arm(candidates: Sequence[Arm], name: str, **options: Any) -> Arm | None
 
 
 def _name(run: Record, first: str) -> str:
-    """Name a run's arm; ``first`` is the learned verifier."""
     if (verifier := run["players"].get(VERIFIER)) is None:
         return NAMES.get(run["method"], str(run["method"]))
     if verifier == first:
@@ -250,10 +249,7 @@ QUALITY, VERDICTS = "verifier/verifier_quality.json", "verifier/verdicts.jsonl"
 
 
 def read_experiment(folder: Path, lock: Record, probe: ProbeFunction) -> Experiment:
-    """Read the experiment of a release folder and its ``lock``.
-
-    ``probe`` learns from steps without their passages. Raises ``UserError`` for a folder without an evaluation.
-    """
+    """Read an experiment and its ``lock``; ``probe`` sees no passages. Raises ``UserError`` without an evaluation."""
     main = _section(folder, "")
     if main.results is None:
         raise UserError(f"{folder}: has no {names.REPORT}/{names.RESULTS}: nothing was evaluated; {ANEW}")
@@ -294,16 +290,9 @@ def _sections(folder: Path, block: Path) -> list[Section]:
 
 
 def _section(folder: Path, place: str) -> Section:
-    """Read the records of a release's folder or of one inside it."""
-    report = folder / place / names.REPORT
-    verdicts = report / VERDICTS
-    return Section(
-        place,
-        _record(folder / place / names.ADAPTER / names.TRAINING),
-        _record(report / QUALITY),
-        read_verdicts(verdicts) if verdicts.is_file() else None,
-        _record(report / names.RESULTS),
-    )
+    report, training = folder / place / names.REPORT, folder / place / names.ADAPTER / names.TRAINING
+    verdicts = read_verdicts(report / VERDICTS) if (report / VERDICTS).is_file() else None
+    return Section(place, _record(training), _record(report / QUALITY), verdicts, _record(report / names.RESULTS))
 
 
 def _record(file: Path) -> Any:
@@ -311,10 +300,7 @@ def _record(file: Path) -> Any:
 
 
 def gains(outcomes: Iterable[Outcome], systems: Sequence[System], references: Sequence[System], seed: int) -> Gains:
-    """Compute the gains of ``systems`` over each of ``references``, on the questions that both have.
-
-    With several benchmarks it is the gain of their mean (`evaluators.comparison.comparing`).
-    """
+    """Compute the gains of ``systems`` over ``references`` on shared questions, over benchmarks by their mean."""
     pairs = [frozenset((system, reference)) for reference in references for system in systems if system != reference]
 
     def select_pairs(systems_run: Sequence[System]) -> list[tuple[System, System]]:
@@ -356,7 +342,6 @@ def example(questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], pl
 
 
 def _lines(question: QuestionRecord, plain: Trajectory, learned: Trajectory) -> Iterator[str]:
-    """Yield the lines of an example: passages, question, answer, and both trajectories."""
     for number, passage in enumerate(question.passages, 1):
         yield terminal.printable(f"Passage {number} ({passage.title}): {passage.text}")
     yield terminal.printable(f"Question: {question.question}")

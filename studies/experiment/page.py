@@ -16,24 +16,13 @@ from safe_stepwise.store import files, names, tables
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.tables import NOTHING, Column, Table, p_value, percent, signed, table_of
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
+from studies.experiment import experiment as study
 from studies.experiment import verdicts as labelling
-from studies.experiment.experiment import (
-    CHANCE,
-    CHECKER,
-    LEARNED,
-    NAMES,
-    PLAIN,
-    Arm,
-    Experiment,
-    Record,
-    Section,
-    find_arm,
-    references,
-)
+from studies.experiment.experiment import Arm, Experiment, Record, Section, find_arm, references
 from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, Verdicts, compute_recall, estimate_gain
 
 _COLORS = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#777777", "#ccbb44")
-_ARM_COLORS = dict(zip((*NAMES.values(), LEARNED, CHECKER, CHANCE), _COLORS, strict=False))
+_ARM_COLORS = dict(zip((*study.NAMES.values(), study.LEARNED, study.CHECKER, study.CHANCE), _COLORS, strict=False))
 """An arm has one color in every figure."""
 
 
@@ -140,8 +129,8 @@ def render_page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Exp
         fresh_claims=list(check_claims(fresh)) if fresh else [],
         main=_section(experiment, experiment.main),
         fresh_main=_section(fresh, fresh.main) if fresh else None,
-        checker=CHECKER,
-        chance=CHANCE,
+        checker=study.CHECKER,
+        chance=study.CHANCE,
         evidence=EVIDENCE,
         verifier=_main_verifier(experiment),
         blocks=[
@@ -165,7 +154,7 @@ def _section(experiment: Experiment, section: Section) -> dict[str, Any]:
     """
     values: dict[str, set[object]] = {}
     for arm in section.arms:
-        if arm.name != PLAIN:
+        if arm.name != study.PLAIN:
             for name, value in arm.run["options"].items():
                 values.setdefault(name, set()).add(value)
     varied = [name for name, options in values.items() if len(options) > 1]
@@ -183,11 +172,9 @@ def _section(experiment: Experiment, section: Section) -> dict[str, Any]:
 
 
 def _subject(section: Section, varied: Sequence[str]) -> list[Column[Arm]]:
-    """Return the columns that name an arm: its label and the options that vary in its section."""
-
     def option(name: str) -> Column[Arm]:
         # Without verification an arm has no such option.
-        return Column(name, lambda arm: NOTHING if arm.name == PLAIN else arm.run["options"].get(name, NOTHING))
+        return Column(name, lambda arm: NOTHING if arm.name == study.PLAIN else arm.run["options"].get(name, NOTHING))
 
     return [Column("arm", section.label), *map(option, varied)]
 
@@ -208,7 +195,6 @@ def _arms(section: Section, varied: Sequence[str]) -> Table:
 
 
 def _gains(experiment: Experiment, section: Section, varied: Sequence[str]) -> Table:
-    """Build the table of the gains over both references."""
     gains, columns = experiment.gains[section.place], _subject(section, varied)
 
     def over(reference: Arm) -> list[Column[Arm]]:
@@ -274,7 +260,6 @@ def _verifiers(experiment: Experiment, sections: Sequence[Section]) -> dict[str,
 
 
 def _trainings(experiment: Experiment) -> Table:
-    """Build the table of trainings: rows, steps, tokens, minutes, losses."""
     table: Table = [("what", "rows", "steps", "tokens", "minutes", "tokens/s", "first loss", "last")]
     for name, record in experiment.trainings.items():
         run, losses = record["run"], [f"{record['curve'][index]['loss']:.4f}" for index in (0, -1)]
@@ -313,11 +298,11 @@ class Claim:
 
 def check_claims(experiment: Experiment) -> Iterator[Claim]:
     """Yield the claims, in the page's order."""
-    learned = find_arm(experiment.main.arms, LEARNED)
+    learned = find_arm(experiment.main.arms, study.LEARNED)
     assert learned is not None
     for name, text, least, level in (
-        (PLAIN, "at least 5 points of EM above no verification", POINTS, LEVEL),
-        (CHANCE, "above one that rejects as often by chance", 0.0, 0.05),
+        (study.PLAIN, "at least 5 points of EM above no verification", POINTS, LEVEL),
+        (study.CHANCE, "above one that rejects as often by chance", 0.0, 0.05),
     ):
         arm = find_arm(experiment.main.arms, name)
         gain = experiment.gains[experiment.main.place].get((learned.key, arm.key)) if arm else None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import clean, read
+from safe_stepwise.language.text import has_words
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES, Question
 from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.tables import decimal, format_cell
@@ -71,12 +72,12 @@ def lacks_entities(question: Question) -> bool:
     names += [hop.answer for hop in question.decomposition]
     if question.answer.lower() not in ("yes", "no"):
         names.append(question.answer)
-    return any(
-        not any(
-            f" {clean(name)} " in f" {clean(text.title)} " or first_mention(text, name) is not None for text in texts
-        )
-        for name in names
-    )
+
+    def is_named(name: str) -> bool:
+        words = clean(name)
+        return any(has_words(clean(text.title), words) or first_mention(text, name) is not None for text in texts)
+
+    return not all(map(is_named, names))
 
 
 def build_checker_table(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]]:

@@ -81,10 +81,7 @@ def _label(row: Mapping[str, Any]) -> tuple[str, RowLabel]:
 
 
 def compare(build: LabelledBuild, reference: LabelledBuild) -> list[BuildComparison]:
-    """Compare two builds on every split of a benchmark that one of them has; the last comparison is of all rows.
-
-    Raises ``UserError`` for builds without a row in common.
-    """
+    """Compare two builds by each split, last all rows; raise ``UserError`` for builds without a row in common."""
     pairs: dict[SplitKey, list[_Pair]] = {}
     for place in sorted({*build.rows, *reference.rows}):
         rows, reference_rows = build.rows.get(place, {}), reference.rows.get(place, {})
@@ -110,17 +107,14 @@ def _compare_rows(benchmark: str, split: str, pairs: Iterable[_Pair]) -> BuildCo
             counts["other_question"] += 1
         else:
             types[label.noise_type, reference.noise_type] += 1
+    rows = {name: {b: n for b in NOISE_TYPES if (n := types[name, b])} for name in NOISE_TYPES}
     return {
         "benchmark": benchmark,
         "split": split,
         "both": types.total(),
         **{name: counts[name] for name in ("only_one", "only_other", "other_question")},
         **_agreement(types),
-        "types": {
-            name: {b: types[name, b] for b in NOISE_TYPES if types[name, b]}
-            for name in NOISE_TYPES
-            if any(types[name, b] for b in NOISE_TYPES)
-        },
+        "types": {name: row for name, row in rows.items() if row},
     }
 
 

@@ -48,10 +48,9 @@ def calibration(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[s
     """Return rows under `CALIBRATION`: the share (0-1) of our labels that are confirmed, by their confidence."""
     rows: list[tuple[object, ...]] = []
     for name, pairs in labelled.items():
+        pairs_in_both = [(published[question.id], label) for question, label in pairs if question.id in published]
         verdicts: Counter[Outcome] = Counter(
-            (published[question.id], label.noise_type, label.confidence)
-            for question, label in pairs
-            if question.id in published
+            (is_noise, label.noise_type, label.confidence) for is_noise, label in pairs_in_both
         )
         for bin_ in measure_agreement(verdicts).calibration:
             noise, sound = _share(bin_.noise_confirmed, bin_.noise), _share(bin_.sound_confirmed, bin_.sound)
@@ -81,12 +80,8 @@ def disagreements(
     labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]
 ) -> list[tuple[Question, Label]]:
     """List the rows that either only our labels or only the published ones call unverifiable."""
-    return [
-        (question, label)
-        for rows in labelled.values()
-        for question, label in rows
-        if published.get(question.id, label.unverifiable) != label.unverifiable
-    ]
+    rows = (row for group in labelled.values() for row in group)
+    return [(q, label) for q, label in rows if published.get(q.id, label.unverifiable) != label.unverifiable]
 
 
 def list_disagreements(differ: Sequence[Labelled], show: int) -> str:

@@ -30,8 +30,9 @@ def resolve_teacher(
 ) -> Teachers:
     """Return the teachers that a spec names: ``annotations``, lists, or a model behind a cache of replies.
 
-    ``lists`` is the folder of the lists, None if they are refused, as they write no steps. ``adjudicator`` is the spec of
-    a model to ask about what the annotations doubt. Raises ``UserError``, which begins with ``option``, for a bad spec.
+    ``lists`` is the folder of the lists, None if they are refused, as they write no steps. ``adjudicator`` is the spec
+    of a model to ask about what the annotations doubt. Raises ``UserError``, which begins with ``option``, for a bad
+    spec.
     """
     if adjudicator is not None:
         with at_place(option.replace("teacher", "adjudicate")):

@@ -63,10 +63,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class StepVerdict:
-    """The verdict of a rule on one step.
-
-    ``triples``: those that it was matched to (paper) or states (house); ``score``: the paper's score (0-1).
-    """
+    """A rule's verdict on a step: its fault, the triples matched to it (paper) or stated (house), the score (0-1)."""
 
     triples: tuple[Triple, ...] = ()
     fault: Fault = ""
@@ -203,14 +200,8 @@ def grounds_of(question: Question, graph: Iterable[Triple] = ()) -> Grounds:
     (('Dune Rain',), 2, 3, False)
     """
     path = tuple(triple for hop in annotated_hops(question) for triple in hop.triples)
-    return grounds_of_paths(
-        question.question,
-        question.accepted,
-        [path] if path else [],
-        graph,
-        question.passages,
-        compares=is_comparison(question),
-    )
+    compares = is_comparison(question)
+    return grounds_of_paths(question.question, question.accepted, [path], graph, question.passages, compares)
 
 
 def grounds_of_paths(
@@ -238,15 +229,8 @@ def grounds_of_paths(
     for triple in (*(triple for path in golds for triple in path), *triples):
         facts.setdefault(fact_of(triple), triple)
     branched = compares or not all(_leads(path, answers) for path in golds)
-    return Grounds(
-        question=question,
-        answers=answers,
-        paths=golds,
-        triples=tuple(facts.values()),
-        starts=_starts(question, answers, golds, branched),
-        passages=tuple(passages),
-        is_branched=branched,
-    )
+    starts = _starts(question, answers, golds, branched)
+    return Grounds(question, answers, golds, tuple(facts.values()), starts, tuple(passages), branched)
 
 
 def _starts(question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool) -> tuple[str, ...]:
@@ -315,9 +299,7 @@ def walk_ends(path: Path) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def orders(path: Path) -> tuple[Path, ...]:
-    """Return the valid orders of a branched path, the given one first (at most 120).
-
-    A fact comes after the facts before it in the path whose tail it starts from.
+    """Return a branched path's valid orders, the given first (at most 120): a fact follows those that lead to it.
 
     >>> one, two = Triple("Dune", "director", "Ors"), Triple("Ford", "director", "Edo")
     >>> len(orders((one, two))), len(orders((one, Triple("Ors", "spouse", "Ana"), two)))

@@ -12,16 +12,9 @@ from typing import NamedTuple
 from rapidfuzz.fuzz import ratio
 
 from safe_stepwise.checking.faithfulness import grounds as nouns
+from safe_stepwise.checking.faithfulness import misstating
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
-from safe_stepwise.checking.faithfulness.misstating import (
-    OPENERS,
-    Support,
-    find_fault,
-    find_novelties,
-    is_contradicted_by_text,
-    is_paraphrased,
-    is_same_value,
-)
+from safe_stepwise.checking.faithfulness.misstating import Support
 from safe_stepwise.checking.faithfulness.stances import stance_on_free, stance_on_known
 from safe_stepwise.checking.faithfulness.step_text import Stance, StepText, as_read, find_name, parse_text
 from safe_stepwise.language.reading import clean
@@ -59,7 +52,7 @@ class Quotations:
         return bool(repeated) and all(
             any(has_words(s.words, words_of(value)) or nouns.is_same(value, s.title) for s in repeated)
             for value in step.reading.values
-            if value.lower() not in OPENERS
+            if value.lower() not in misstating.OPENERS
         )
 
     def state(self, step: StepText, triple: Triple) -> bool:
@@ -129,12 +122,10 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     concluding = frozenset(chain.concluding)
     quotations = Quotations(grounds.passages)
     judgements = (_judge_path(path, steps_read, concluding, support, quotations) for path in paths)
-    best = min(judgements, key=lambda j: j.cost)
-    return _verdict(best, right)
+    return _verdict(min(judgements, key=lambda j: j.cost), right)
 
 
 def _read(chain: Chain, support: Support) -> list[StepText]:
-    """Take the steps apart, each with the names that earlier steps and the question mention."""
     grounds, question = support.grounds, support.question
     ends = nouns.ends_of(triple for path in grounds.paths for triple in path)
     familiar = [name for name in ends if name in grounds.starts or question.spans_of(name)]
@@ -185,15 +176,17 @@ def _judge_path(
     faults: list[Fault] = _order_faults(path, met, support)
     judged = _Comparison(path, stated_triples, faults)
     for place, (step, row) in enumerate(zip(steps, stances, strict=True)):
-        if not quotations.are_all(step):
-            faults[place] = faults[place] or _find_fault(step, path, row, stated_places, support)
+        if not (faults[place] or quotations.are_all(step) or step.reading.denies):
+            unstated = ((n, triple) for n, triple in enumerate(path) if row[n] != "states")
+            mistakes = (misstating.find_fault(step, t, row[n], path, n in stated_places, support) for n, t in unstated)
+            faults[place] = next(filter(None, mistakes), "")
     for n, triple in enumerate(path):
         if n not in stated_places:
             near = any(row[n] == "near" for row in stances)
-            near = near or any(is_contradicted_by_text(step, triple, support) for step in steps)
+            near = near or any(misstating.is_contradicted_by_text(step, triple, support) for step in steps)
             (judged.unread if near else judged.missing).append(triple)
     for place, step in enumerate(steps):
-        if not (judged.statements[place] or faults[place]) and find_novelties(step, support.grounds, support):
+        if not (stated_triples[place] or faults[place]) and misstating.find_novelties(step, support.grounds, support):
             faults[place] = "factual" if judged.missing else "unread"
     return judged
 
@@ -221,10 +214,7 @@ def stance_on(step: StepText, triple: Triple) -> Stance:
 def _concluding_stances(
     step: StepText, path: Path, stances: Sequence[Sequence[Stance]], place: int, concluding: frozenset[int]
 ) -> list[Stance]:
-    """Return a concluding step's stances on a path: only "states" or "no".
-
-    It states a fact that another step states, or one of a known relation whose ends it names.
-    """
+    """Return a concluding step's stances: it "states" what others state, or both ends of a known relation."""
 
     def is_stated(n: int) -> bool:
         if any(row[n] == "states" for number, row in enumerate(stances, 1) if number not in concluding):
@@ -240,17 +230,7 @@ def _supported_stance(step: StepText, triple: Triple, support: Support, quotatio
     stance = support.stance_on(step, triple)
     if stance != "states" and not step.reading.denies and quotations.state(step, triple):
         return "states"
-    return "states" if stance == "near" and is_paraphrased(step, triple) else stance
-
-
-def _find_fault(step: StepText, path: Path, row: Sequence[Stance], stated_places: set[int], support: Support) -> Fault:
-    """Return the first fault of a step against the facts of a path that it does not state; "" if none."""
-    for n, triple in enumerate(path):
-        if row[n] == "states" or step.reading.denies:
-            continue
-        if fault := find_fault(step, triple, row[n], path, n in stated_places, support):
-            return fault
-    return ""
+    return "states" if stance == "near" and misstating.is_paraphrased(step, triple) else stance
 
 
 def _order_faults(path: Path, met: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
@@ -304,5 +284,5 @@ def is_right(answer: str, answers: Sequence[str]) -> bool:
     >>> is_right("the Oru.", ["Oru"]), is_right("May 3, 1901", ["3 May 1901"]), is_right("", ["a"])
     (True, True, False)
     """
-    normalized = normalize_answer(answer)
-    return bool(normalized) and any(normalized == normalize_answer(a) or is_same_value(answer, a) for a in answers)
+    words = normalize_answer(answer)
+    return bool(words) and any(words == normalize_answer(a) or misstating.is_same_value(answer, a) for a in answers)

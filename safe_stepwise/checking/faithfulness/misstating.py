@@ -40,10 +40,7 @@ OPENERS = frozenset(load("syntax")["openers"].split())
 
 
 class Support:
-    """Looks for support of claims in a question's triples and passages.
-
-    ``stance_on`` decides a step's stance on a triple (`house.stance_on`).
-    """
+    """Looks for support of claims in a question's triples and passages; ``stance_on`` is `house.stance_on`."""
 
     def __init__(self, grounds: Grounds, stance_on: Callable[[StepText, Triple], Stance]) -> None:
         self.grounds = grounds
@@ -73,7 +70,6 @@ class Support:
         return bool(self._pages) or any(t not in needed for t in self.grounds.triples)
 
     def _supports(self, triple: Triple) -> bool:
-        """Whether the graph or the passages state a triple, or an equivalent one."""
         if self.in_graph(triple):
             return True
         if triple.relation not in RELATIONS:
@@ -170,13 +166,8 @@ def is_contradicted_by_text(step: StepText, triple: Triple, support: Support) ->
 
 def _other_relation_is_true(step: StepText, triple: Triple, support: Support) -> bool:
     """Whether a step states another relation between the same ends, and the texts support it."""
-    return any(
-        support.supports(claim)
-        for name in RELATIONS
-        if name != triple.relation
-        for claim in (replace(triple, relation=name),)
-        if support.stance_on(step, claim) == "states"
-    )
+    claims = (replace(triple, relation=name) for name in RELATIONS if name != triple.relation)
+    return any(support.supports(claim) for claim in claims if support.stance_on(step, claim) == "states")
 
 
 def is_paraphrased(step: StepText, triple: Triple) -> bool:

@@ -56,10 +56,7 @@ def trigrams(texts: Sequence[str], candidates: Sequence[str]) -> list[list[float
 
 
 def embeddings(texts: Sequence[str], candidates: Sequence[str]) -> list[list[float]]:
-    """Return the cosines of Sentence-BERT's vectors, negative ones as 0.
-
-    Raises ``UserError`` if the extra ``embeddings`` is not installed.
-    """
+    """Return the cosines of Sentence-BERT's vectors, negative ones as 0; raise ``UserError`` without the extra."""
     check_installed()
     vectors = [embed(candidate) for candidate in candidates]
     rows = ([embed(text) @ candidate_vector for candidate_vector in vectors] for text in texts)

@@ -16,7 +16,7 @@ from safe_stepwise.checking.step_reading import content_words, coverage
 from safe_stepwise.language.reading import Span, clean
 from safe_stepwise.language.senses import Meaning, sense_cues
 from safe_stepwise.language.syntax import Argument, parse
-from safe_stepwise.language.text import dates_in
+from safe_stepwise.language.text import dates_in, has_words
 from safe_stepwise.records import Triple
 
 _STRONGEST_FIRST: tuple[Stance, ...] = ("states", "reversed", "relation", "near", "no")
@@ -67,7 +67,6 @@ def _stance_of_tie(tie: Tie, meaning: Meaning) -> Stance:
 
 
 def _ties(step: StepText, heads: Iterable[Span], tails: Iterable[Span]) -> list[Tie]:
-    """Return the step's ties of two ends that are mentioned at some spans."""
     head_names, tail_names = ({step.clean[slice(*span)].strip() for span in spans} - {""} for spans in (heads, tails))
     is_head, is_tail = _recognise(head_names, tail_names), _recognise(tail_names, head_names)
     return list(ties(step.syntax, is_head, is_tail))
@@ -75,7 +74,8 @@ def _ties(step: StepText, heads: Iterable[Span], tails: Iterable[Span]) -> list[
 
 def _recognise(spellings: Set[str], other_end: Set[str]) -> IsEnd:
     """Return a test whether an argument has one of an end's spellings, but not as a part of the other end's."""
-    spellings = {s for s in spellings if not any(s != longer and _has(longer, s) for longer in other_end)} or spellings
+    unshared = {s for s in spellings if not any(s != longer and has_words(longer, s) for longer in other_end)}
+    spellings = unshared or spellings
     dates = [date for spelling in spellings for date in dates_in(spelling)]
     last_words = {spelling.split()[-1] for spelling in spellings}
 
@@ -85,13 +85,9 @@ def _recognise(spellings: Set[str], other_end: Set[str]) -> IsEnd:
             return any(date.agrees(day) for date in dates for day in dates_in(words))
         if not name:
             return words in spellings or words in last_words
-        return any(_has(words, spelling) or _has(spelling, words) for spelling in spellings)
+        return any(has_words(words, spelling) or has_words(spelling, words) for spelling in spellings)
 
     return is_end
-
-
-def _has(words: str, piece: str) -> bool:
-    return bool(piece) and f" {piece} " in f" {words} "
 
 
 def _share_a_sentence(step: StepText, heads: Iterable[Span], tails: Iterable[Span]) -> bool:

@@ -73,12 +73,8 @@ class StepText:
     @cached_property
     def capitals(self) -> frozenset[str]:
         """Capitalised words of the step, cleaned."""
-        return frozenset(
-            word
-            for token in self.reading.claim.split()
-            if token[:1].isupper() or token[1:2].isupper()
-            for word in clean(token).split()
-        )
+        capitalised = (token for token in self.reading.claim.split() if token[:1].isupper() or token[1:2].isupper())
+        return frozenset(word for token in capitalised for word in clean(token).split())
 
     @cached_property
     def pronouns(self) -> tuple[Span, ...]:
@@ -114,16 +110,10 @@ class StepText:
     @cached_property
     def values(self) -> tuple[tuple[Span, str], ...]:
         """Names, dates and numbers with their spans; a part of a known name is that name."""
-        entities = self._entity_spans
-        value_spans = [
-            (span, value)
-            for value in self.reading.values
-            for span in word_spans(self.clean, clean(value), 0, len(self.clean))
-        ]
-        value_spans = [
-            (span, value) for span, value in value_spans if not any(overlaps(span, entity) for entity, _ in entities)
-        ]
-        return tuple(sorted([*entities, *value_spans]))
+        entities, size = self._entity_spans, len(self.clean)
+        pairs = ((s, value) for value in self.reading.values for s in word_spans(self.clean, clean(value), 0, size))
+        values = (pair for pair in pairs if not any(overlaps(pair[0], entity) for entity, _ in entities))
+        return tuple(sorted([*entities, *values]))
 
     def spans_of(self, name: str) -> tuple[Span, ...]:
         """Return the spans of a name, date, nation or number; pronouns are left out."""
