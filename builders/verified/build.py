@@ -64,6 +64,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
             _merge(plan, release / name, statistics, cards[name])
         for name in DATASETS:
             publishing.swap_in(release / name / "merged", plan.output / name)
+        (plan.output / names.LABELS_PAGE).unlink(missing_ok=True)  # a page of the rows before
         new = {REJECTS: [(plan.work / REJECTS).read_bytes()], UNMATCHED: _unmatched(plan, tally)}
         for name, lines in new.items():
             publishing.publish_lines(plan.output / name, b"".join([*other_lines[name], *lines]))
