@@ -17,6 +17,7 @@ class Options(build_verified.Options):
     split: Annotated[str, build_verified.verifiable_split] = VALIDATION
     teacher: str = ANNOTATIONS
     keep_rejects: bool = True
+    evaluation_passages: Annotated[int | None, build_verified.passages_limit] = None
 
 
 def verify(options: Options) -> None:

@@ -136,9 +136,7 @@ def _write(
     if not is_sampled:
         return files, None
     sample_rows = files[VERIFIED][name + EVAL][TEST].rows
-    return files, SampleCounts(
-        plan.evaluation_size, sample_rows, sample.left_out, plan.evaluation_passages, exact=plan.own_benchmark is None
-    )
+    return files, SampleCounts(plan.evaluation_size, sample_rows, sample.left_out, sample.passages, sample.exact)
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:
