@@ -17,7 +17,7 @@ from builders.work.executors import Submitted
 from builders.work.plans import Plan
 from cards.datasets import CARDS
 from safe_stepwise.commands.options import copy_into, is_set
-from safe_stepwise.commands.values import Count, Name, Price, Share
+from safe_stepwise.commands.values import COUNT, Count, Name, Price, Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.scoring import CUSTOM
 from scripts.cli import ModelOptions, command, cores, run
@@ -33,6 +33,11 @@ def verifiable_split(name: str) -> str:
     return split
 
 
+def passages_limit(text: str) -> int | None:
+    """Return the number of passages of a question in the sample, None for ``auto``; raise ``BadParameter``."""
+    return None if text == "auto" else COUNT.convert(text, None, None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(ModelOptions, Plan, custom.Terms):
     benchmark: Annotated[str, Name(ChainMap({CUSTOM: None}, BENCHMARKS))]
@@ -43,7 +48,7 @@ class Options(ModelOptions, Plan, custom.Terms):
     adjudicate: str | None = None
     published: Path | None = None
     evaluation_size: Count = questions.EVALUATION_SIZE
-    evaluation_passages: Count = questions.PASSAGES
+    evaluation_passages: Annotated[int | None, passages_limit] = questions.PASSAGES
     estimate: bool = False
     price_prompt: Price | None = None
     price_completion: Price | None = None

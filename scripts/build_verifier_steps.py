@@ -80,6 +80,7 @@ class Options(ModelOptions):
             "composition": Composition(self.rows or 0, self.questions, refined=refined, **limits),
             "seed": self.seed or 0,
             "test_share": TEST_SHARE if self.test_share is None else self.test_share,
+            "exact": False,
         }
 
     def _copied_terms(self, steps: str) -> dict[str, Any]:

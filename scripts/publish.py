@@ -1,4 +1,4 @@
-"""Publish a release that safe-stepwise regenerate made. A dry run unless --push."""
+"""Publish a release that safe-stepwise regenerate made, or a folder of builds. A dry run unless --push."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,8 @@ from typing import Annotated
 from builders.verified.teachers.llm import EXTRACT, PATH
 from cards.datasets import ANNOTATIONS
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store.names import VALIDATION
-from scripts import build_verified
+from safe_stepwise.store.names import VALIDATION, VERIFIED
+from scripts import build_verified, view_labels
 from scripts.cli import command, cores, run
 
 
@@ -17,11 +17,17 @@ class Options(build_verified.Options):
     split: Annotated[str, build_verified.verifiable_split] = VALIDATION
     teacher: str = ANNOTATIONS
     keep_rejects: bool = True
+    evaluation_passages: Annotated[int | None, build_verified.passages_limit] = None
 
 
 def verify(options: Options) -> None:
-    """Build the verified split and the labels of the options' file; raise ``UserError`` for a mistake of the user."""
+    """Build the verified split and the labels of the options' file, and a page to read them.
+
+    Raises ``UserError`` for a mistake of the user.
+    """
     build_verified.build_verified(options)
+    if not options.estimate and (options.output / VERIFIED).is_dir():  # another machine may still be at work
+        print(view_labels.view_labels(view_labels.Options(folder=options.output)))
 
 
 main = command(verify, roles=build_verified.ROLES, example_roles=[EXTRACT.role, PATH.role], workers=cores())

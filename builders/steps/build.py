@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from builders.steps import chunks, configs, leakage, probes, skeletons, statistics
 from builders.steps.chunks import NOT_IN_POOL, MadeSteps, Maker, StepChunk
-from builders.steps.composition import Candidate, Chosen, Composition, choose, fill, rank
+from builders.steps.composition import Candidate, Chosen, Composition, available_rows, choose, fill, rank
 from builders.steps.earlier_build import EarlierBuild, Matches
 from builders.steps.questions import VerifiedSet, open_verified, source_record
 from builders.steps.refined import origin_of, read_refined
@@ -68,6 +68,8 @@ class StepsBuild(Plan):
     """Use the unverifiable questions instead (an ablation: SAFE v2, Table 5)."""
     earlier: EarlierBuild | None = None
     """Another build, whose rows this one makes again (an ablation: SAFE v2, Table 6)."""
+    exact: bool = True
+    """Whether fewer rows than the composition's are an error, even if no question could give more."""
 
 
 @dataclass(slots=True)
@@ -180,6 +182,22 @@ class CandidatePool:
             else:
                 (self.incomplete if candidate.incomplete else self.candidates).append(candidate)
 
+    def shrink(self) -> str:
+        """Ask for no more rows than all questions gave, and return why; "" if the plan stays as it is.
+
+        It stays if the number of questions or of a benchmark's rows is fixed, not all questions were tried, or a
+        request failed.
+        """
+        plan, composition = self.plan, self.plan.composition
+        sizes = (_questions_in(plan, build) for build in self.verified.select_builds(plan.benchmarks))
+        fixed = composition.questions or composition.per_benchmark or plan.earlier or self.last_failure
+        if fixed or (plan.pool is not None and any(size > plan.pool for size in sizes)):
+            return ""
+        available, shortage = available_rows(self.candidates, composition)
+        if shortage:
+            self.plan = replace(plan, composition=replace(composition, rows=available))
+        return shortage
+
     def _check_outcome(self) -> None:
         plan, finished = self.plan, self.standing.finished
         kept_out = sum(numbers["kept out"] for numbers in self.numbers.values())
@@ -197,7 +215,7 @@ class CandidatePool:
         if not self.candidates and kept_out == finished:
             raise UserError(
                 f"{plan.verified}: all of its {finished:,} questions belong to the evaluation sample; "
-                "add others, as of --split train, or a smaller --evaluation-size in build_verified"
+                "verify them again with --split train, which has no sample, or with a smaller --evaluation-size N"
             )
         if not self.candidates:
             causes = [f"; most often ({n:,}) {reason}" for (_, reason), n in self.refused.most_common(1)]
@@ -276,6 +294,8 @@ def build(
         for player in players:
             player.check()
         pool.fill()
+        if not plan.exact and (shortage := pool.shrink()):
+            warn(f"{plan.composition.rows:,} rows were asked for, but {shortage}; more questions give more")
         return _write(pool, folder, rewriter), (plan.work / names.REFUSED).read_bytes()
 
     try:
@@ -431,7 +451,7 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
             splits = ", ".join(sorted({question.split for question in questions.values()}))
             raise UserError(
                 f"--test-split {plan.test_split}: the chosen rows are of questions of {splits} alone; "
-                "name another split, or verify more of this one than its evaluation sample takes"
+                "name another split, or verify more of this one than its evaluation sample takes (--evaluation-size N)"
             )
         return {key for group in groups if not split_questions.isdisjoint(group) for key in group}, groups
     # Benchmark by benchmark, so that the test split has its share of each.

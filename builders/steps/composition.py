@@ -6,7 +6,7 @@ A hash of (seed, id) decides each choice, so the order of the candidates does no
 import hashlib
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -107,13 +107,11 @@ def choose(candidates: Iterable[Candidate], composition: Composition, seed: int)
     pools: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
         pools[candidate.benchmark].append(candidate)
-    per_question = composition.rows_per_question
-    available = sum(_room(pool, per_question) for pool in pools.values())
-    if available < composition.rows:
+    available, shortage = available_rows([c for pool in pools.values() for c in pool], composition)
+    if shortage:
         raise UserError(
-            f"{composition.rows:,} rows are wanted, but only {available:,} could be made"
-            f"{_capped(pools.values(), per_question)}; "
-            f"ask for --rows {available} or fewer, or give it more questions"
+            f"{composition.rows:,} rows are wanted, but {shortage}; ask for --rows {available} or fewer, or give it "
+            "more questions (--pool N tries more of those it has)"
         )
     ids: set[str] = set()
     shortfalls = {}
@@ -123,6 +121,14 @@ def choose(candidates: Iterable[Candidate], composition: Composition, seed: int)
         if short:
             shortfalls[benchmark] = short
     return Chosen(frozenset(ids), shortfalls)
+
+
+def available_rows(candidates: Collection[Candidate], composition: Composition) -> tuple[int, str]:
+    """Return how many rows the candidates give a composition, and, if they are too few, that in words."""
+    available = _room(candidates, composition.rows_per_question)
+    if available >= composition.rows:
+        return available, ""
+    return available, f"only {available:,} could be made{_capped(candidates, composition.rows_per_question)}"
 
 
 def rank(seed: int, id_: str) -> bytes:
@@ -154,16 +160,16 @@ def fill(number: int, room: Mapping[str, int]) -> dict[str, int]:
 
 def _room(pool: Iterable[Candidate], per_question: int) -> int:
     """Return the number of rows of a pool with at most ``per_question`` of each question."""
-    return sum(min(number, per_question) for number in Counter(c.question for c in pool).values())
+    return sum(min(number, per_question) for number in Counter((c.benchmark, c.question) for c in pool).values())
 
 
-def _capped(pools: Iterable[Sequence[Candidate]], per_question: int) -> str:
-    """Describe the effect of the cap on these pools for a message; empty if it has none."""
-    pools = list(pools)
-    total = sum(map(len, pools))
-    if total == sum(_room(pool, per_question) for pool in pools):
+def _capped(candidates: Collection[Candidate], per_question: int) -> str:
+    """Describe the effect of the cap on these candidates for a message; empty if it has none."""
+    if len(candidates) == _room(candidates, per_question):
         return ""
-    return f" with at most {per_question} rows a question ({total:,} without that: raise --rows-per-question)"
+    return (
+        f" with at most {per_question} rows a question ({len(candidates):,} without that: raise --rows-per-question)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +242,7 @@ def _choose(benchmark: str, pool: list[Candidate], share: _Share, seed: int) -> 
     if (available := _room(eligible, share.per_question)) < share.rows:
         raise UserError(
             f"{benchmark}: {share.rows:,} rows are wanted{suffix}, but only {available:,} could be made"
-            f"{_capped([eligible], share.per_question)}; ask for fewer rows, or give it more verified questions"
+            f"{_capped(eligible, share.per_question)}; ask for fewer rows, or give it more verified questions"
         )
     picked = _pick(eligible, share)
     per_type, counts = (share.rows - share.ideal - share.refined) // len(_TYPES), Counter(c.row_class for c in picked)

@@ -63,6 +63,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
             _merge(plan, release / name, statistics, cards[name])
         for name in DATASETS:
             publishing.swap_in(release / name / "merged", plan.output / name)
+        (plan.output / names.LABELS_PAGE).unlink(missing_ok=True)  # a page of the rows before
         new = {REJECTS: [(plan.work / REJECTS).read_bytes()], UNMATCHED: _unmatched(plan, tally)}
         for name, lines in new.items():
             publishing.publish_lines(plan.output / name, b"".join([*other_lines[name], *lines]))
@@ -127,9 +128,7 @@ def _write(
     if not is_sampled:
         return files, None
     sample_rows = files[VERIFIED][name + EVAL][TEST].rows
-    return files, SampleCounts(
-        plan.evaluation_size, sample_rows, sample.left_out, plan.evaluation_passages, exact=plan.own_benchmark is None
-    )
+    return files, SampleCounts(plan.evaluation_size, sample_rows, sample.left_out, sample.passages, sample.exact)
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:

@@ -29,8 +29,9 @@ class Build(Plan):
     split: str
     teacher: Teachers
     evaluation_size: int = EVALUATION_SIZE
-    evaluation_passages: int = PASSAGES
-    """Passages of each question of the sample; fewer for a world of short questions."""
+    evaluation_passages: int | None = PASSAGES
+    """Passages of each question of the sample, fewer for a world of short questions; None: at most `PASSAGES`, or as
+    many as are gold."""
     sha256: str | None = None
     """Digest that the source must have, if given."""
     min_confidence: float = 0.0

@@ -115,7 +115,7 @@ def _read_folder(
         content = "evaluation sample" if split == TEST else f"verified {split} rows"
         suffix = f" of {lacking[0]}" if lacking else ""
         mend = (
-            "build one with safe-stepwise build_verified --split validation, or give --split"
+            "build one with safe-stepwise build_verified --split validation, or give --split train"
             if split == TEST
             else "give another --split"
         )

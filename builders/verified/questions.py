@@ -108,12 +108,16 @@ def draw(seed: int, id_: str, purpose: str) -> int:
 class EvaluationSample:
     """A sample of ``size`` questions, ranked by a hash of (seed, id), drawn in bounded memory.
 
-    ``left_out`` counts rows with more gold passages than ``passages`` or, if ``exact``, fewer in all.
+    ``left_out`` counts rows that cannot have ``passages`` passages: they have more gold ones, or, if ``exact``, fewer in
+    all. With ``passages`` None no row is left out: a question has at most `PASSAGES`, or as many as are gold.
     """
 
-    def __init__(self, size: int, seed: int, passages: int = PASSAGES, exact: bool = True) -> None:
+    def __init__(self, size: int, seed: int, passages: int | None = PASSAGES, exact: bool = True) -> None:
         self.left_out = 0
-        self._size, self._seed, self._passages, self._exact = size, seed, passages, exact
+        self.exact = exact and passages is not None
+        self.passages = passages or PASSAGES
+        """The most passages of a question."""
+        self._size, self._seed, self._limit = size, seed, passages
         self._entries: list[tuple[int, str, Question]] = []
 
     def offer(self, table: pa.Table) -> None:
@@ -123,13 +127,17 @@ class EvaluationSample:
         is_gold = passages.flatten().field("is_gold")
         gold = Counter(pc.list_parent_indices(passages).filter(is_gold).to_pylist())
         for row, id_ in enumerate(table.column("id").to_pylist()):
-            if (self._exact and total[row] < self._passages) or gold[row] > self._passages:
+            if self._limit is None:
+                self.passages = max(self.passages, gold[row])
+            elif (self.exact and total[row] < self.passages) or gold[row] > self.passages:
                 self.left_out += 1
                 continue
             rank = -draw(self._seed, id_, "question")
             if len(self._entries) < self._size or rank > self._entries[0][0]:
                 (content,) = table.slice(row, 1).to_pylist()
-                sample, _ = with_passages(question_of(content, benchmark="", split=""), self._seed, self._passages)
+                sample, _ = with_passages(
+                    question_of(content, benchmark="", split=""), self._seed, self._limit or PASSAGES
+                )
                 heapq.heappush(self._entries, (rank, id_, sample))
                 if len(self._entries) > self._size:
                     heapq.heappop(self._entries)

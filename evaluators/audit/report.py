@@ -101,7 +101,8 @@ def write_sample(sample: AuditSample, meanings: Mapping[str, str], output: Path)
 
 
 def render_sample(sample: AuditSample, meanings: Mapping[str, str]) -> str:
-    return render_page(_TEMPLATES, f"{sample.audited} {sample.sha256[:12]}", _SCRIPTS, page_data(sample, meanings))
+    name, styles = f"{sample.audited} {sample.sha256[:12]}", ("row", "style")
+    return render_page(_TEMPLATES, name, _SCRIPTS, page_data(sample, meanings), styles)
 
 
 def page_data(sample: AuditSample, meanings: Mapping[str, str]) -> dict[str, Any]:

@@ -77,12 +77,16 @@ def _read_labels(
     columns: Sequence[str] | None = None,
     condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
+    for benchmark, _, file in labeled_splits(folder):
+        yield from parquet.read_rows(file, partial(read, benchmark), columns, condition)
+
+
+def labeled_splits(folder: Path) -> list[tuple[str, str, Path]]:
+    """List benchmark, split and Parquet file of all labelled rows; raises ``UserError`` for a folder without any."""
     dataset = parquet.dataset_folder(folder, VERIFIED)
     if dataset is None or not (by_benchmark := parquet.labeled_files(dataset)):
         raise UserError(f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate")
-    for benchmark, files in by_benchmark.items():
-        for file in files:
-            yield from parquet.read_rows(file, partial(read, benchmark), columns, condition)
+    return [(name, file.name.partition("-")[0], file) for name, files in by_benchmark.items() for file in files]
 
 
 def _read_steps(
@@ -105,9 +109,15 @@ def _label_place(benchmark: str, row: Mapping[str, Any]) -> tuple[Key, Stratum]:
 
 
 def _label_row(benchmark: str, row: Mapping[str, Any]) -> AuditRow:
+    content = label_content(benchmark, row)
+    return AuditRow((benchmark, boundary.read(str, row["id"])), (benchmark, content["label"]), content)
+
+
+def label_content(benchmark: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that a page shows of a labelled row, as JSON; raises ``ValueError`` for a row of another form."""
     question = codec.question_of(row, benchmark=benchmark, split="")
     label = codec.label_of(row)
-    content = {
+    return {
         "question": question.question,
         "answers": list(question.accepted),
         "passages": [
@@ -130,7 +140,6 @@ def _label_row(benchmark: str, row: Mapping[str, Any]) -> AuditRow:
         "graph": [asdict(triple) for triple in label.knowledge_graph],
         "teacher": label.teacher,
     }
-    return AuditRow((benchmark, question.id), (benchmark, label.noise_type), content)
 
 
 def _step_place(row: Mapping[str, Any]) -> tuple[Key, Stratum]:

@@ -91,7 +91,8 @@ PAGE = "traces.html"
 MAX_BYTES = 25_000_000
 """The largest size of an evaluation's traces for which a release gets a page; ``view_traces`` makes larger pages."""
 _TEMPLATES = Path(__file__).parent / "templates"
-_SCRIPTS = ("elements", "paths", "filters", "questions", "totals", "details", "page")
+_SCRIPTS = ("list", "elements", "paths", "filters", "questions", "totals", "details", "page")
+_STYLES = ("list", "style")
 
 
 def write(folder: Path, output: Path) -> int:
@@ -115,7 +116,7 @@ def show(folder: Path) -> None:
 
 
 def render_traces(data: Mapping[str, Any]) -> str:
-    return page.render_page(_TEMPLATES, data["name"], _SCRIPTS, data)
+    return page.render_page(_TEMPLATES, data["name"], _SCRIPTS, data, _STYLES)
 
 
 Worth = Literal["right", "wrong", "unscored", "failed"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from releases import report
-from releases.publish.folder import Artifact, FinishedRelease
+from releases.publish.folder import Artifact, FinishedRelease, datasets_in
 from releases.publish.hub import Hub, shorten
 from releases.publish.leaderboard import check_card
 from releases.publish.secrets import secret_in
@@ -56,7 +56,7 @@ def _validate_on_hub(card: Any, artifact: Artifact, hub: Hub) -> None:
 
 def _refuse_unverifiable(release: FinishedRelease) -> None:
     """Raise ``UserError`` for a verifier set of unverifiable questions (not answerable from their passages)."""
-    file = release.root / names.DATASETS / names.VERIFIER_STEPS / names.STEPS_RECORD
+    file = datasets_in(release.root) / names.VERIFIER_STEPS / names.STEPS_RECORD
     if file.is_file() and boundary.read_object(file).get("unverifiable"):
         raise UserError(
             f"{file}: nothing checked these steps, which were made with --unverifiable; such a set "
@@ -80,8 +80,6 @@ def check_digests(release: FinishedRelease, on_file: Callable[[str], object]) ->
         raise UserError(f"{release.root / missing[0]}: missing, though {names.LOCK} has it; {_REGENERATE_ADVICE}")
 
 
-_BENCHMARKS, _STEPS = f"{names.DATASETS}/{names.VERIFIED}", f"{names.DATASETS}/{names.VERIFIER_STEPS}"
-_PROBE = f"{names.DATASETS}/{names.PATH_PROBE}"
 _LEAK_ADVICE = "build the release again, or take those rows out of train and say so in the card"
 
 
@@ -96,31 +94,33 @@ def check_leaks(root: Path) -> None:
 
     Reports may tell of questions of the evaluation samples only, by id and text; any other raises ``UserError``, too.
     """
-    for folder in sorted((root / names.DATASETS).glob(names.PATHS_SETS)):
+    datasets = datasets_in(root)
+    for folder in sorted(datasets.glob(names.PATHS_SETS)):
         for suffix in ("", names.BY_TEMPLATE):
             shared = _path_keys(folder, suffix, names.TRAIN) & _path_keys(folder, suffix, names.TEST)
-            _refuse(shared, f"{names.DATASETS}/{folder.name}", "a template of test" if suffix else "a test question")
-    probed, train = _probe_keys(root, names.TRAIN), _step_keys(root, names.TRAIN)
-    _refuse(probed & _probe_keys(root, names.TEST), _PROBE, "a test question")
-    _refuse(train & _step_keys(root, names.TEST), _STEPS, "a test question")
-    _refuse(_row_ids(root, names.TRAIN) & _row_ids(root, names.TEST), _STEPS, "a test row")
+            _refuse(shared, folder, "a template of test" if suffix else "a test question")
+    benchmarks, steps, probe = (datasets / name for name in (names.VERIFIED, names.VERIFIER_STEPS, names.PATH_PROBE))
+    probed, train = _probe_keys(probe, names.TRAIN), _step_keys(steps, names.TRAIN)
+    _refuse(probed & _probe_keys(probe, names.TEST), probe, "a test question")
+    _refuse(train & _step_keys(steps, names.TEST), steps, "a test question")
+    _refuse(_row_ids(steps, names.TRAIN) & _row_ids(steps, names.TEST), steps, "a test row")
     samples: dict[str, set[tuple[str, str]]] = {}
-    for folder in sorted((root / _BENCHMARKS / "data").glob(f"*{names.EVAL}")):
+    for folder in sorted((benchmarks / "data").glob(f"*{names.EVAL}")):
         benchmark = folder.name.removesuffix(names.EVAL)
-        sample = [*_split(root / _BENCHMARKS, [folder.name], names.TEST, *_QUESTION)]
+        sample = [*_split(benchmarks, [folder.name], names.TEST, *_QUESTION)]
         samples[benchmark] = {(row["id"], row["question"]) for row in sample}
         keys = {key for row in sample for key in _question_keys(benchmark, row["id"], row["question"])}
-        _refuse(train & keys, _STEPS, f"a question of {folder.name}")
-        _refuse(probed & {f"{benchmark} {row['id']}" for row in sample}, _PROBE, f"a question of {folder.name}")
-        _refuse_copies(root, benchmark, sample)
-    if (root / _BENCHMARKS).is_dir():
+        _refuse(train & keys, steps, f"a question of {folder.name}")
+        _refuse(probed & {f"{benchmark} {row['id']}" for row in sample}, probe, f"a question of {folder.name}")
+        _refuse_copies(benchmarks, benchmark, sample)
+    if benchmarks.is_dir():
         _refuse_unsampled(root, samples)
 
 
 _QUESTION = ("id", "question", "passages")
 
 
-def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> None:
+def _refuse_copies(dataset: Path, benchmark: str, sample: list[dict[str, Any]]) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -131,12 +131,11 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
     def is_candidate(batch: Any) -> Any:  # spares 100,000 rows of ten passages from becoming Python objects
         return pc.or_(*(pc.is_in(batch.column(name), values) for name, values in columns.items()))
 
-    config_title = f"{_BENCHMARKS}, {benchmark}"
     for config in (benchmark, benchmark + names.LABELED):
-        for file in parquet.parquet_files(root / _BENCHMARKS, config, names.TRAIN):
+        for file in parquet.parquet_files(dataset, config, names.TRAIN):
             for row in parquet.read_rows(file, dict, _QUESTION, is_candidate):
                 if row["id"] in ids or _content_digest(row) in digests:
-                    _refuse({row["id"]}, config_title, f"a question of {benchmark}{names.EVAL}")
+                    _refuse({row["id"]}, dataset, f"a question of {benchmark}{names.EVAL}")
 
 
 def _refuse_unsampled(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
@@ -156,28 +155,28 @@ def _identify(line: bytes) -> tuple[str, tuple[str, str]]:
     return row["benchmark"], (row["id"], row["question"])
 
 
-def _refuse(leaked: set[str], dataset: str, noun: str) -> None:
+def _refuse(leaked: set[str], dataset: Path, noun: str) -> None:
     if leaked:
         key = min(leaked)
         suffix = f" and {len(leaked) - 1} more" if len(leaked) > 1 else ""
         raise UserError(f"{dataset}: {noun} is in train ({key!r}{suffix}); {_LEAK_ADVICE}")
 
 
-def _step_keys(root: Path, split: str) -> set[str]:
+def _step_keys(dataset: Path, split: str) -> set[str]:
     """Return the keys of the questions in a split of the verifier set, by id and by text."""
-    rows = _split(root / _STEPS, names.STEP_CONFIGS[True], split, "benchmark", "question_id", "question")
+    rows = _split(dataset, names.STEP_CONFIGS[True], split, "benchmark", "question_id", "question")
     return {key for row in rows for key in _question_keys(row["benchmark"], row["question_id"], row["question"])}
 
 
-def _row_ids(root: Path, split: str) -> set[str]:
+def _row_ids(dataset: Path, split: str) -> set[str]:
     """Return the ids of the rows in a split of the verifier set, over all configs."""
     configs = (names.STEPS, names.PROMPT_COMPLETION, names.MISSING_PROMPT_COMPLETION, names.PREFERENCE, names.KTO)
-    return {row["id"] for row in _split(root / _STEPS, configs, split, "id")}
+    return {row["id"] for row in _split(dataset, configs, split, "id")}
 
 
-def _probe_keys(root: Path, split: str) -> set[str]:
+def _probe_keys(dataset: Path, split: str) -> set[str]:
     """Return the keys of the questions in a split of the path probe, by id and by text, both with the benchmark."""
-    rows = [*_split(root / _PROBE, (names.PROBED,), split, "benchmark", "question_id", "question")]
+    rows = [*_split(dataset, (names.PROBED,), split, "benchmark", "question_id", "question")]
     # The suffix keeps a text from being taken for an id.
     texts = {f"{row['benchmark']} {row['question'].casefold()}?" for row in rows}
     return texts | {f"{row['benchmark']} {row['question_id']}" for row in rows}

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from releases import report
 from releases.lock import read_lock
 from safe_stepwise.errors import UserError
+from safe_stepwise.records import identity
 from safe_stepwise.store import boundary, names, terminal
 from safe_stepwise.store.files import sha256_of
 from trainers.models import CONFIG
@@ -116,17 +117,15 @@ class FinishedRelease:
 def read_release(root: Path, namespace: str) -> FinishedRelease:
     """Read a finished release folder and its artifacts, of which any but one may be absent.
 
-    Reports go into the first repo (`releases.report`). Raises ``UserError`` for a folder without a lock or anything to
-    publish, a bad version, and an impossible namespace.
+    The ``--output`` of builds is a release of its datasets; it has no lock, so its files are published as they are.
+    Reports go into the repo of the verified benchmarks (`releases.report`), or of relation paths. Raises ``UserError``
+    for another folder without a lock, a version that is no ``vMAJOR.MINOR.PATCH``, an impossible namespace, and a
+    folder with nothing to publish.
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise UserError(f"--namespace {namespace!r} is no user or organization of the Hub")
-    if not (root / names.LOCK).is_file():
-        raise UserError(
-            f"{root}: has no {names.LOCK}, so it is no finished release; make one with "
-            "safe-stepwise regenerate MANIFEST --output DIR"
-        )
-    lock = read_lock(root)
+    is_build = not (root / names.LOCK).is_file()
+    lock = _lock_of_builds(root) if is_build else read_lock(root)
     version = names.check_version(lock["version"])
     artifacts = tuple(_artifacts(root, namespace))
     if not artifacts:
@@ -134,7 +133,41 @@ def read_release(root: Path, namespace: str) -> FinishedRelease:
     published = {file.origin for artifact in artifacts for file in artifact.files} | {names.LOCK}
     left_out = tuple(path for path in walk(root) if path not in published)
     long = tuple(path.relative_to(root).as_posix() for path in report.long_files(root))
-    return FinishedRelease(root, version, lock, sha256_of(root / names.LOCK), artifacts, left_out, long)
+    lock_sha256 = identity(lock) if is_build else sha256_of(root / names.LOCK)
+    return FinishedRelease(root, version, lock, lock_sha256, artifacts, left_out, long)
+
+
+def datasets_in(root: Path) -> Path:
+    """Return the folder with a release's datasets: its ``datasets``, or the ``--output`` of builds itself."""
+    return root / names.DATASETS if (root / names.DATASETS).is_dir() else root
+
+
+def _lock_of_builds(root: Path) -> dict[str, Any]:
+    """Return what a lock would hold of the datasets that builds wrote into a folder."""
+    records = {
+        name: {
+            file.name: boundary.read_object(file) for file in sorted((root / name / names.STATISTICS).glob("*.json"))
+        }
+        for name in (*names.SETS, names.PATH_PROBE)
+        if (root / name).is_dir()
+    }
+    versions = {str(record.get("version")) for by_file in records.values() for record in by_file.values()}
+    if not versions:
+        raise UserError(
+            f"{root}: has no {names.LOCK}, so it is no finished release; make one with safe-stepwise regenerate "
+            "MANIFEST --output DIR, or give the --output of build_verified"
+        )
+    if len(versions) > 1:
+        raise UserError(f"{root}: holds builds of {' and '.join(sorted(versions))}; build all with the same --version")
+    made = [
+        {name: record.get("files") for name, record in records[dataset].items()}
+        for dataset in (names.VERIFIED, names.NOISE_LABELS)
+        if dataset in records
+    ]
+    if made[1:] and made[0] != made[1]:
+        raise UserError(f"{root}: a build was interrupted in it; run the same build_verified again")
+    paths = [f"{name}/{path}" for name in records for path in walk(root / name)]
+    return {"version": versions.pop(), "files": {path: sha256_of(root / path) for path in paths}}
 
 
 def walk(folder: Path) -> list[str]:
@@ -146,7 +179,10 @@ def walk(folder: Path) -> list[str]:
 def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     paths = _paths_sets(root)
     sets = (*names.SETS, names.PATH_PROBE, *paths)
-    repos: list[tuple[RepoType, str, str]] = [("dataset", name, f"{names.DATASETS}/{name}") for name in sets]
+    datasets = datasets_in(root)
+    repos: list[tuple[RepoType, str, str]] = [
+        ("dataset", name, (datasets / name).relative_to(root).as_posix()) for name in sets
+    ]
     if (root / names.ADAPTER).is_dir():
         repos.append(("model", _adapter_repo(root / names.ADAPTER), names.ADAPTER))
     if (root / names.GENERATOR).is_dir():
@@ -157,16 +193,17 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     artifacts = []
     for kind, name, folder in repos:
         if (root / folder).is_dir():
-            files = _files(root, root / folder, [root / folder / path for path in walk(root / folder)])
+            paths_in_it = [root / folder / path for path in walk(root / folder)]
+            files = _files(root, root / folder, paths_in_it, is_dataset=kind == "dataset")
             if name == (paths[0] if paths else names.VERIFIED):
-                files += _files(root, root, report.published_files(root))
+                files += _files(root, root, report.published_files(root), is_dataset=False)
             artifacts.append(Artifact(kind, f"{namespace}/{name}", folder, files))
     return artifacts
 
 
 def _paths_sets(root: Path) -> list[str]:
     """List the folder names of the sets of relation paths in a release."""
-    return sorted(path.name for path in (root / names.DATASETS).glob(names.PATHS_SETS) if path.is_dir())
+    return sorted(path.name for path in datasets_in(root).glob(names.PATHS_SETS) if path.is_dir())
 
 
 def _adapter_repo(adapter: Path) -> str:
@@ -192,12 +229,12 @@ def _tuned_base(model: Path) -> str:
     return name
 
 
-def _files(root: Path, base: Path, paths: Sequence[Path]) -> tuple[LocalFile, ...]:
+def _files(root: Path, base: Path, paths: Sequence[Path], *, is_dataset: bool) -> tuple[LocalFile, ...]:
     """Return files to publish by their paths below ``base``; raise ``UserError`` for links and unfit files."""
     if link := next((path for path in paths if path.is_symlink()), None):
         raise UserError(f"{link}: a link; a release is made of plain files")
     for path in paths:
-        if fault := _unfit(path, is_dataset=names.DATASETS in path.relative_to(root).parts):
+        if fault := _unfit(path, is_dataset=is_dataset):
             raise UserError(f"{terminal.sanitize(path)}: {fault}; take it out of the release")
     places = [(path.relative_to(base).as_posix(), path.relative_to(root).as_posix(), path) for path in paths]
     return tuple(LocalFile(name, path, path.stat().st_size, origin) for name, origin, path in places)

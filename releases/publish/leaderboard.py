@@ -22,7 +22,7 @@ from releases.publish.folder import Artifact, FinishedRelease, LocalFile
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
 from safe_stepwise.store import boundary, terminal
-from safe_stepwise.store.names import ADAPTER, DATASETS, EVAL, INPUT, README, VERIFIED
+from safe_stepwise.store.names import ADAPTER, EVAL, INPUT, README, VERIFIED
 
 OWNED_KEYS = frozenset(
     "language license license_name license_link size_categories task_categories task_ids "
@@ -130,7 +130,7 @@ def add_leaderboard_files(release: FinishedRelease, namespace: str) -> FinishedR
         for artifact in release.artifacts
         if artifact.card is not None
     }
-    dataset = f"{DATASETS}/{VERIFIED}"
+    dataset = next((artifact.folder for artifact in release.artifacts if artifact.folder.endswith(VERIFIED)), None)
     if dataset not in cards:
         return release
     results = loop_results(cards.get(ADAPTER, ""), f"{ADAPTER}/{README}")

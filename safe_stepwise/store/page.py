@@ -22,17 +22,29 @@ _SHARED = Path(__file__).parent / "templates"
 _ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 
-def render_page(templates: Path, name: str, scripts: Sequence[str], data: object) -> str:
-    """Render the page whose ``page.html.jinja``, ``style.css`` and ``scripts`` (NAME.js) lie in a folder.
+def render_page(
+    templates: Path,
+    name: str,
+    scripts: Sequence[str],
+    data: object,
+    styles: Sequence[str] = ("style",),
+    layout: str = "page",
+) -> str:
+    """Render the page whose ``LAYOUT.html.jinja``, ``styles`` (NAME.css) and ``scripts`` (NAME.js) lie in a folder.
 
+    Files that the folder lacks are those that pages share: ``list`` is a list with filters beside the details.
     ``name`` is the page's subject; the scripts get ``data`` as ``dom.js`` parsed it.
     """
-    style = "\n".join((f / "style.css").read_text(encoding="utf-8") for f in (_SHARED, templates))
-    files = (_SHARED / "dom.js", *(templates / f"{name}.js" for name in scripts))
-    script = "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+    def join(files: Sequence[str]) -> str:
+        paths = (next(path for f in (templates, _SHARED) if (path := f / file).exists()) for file in files)
+        return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+    style = "\n".join([(_SHARED / "style.css").read_text(encoding="utf-8"), join([f"{n}.css" for n in styles])])
+    script = join(["dom.js", *(f"{n}.js" for n in scripts)])
     return (
         environment((templates, _SHARED), is_html=True)
-        .get_template("page.html.jinja")
+        .get_template(f"{layout}.html.jinja")
         .render(
             name=name,
             style=Markup(style),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +16,7 @@ from builders.verified.teachers.choice import resolve_teacher
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import STEPS_RECORD
 from scripts import build_verified, build_verifier_steps, refine_verifier_steps
 from tests.makers.plausible import PlausibleMaker
 from tests.servers.openai_server import MockServer
@@ -77,7 +80,8 @@ def test_the_command_runs_with_the_annotations_maker(verified: Path, tmp_path: P
         ({"benchmark": "musiqe"}, "holds no musiqe, only synthetic"),
         ({"benchmark": "hotpotqa"}, "holds no hotpotqa"),
         ({"rows": "0"}, "from 1 on"),
-        ({"rows": "99999999"}, r"99,999,999 rows are wanted, but only"),
+        ({"rows": "99999999", "pool": "5"}, r"99,999,999 rows are wanted, but only .*--pool N"),
+        ({"rows": "9999", "questions": "20"}, r"9,999 rows are wanted, but only"),
         ({"questions": "61"}, "61 questions: each needs a row"),
         ({"ideal": "2"}, "not a share from 0 to 1"),
         ({"test-share": "x"}, "not a share from 0 to 1"),
@@ -95,6 +99,22 @@ def test_mistakes_are_user_errors(
     with pytest.raises(UserError, match=expected):
         build_verifier_steps.main(arguments(verified, tmp_path / "out", **changes))
     assert not (tmp_path / "out" / "safe-verifier-steps").exists()
+
+
+def test_a_small_benchmark_gives_what_it_can(
+    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build_verifier_steps, "resolve_maker", lambda *_, **__: PlausibleMaker())
+    build_verifier_steps.main(arguments(verified, tmp_path, rows="9999"))
+    said = capsys.readouterr()
+    (line,) = [text for text in said.err.splitlines() if "9,999" in text]
+    (number,) = re.findall(
+        r"rows were asked for, but only ([\d,]+) could be made with at most 8 rows a question", line
+    )
+    rows = load_dataset(str(tmp_path / "safe-verifier-steps"), "steps", cache_dir=str(tmp_path / "cache"))
+    record = json.loads((tmp_path / "safe-verifier-steps" / STEPS_RECORD).read_bytes())
+    assert record["composition"]["rows"] == int(number.replace(",", ""))
+    assert sum(rows.num_rows.values()) + record["overlap"]["steps"] == record["composition"]["rows"]
 
 
 def test_a_mistake_is_one_line_and_status_2(tmp_path: Path) -> None:

@@ -57,10 +57,11 @@ function labelOf(label) {
 }
 
 /** A passage; those that are not gold are closed where that is known. */
-function passageOf(passage, place, sentences, supporting) {
-  const texts = sentences.map((sentence, at) => [
-    at ? " " : "", quoted(supporting.includes(at) ? "mark" : "span", sentence.trim())]);
-  return make("details", { id: `passage-${place + 1}`, class: "passage", open: passage.gold !== false },
+function passageOf(passage, place, sentences, supporting, open = passage.gold !== false) {
+  const kind = (at) => (passage.quoted?.includes(at) ? "quoted" : undefined);
+  const texts = sentences.map((sentence, at) => [at ? " " : "",
+    quoted(kind(at) || supporting.includes(at) ? "mark" : "span", sentence.trim(), { class: kind(at) })]);
+  return make("details", { id: `passage-${place + 1}`, class: "passage", open },
     make("summary", {}, `Passage ${place + 1}: `, quoted("span", passage.title), " ", passage.gold ? gold() : ""),
     make("p", { class: "sentences" }, texts));
 }

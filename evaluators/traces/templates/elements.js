@@ -13,7 +13,6 @@ const ENDS = new Map([
   ["no_answer", "no path that was followed gave an answer"],
   ["failed", "a request failed for good"],
 ]);
-const PAGE = 200;
 const runsOf = questions.map(() => []);
 runs.forEach((run) => {
   runsOf[run.question].push(run);

@@ -32,21 +32,15 @@ function follow() {
   const named = wanted.length > 1 ? runs.find((run) => hashOf(run) === wanted) : undefined;
   if (named !== undefined) {
     show(named);
-    const at = listed.indexOf(named.question);
-    while (at >= drawn) drawMore();
-    const link = markCurrent();
-    if (link) reveal(link);
+    revealCurrent();
   } else if (wanted.length > 1) {
     current = null;
     markCurrent();
     byId("details").replaceChildren(make("p", { role: "alert" },
       "The link names no trajectory of this page. Choose a question from the list."));
   } else if (listed.length) {
-    const run = telling();
-    show(run);
-    const at = listed.indexOf(run.question);
-    while (at >= drawn) drawMore();
-    reveal(markCurrent());
+    show(telling());
+    revealCurrent();
     const card = byId("details").querySelector(".attempt.rejected");
     if (card) intoView(card);
   }
@@ -67,25 +61,11 @@ function telling() {
     ?? fitting.find((run) => run.attempts.some((one) => !one.accepted)) ?? preferred(listed[0]);
 }
 
-document.addEventListener("keydown", (event) => {
-  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  const at = document.activeElement;
-  const free = at === document.body || byId("questions").contains(at);
-  if (by === undefined || !free || event.altKey || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
-  move(by);
-});
-document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address keeps naming the trajectory
-  byId("details").focus();
-});
-byId("more").addEventListener("click", drawMore);
-new IntersectionObserver((seen) => { if (seen.some((entry) => entry.isIntersecting)) drawMore(); },
-  { root: byId("questions"), rootMargin: "400px" }).observe(byId("more"));
 window.addEventListener("hashchange", follow);
 
 drawHead();
 drawMarks();
-makeFilters();
+makeFilters(runs, CHOICES.filter(([key, , values]) => !OPTIONAL.includes(key) || values.length > 1), textsOf,
+  "question, answer, steps, feedback");
 refresh();
 follow();

@@ -268,6 +268,20 @@ def test_a_mapping_of_titles_and_hops_by_index_are_read() -> None:
     assert own["decomposition"] == [{"question": "Where?", "answer": "Oru", "passage": 1}]
 
 
+def test_the_sample_has_every_row_however_many_passages_are_gold(tmp_path: Path) -> None:
+    rest = [f"Placeholder {n} is a village." for n in range(12)]
+    rows = [{"question": q, "answer": a, "contexts": [*TEXTS.values(), *rest]} for q, a, _ in ASKED]
+    file = lines(tmp_path / "mine.jsonl", rows)
+    verify.main([str(file), "--output", str(tmp_path / "out"), "--workers=1"])
+    sample = load_dataset(str(tmp_path / "out" / VERIFIED), "mine_eval", split="test", cache_dir=str(tmp_path / "c"))
+    assert [len(passages) for passages in sample["passages"]] == [15, 15]  # nothing says which are gold
+    card = (tmp_path / "out" / VERIFIED / "README.md").read_text(encoding="utf-8")
+    assert "with at most 15 passages each" in card
+    verify.main([str(file), "--evaluation-passages=10", "--output", str(tmp_path / "ten"), "--workers=1"])
+    card = (tmp_path / "ten" / VERIFIED / "README.md").read_text(encoding="utf-8")
+    assert "excludes 2 verified rows because they cannot have at most 10 passages" in card
+
+
 def test_steps_and_scores_are_made_of_it(tmp_path: Path) -> None:
     films, towns = (
         ("Dune Rain", "Glass Hour", "Low Harbour", "Grey Meadow"),
