@@ -108,8 +108,8 @@ def draw(seed: int, id_: str, purpose: str) -> int:
 class EvaluationSample:
     """A sample of ``size`` questions, ranked by a hash of (seed, id), drawn in bounded memory.
 
-    ``left_out`` counts rows that cannot have ``passages`` passages: they have more gold ones, or, if ``exact``, fewer in
-    all. With ``passages`` None no row is left out: a question has at most `PASSAGES`, or as many as are gold.
+    ``left_out`` counts rows that cannot have ``passages`` passages: they have more gold ones, or, if ``exact``, fewer
+    in all. With ``passages`` None no row is left out: a question has at most `PASSAGES`, or as many as are gold.
     """
 
     def __init__(self, size: int, seed: int, passages: int | None = PASSAGES, exact: bool = True) -> None:

@@ -159,12 +159,12 @@ def _lock_of_builds(root: Path) -> dict[str, Any]:
         )
     if len(versions) > 1:
         raise UserError(f"{root}: holds builds of {' and '.join(sorted(versions))}; build all with the same --version")
-    made = [
+    builds = [
         {name: record.get("files") for name, record in records[dataset].items()}
         for dataset in (names.VERIFIED, names.NOISE_LABELS)
         if dataset in records
     ]
-    if made[1:] and made[0] != made[1]:
+    if builds[1:] and builds[0] != builds[1]:
         raise UserError(f"{root}: a build was interrupted in it; run the same build_verified again")
     paths = [f"{name}/{path}" for name in records for path in walk(root / name)]
     return {"version": versions.pop(), "files": {path: sha256_of(root / path) for path in paths}}
