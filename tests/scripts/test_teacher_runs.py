@@ -311,6 +311,51 @@ def test_killed_at_any_instant_it_repeats_no_completed_call(tmp_path: Path, asks
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
 
 
+def test_adjudication_costs_what_was_estimated_and_the_card_says_what_it_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = [(question, noise) for question, noise in rows(120) if question.gold]
+    file = write(tmp_path / "rows.jsonl", known)
+    with MockServer(Rulings([(question, noise not in NO_NOISE) for question, noise in known], 0.5)) as server:
+        options = {"teacher": "annotations", "adjudicate": server.spec}
+        build_verified.main([*arguments(file, "", tmp_path / "out", **options), "--estimate"])
+        estimated = int(capsys.readouterr().out.splitlines()[2].split()[1])
+        assert server.calls == 0
+        build_verified.main(arguments(file, "", tmp_path / "out", **options))
+        assert len(server.asked) == server.calls == estimated > 10
+        out = capsys.readouterr().out
+        build_verified.main(arguments(file, "", tmp_path / "again", **options, cache=f"{tmp_path / 'out'}.sqlite"))
+        assert server.calls == estimated
+    assert "agreement before: precision" in out
+    changed = int(out.partition("labels that the model changed: ")[2].split()[0])
+    assert changed > 0
+    card = (tmp_path / "out" / "safe-verified-multihop" / "README.md").read_text()
+    assert f"It changed the labels of {changed} rows of synthetic train: " in card
+    assert "Before a model ruled on what the annotations doubt, the labels of synthetic train had precision" in card
+    labels = load_dataset(str(tmp_path / "out" / "safe-noise-labels"), "synthetic", split="train")
+    decided = [row for row in labels if row["confidence"] is None]
+    assert len(decided) >= changed
+    assert all("openai:mock" in row["explanation"] for row in decided)
+    assert all(row["teacher"].startswith("adjudicating: annotations, doubts ruled by openai:mock") for row in labels)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            {"adjudicate": "symbolic"},
+            "--adjudicate: symbolic reads no passage; to try it out without a model, use mock:",
+        ),
+        ({"adjudicate": "nope:x"}, "--adjudicate: 'nope:x' names no engine"),
+        ({"adjudicate": "mock:x", "teacher": "symbolic"}, "--adjudicate: only annotations have doubts to ask about"),
+    ],
+)
+def test_a_wrong_adjudicator_is_one_line(tmp_path: Path, options: dict[str, str], expected: str) -> None:
+    file = write(tmp_path / "rows.jsonl", rows(3))
+    with pytest.raises(UserError, match=expected):
+        build_verified.main(arguments(file, "", tmp_path / "out", **{"teacher": "annotations", **options}))
+
+
 @pytest.mark.parametrize("stops", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)], ids=["Ctrl-C", "timeout"])
 def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stops: tuple[signal.Signals, ...]) -> None:
     known = rows(300)

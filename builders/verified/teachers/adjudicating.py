@@ -118,7 +118,7 @@ class AdjudicatingTeacher(LLMTeacher):
 
     async def _ruled_answer(self, question: Question, proposal: Proposal) -> Proposal:
         """Return the proposal for a question without triples as the model rules on its answer."""
-        if not is_answer_doubtful(proposal):
+        if not is_answer_doubtful(question, proposal):
             return proposal
         claim = claim_of_answer(question)
         is_ruled, place = await self._rule(question, claim, question.answer)
@@ -150,8 +150,9 @@ class AdjudicatingTeacher(LLMTeacher):
 
         ``value`` is looked for if the model quotes nothing.
         """
-        async with self._reading(ruling_request(question, claim), "a claim") as reply:
-            ruling = read_ruling(reply.text, prompts.data_of(ruling_request(question, claim)))
+        request = ruling_request(question, claim)
+        async with self._reading(request, "a claim") as reply:
+            ruling = read_ruling(reply.text, prompts.data_of(request))
         self.replies[ruling.kind] += 1
         if not ruling.is_stated:
             return True, None
@@ -170,10 +171,10 @@ def doubtful_hops(question: Question) -> Iterator[AnnotatedHop]:
             yield hop
 
 
-def is_answer_doubtful(proposal: Proposal) -> bool:
+def is_answer_doubtful(question: Question, proposal: Proposal) -> bool:
     """Whether a question without triples is asked about."""
     is_compared = proposal.noise_type == "none" and (proposal.confidence or 0.0) >= FIRM
-    return not is_compared and proposal.noise_type != "unparsed"
+    return bool(question.gold) and not is_compared
 
 
 def claim_of(hop: AnnotatedHop) -> str:
@@ -206,7 +207,7 @@ async def ruling_requests(question: Question) -> list[Request]:
         return [ruling_request(question, claim_of(hop)) for hop in doubtful_hops(question)]
     annotations = AnnotationsTeacher()
     proposal = await annotations.propose(question, await build_graph(question, annotations))
-    return [ruling_request(question, claim_of_answer(question))] if is_answer_doubtful(proposal) else []
+    return [ruling_request(question, claim_of_answer(question))] if is_answer_doubtful(question, proposal) else []
 
 
 def _is_of(triple: Triple, hop: AnnotatedHop) -> bool:
