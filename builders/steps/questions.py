@@ -103,9 +103,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
     """
     place = dataset_folder(folder, names.VERIFIED)
     if place is None or not (place / names.STATISTICS).is_dir():
-        raise UserError(
-            f"{folder}: no {names.VERIFIED} in it; give the --output of build_verified or of verify FILE"
-        )
+        raise UserError(f"{folder}: no {names.VERIFIED} in it; give the --output of build_verified or of verify FILE")
     records = read_statistics(place, Statistics, "build the questions anew with safe-stepwise build_verified")
     files = sorted((place / names.STATISTICS).glob("*.json"))
     builds = [{**record, "digest": sha256_of(file)} for file, record in zip(files, records, strict=True)]
