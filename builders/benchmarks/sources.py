@@ -4,6 +4,7 @@ Rows are streamed, so memory does not grow with the source. They come in chunks 
 decodes and parses them. A JSONL line travels as text, so that the reading process parses no JSON. The first bytes of a
 file decide its format, not its name: an array in a ``.jsonl``, lines in a ``.json``, gzip with or without ``.gz`` are
 all read. Only CSV needs its name, ``.csv`` or ``.tsv``: its first line has the columns, and empty cells are none.
+SQuAD's object of articles, paragraphs and questions gives a row a question.
 """
 
 import csv
@@ -12,9 +13,11 @@ import io
 import json
 import math
 import os
+import re
 import zlib
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,6 +29,7 @@ from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary, files
 from safe_stepwise.store.fields import NO_JSON
+from safe_stepwise.store.rows import FIELDS
 
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
@@ -33,6 +37,10 @@ WHITE = " \t\r\n"
 """White space allowed between the parts of JSON."""
 _WHITE = WHITE.encode()
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_FAULT = "not in CSV"
+"""The key of a CSV row that can't be read; its value is the reason."""
+_SQUAD = re.compile(rb'\s*\{\s*(?:"version"\s*:\s*[^,]{1,40},\s*)?"data"\s*:\s*\[')
+"""The beginning of SQuAD's object."""
 _BATCH = 1_000
 MAX_ROW_BYTES = 4 * 2**20
 """The most bytes of a row's JSON; the longest row of the benchmarks has less than a hundredth of it."""
@@ -116,6 +124,8 @@ def decode(row: RawRow) -> Mapping[str, Any]:
     {'id': 'a'}
     """
     if not isinstance(row.payload, str):
+        if _FAULT in row.payload:
+            raise RowError(str(row.payload[_FAULT]))
         return row.payload
     if len(row.payload.encode("utf-8", "surrogateescape")) > MAX_ROW_BYTES:
         raise RowError(f"longer than {MAX_ROW_BYTES:,} bytes")
@@ -183,17 +193,35 @@ def _file_rows(path: Path) -> Iterator[RawRow]:
 
 def _csv_rows(file: BinaryIO, path: Path, delimiter: str) -> Iterator[RawRow]:
     csv.field_size_limit(MAX_ROW_BYTES)
-    lines = csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=delimiter, strict=True)
+    text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+    lines = csv.reader(text, delimiter=delimiter, strict=True)
     try:
-        names = list(lines.fieldnames or ())
-        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-            raise UserError(f"{path}:1: names the column {twice[0]!r} twice; give each its own name")
-        for row in lines:
-            if None in row:
-                raise UserError(f"{path.name}:{lines.line_num}: has more cells than the first line names")
-            yield RawRow(f"{path.name}:{lines.line_num}", {name: cell for name, cell in row.items() if cell})
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: line {lines.line_num + 1}: is no CSV in UTF-8: {error}") from None
+        names = next(lines, [])
+        "".join(names).encode()
+    except (csv.Error, UnicodeEncodeError) as error:
+        raise UserError(f"{path}:1: is no CSV in UTF-8: {error}") from None
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise UserError(f"{path}:1: names the column {twice[0]!r} twice; give each its own name")
+    while True:
+        first = lines.line_num + 1
+        try:
+            if not (cells := next(lines)):
+                continue
+            "".join(cells).encode()
+            fault = f"has {len(cells)} cells, more than the {len(names)} columns" if len(cells) > len(names) else ""
+        except StopIteration:
+            return
+        except UnicodeEncodeError:
+            fault = "not UTF-8"
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise UserError(f"{path}:{first}: a quotation mark opens here or below, and none closes it") from None
+            cells, fault = (
+                [],
+                f"no CSV: {error}" + (f" (lines {first} to {lines.line_num})" * (first < lines.line_num)),
+            )
+        row = {name: cell for name, cell in zip(names, cells, strict=False) if cell}
+        yield RawRow(f"{path.name}:{lines.line_num}", {_FAULT: fault, "cells": cells} if fault else row)
 
 
 def _json_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
@@ -204,11 +232,44 @@ def _json_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
     first = _first_byte(file, start)
     if not first:
         raise UserError(f"{path} is empty")
+    if _SQUAD.match(file.read(4096)) and (articles := _articles(file, start)) is not None:
+        return _squad_rows(articles, path)
+    file.seek(start)
     if first == b"[":
         return _array_rows(file, path)
     if first == b"{" or ".jsonl" in path.suffixes:
         return _line_rows(file, path)
     raise UserError(f"{path} is neither JSON, JSON lines, CSV (named .csv) nor Parquet")
+
+
+def _articles(file: BinaryIO, start: int) -> list[Any] | None:
+    """Return the articles of SQuAD's object; None for any other content."""
+    file.seek(start)
+    with suppress(ValueError):
+        content = boundary.parse_json(file.read())
+        if isinstance(content, dict) and any("paragraphs" in a for a in content["data"] if isinstance(a, dict)):
+            return list(content["data"])
+    return None
+
+
+def _squad_rows(articles: Sequence[Any], path: Path) -> Iterator[RawRow]:
+    """Yield a row for each question; what is no question where one should be is a row that `decode` refuses."""
+
+    def entries(parent: Any, name: str) -> list[Any]:
+        value = parent.get(name) if isinstance(parent, Mapping) else None
+        return value if isinstance(value, list) else [None]
+
+    for a, article in enumerate(articles):
+        for p, paragraph in enumerate(entries(article, "paragraphs")):
+            for q, question in enumerate(entries(paragraph, "qas")):
+                location = f"{path.name}:data[{a}].paragraphs[{p}].qas[{q}]"
+                if not isinstance(question, Mapping):
+                    yield RawRow(location, json.dumps(question))
+                    continue
+                answers = [x.get("text") if isinstance(x, Mapping) else x for x in entries(question, "answers")]
+                texts = [x for n, x in enumerate(answers) if x is not None and x not in answers[:n]]
+                passage = {"title": article.get("title"), "context": paragraph.get("context")}
+                yield RawRow(location, {**question, **passage, "answers": texts})
 
 
 def _first_byte(file: BinaryIO, start: int) -> bytes:
@@ -433,6 +494,6 @@ class RowsChunk:
 
 
 def _id_of(content: Any) -> str | None:
-    """Return the id that a broken row claims to have, under either name that benchmarks use for it."""
-    ids = [content.get(key) for key in ("id", "_id")] if isinstance(content, Mapping) else []
-    return next((id_ for id_ in ids if isinstance(id_, str)), None)
+    """Return the id that a broken row claims to have, under any name that it may have."""
+    ids = [content.get(key) for key in FIELDS["id"]] if isinstance(content, Mapping) else []
+    return next((str(id_) for id_ in ids if isinstance(id_, str | int) and not isinstance(id_, bool)), None)

@@ -122,8 +122,8 @@ function drawTotals() {
     byId("totals").append(button);
   }
   byId("part").hidden = rows.length === all;
-  byId("part").textContent = `This page holds ${number(rows.length)} of ${number(all)} rows, as many of each label as there are, or else alike. ` +
-    "The counts above are those of all rows; safe-stepwise view_labels DIR --rows N makes a larger page.";
+  byId("part").textContent = `This page holds ${number(rows.length)} of ${number(all)} rows: those of rare labels, and equally many of the others. ` +
+    "The counts above are of all rows; safe-stepwise view_labels DIR --rows N makes a larger page.";
 }
 
 /** Show the row that the address names, or else the first of noise. */

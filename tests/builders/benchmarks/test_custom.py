@@ -16,7 +16,7 @@ from datasets import load_dataset
 
 from builders.benchmarks.custom import Terms, describe
 from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.store.names import NOISE_LABELS, RESULTS, VERIFIED, VERIFIER_STEPS
+from safe_stepwise.store.names import NOISE_LABELS, REJECTS, RESULTS, VERIFIED, VERIFIER_STEPS
 from safe_stepwise.store.rows import own_columns
 from scripts import build_verified, build_verifier_steps, evaluate_stepwise, verify
 
@@ -266,6 +266,85 @@ def test_a_mapping_of_titles_and_hops_by_index_are_read() -> None:
     hops = [{"question": "Where?", "answer": "Oru", "paragraph_support_idx": 5}]
     own = own_columns({"question": "?", "answer": "Oru", "paragraphs": paragraphs, "question_decomposition": hops})
     assert own["decomposition"] == [{"question": "Where?", "answer": "Oru", "passage": 1}]
+
+
+SQUAD: dict[str, Any] = {
+    "version": "1.1",
+    "data": [
+        {
+            "title": title,
+            "paragraphs": [
+                {
+                    "context": TEXTS[title],
+                    "qas": [
+                        {"id": f"q{n}", "question": q, "answers": [{"text": a, "answer_start": 0}] * 2}
+                        for n, (q, a, gold) in enumerate(ASKED)
+                        if gold[-1] == title
+                    ],
+                }
+            ],
+        }
+        for title in PAGES
+    ],
+}
+
+
+def rejected(output: Path) -> list[tuple[str, str | None, str]]:
+    content = (output / REJECTS).read_text(encoding="utf-8")
+    return [(row["location"], row["id"], row["reason"]) for row in map(json.loads, content.splitlines())]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_file_of_squad_is_read_as_it_is(indent: int | None, tmp_path: Path) -> None:
+    (file := tmp_path / "mine.json").write_text(json.dumps(SQUAD, indent=indent), encoding="utf-8")
+    verify.main([str(file), "--output", str(tmp_path / "out"), "--workers=1"])
+    labeled = load_dataset(
+        str(tmp_path / "out" / VERIFIED), "mine_labeled", split="validation", cache_dir=str(tmp_path)
+    )
+    assert labeled["id"] == ["q0", "q1", "q2"]
+    assert labeled["aliases"] == [[], [], []]  # an answer that stands twice is one
+    assert labeled[0]["passages"][0]["title"] == "Ors Velt"
+    bad = {"id": 7, "question": "Who?", "answers": [], "is_impossible": True}
+    damaged = {"data": [*SQUAD["data"], {"paragraphs": [{"context": "x", "qas": [bad, 5]}, 3]}, None]}
+    file.write_text(json.dumps(damaged), encoding="utf-8")
+    verify.main([str(file), "--output", str(tmp_path / "out"), "--workers=1"])
+    no_object = "not a JSON object: a row is an object with named fields"
+    assert rejected(tmp_path / "out") == [
+        ("mine.json:data[3].paragraphs[0].qas[0]", "7", "references is empty"),
+        ("mine.json:data[3].paragraphs[0].qas[1]", None, no_object),
+        ("mine.json:data[3].paragraphs[1].qas[0]", None, no_object),
+        ("mine.json:data[4].paragraphs[0].qas[0]", None, no_object),
+    ]
+
+
+def test_a_row_a_line_may_have_the_first_key_of_squad(tmp_path: Path) -> None:
+    rows = [{"data": [1], "question": q, "answer": a, "contexts": [*TEXTS.values()]} for q, a, _ in ASKED]
+    for number, file in enumerate((lines(tmp_path / "many.jsonl", rows), lines(tmp_path / "one.jsonl", rows[:1]))):
+        verify.main([str(file), "--output", str(tmp_path / str(number)), "--workers=1"])
+        assert not (tmp_path / str(number) / REJECTS).exists()
+
+
+def test_a_bad_row_of_a_table_is_one_reject_with_its_line(tmp_path: Path) -> None:
+    good = table(tmp_path).read_bytes()
+    bad = (
+        b'Who? a,b,c,d,e,f\r\n"Who" is it,x,y\r\n"Who is\r\nit" now,x\r\nWh\xff?,Oru,Oru.\r\n\r\nWho is it?,,Oru.\r\n'
+    )
+    (tmp_path / "mine.csv").write_bytes(good + bad)
+    verify.main([str(tmp_path / "mine.csv"), "--output", str(tmp_path / "out"), "--workers=1"])
+    assert rejected(tmp_path / "out") == [
+        ("mine.csv:5", None, "has 6 cells, more than the 5 columns"),
+        ("mine.csv:6", None, "no CSV: ',' expected after '\"'"),
+        ("mine.csv:8", None, "no CSV: ',' expected after '\"' (lines 7 to 8)"),
+        ("mine.csv:9", None, "not UTF-8"),
+        ("mine.csv:11", None, "neither answer nor references: what counts as right has to be known"),
+    ]
+    (tmp_path / "mine.csv").write_bytes(good + b'"Who is it?,Oru,Oru.\r\n' + bad[:9])
+    with pytest.raises(UserError, match=r"mine.csv:5: a quotation mark opens here or below, and none closes it"):
+        verify.main([str(tmp_path / "mine.csv"), "--output", str(tmp_path / "no"), "--workers=1"])
+    (tmp_path / "mine.csv").write_bytes(good + bad)
+    options = ["--benchmark=custom", f"--input={tmp_path}/mine.csv", "--split=train", "--teacher=annotations"]
+    with pytest.raises(UserError, match=r"mine.csv:5: has 6 cells, .*; mend the row, or run with --on-error keep"):
+        build_verified.main([*options, f"--output={tmp_path / 'stops'}", "--workers=1"])
 
 
 def test_the_sample_has_every_row_however_many_passages_are_gold(tmp_path: Path) -> None:
