@@ -165,6 +165,7 @@ def _lies_between(spans: Sequence[Span], low: int, high: int) -> bool:
     return place < len(spans) and spans[place][1] <= high
 
 
+_LONG_NAME = 8  # characters of a name that says enough without its spaces
 _LONGEST_NAME = 8  # words
 _LEAD = 300  # characters in which a passage names its subject
 
@@ -208,10 +209,22 @@ def titles_of(names: Iterable[str], pages: Iterable[tuple[int, Passage]]) -> dic
     texts = [read(passage) for _, passage in pages]
     titles = {}
     for name in dict.fromkeys(name for name in names if not as_date(name)):
-        about = [text.title for text in texts if is_about(text, name)]
+        about = [text.title for text in texts if is_about(text, name) or _is_spaced_otherwise(text.title, name)]
         if len(about) == 1 and about[0] != name:
             titles[name] = about[0]
     return titles
+
+
+def _is_spaced_otherwise(title: str, name: str) -> bool:
+    """Whether a title begins with a name whose words are joined or parted ("Abdul Rahman", "Abdulrahman Vel").
+
+    >>> _is_spaced_otherwise("Abdulrahman Vel", "Abdul Rahman"), _is_spaced_otherwise("Oru Vel", "Oru")
+    (True, False)
+    """
+    words, name_words = normal_name(title).split(), normal_name(name).split()
+    joined = "".join(name_words)
+    starts = ("".join(words[:n]) for n in range(1, len(words) + 1) if n != len(name_words))
+    return len(joined) >= _LONG_NAME and joined in starts
 
 
 def _other_qualifier(title: str, name: str) -> bool:

@@ -60,6 +60,27 @@ def test_an_answer_that_stands_nowhere() -> None:
     assert found.reasoning_path == ()
 
 
+def test_an_answer_within_other_words_is_not_called_absent() -> None:
+    page = Passage("Ors Velt", ("Ors Velt lived in OruTarnharbour.",), is_gold=True)
+    found = label("Where did Ors Velt live?", "Tarnharbour", page)
+    assert (found.noise_type, found.explanation) == (
+        "undecided",
+        "Passage 1 has “Tarnharbour”, and what it says of it could not be read.",
+    )
+
+
+def test_a_decade_is_no_date_to_compare_with_another() -> None:
+    pages = (
+        Passage(
+            "Oru Club", ("Oru Club was founded in the early 1980s.", "Its hall was founded in 1999."), is_gold=True
+        ),
+        Passage("Vel Club", ("Vel Club was founded in 1993.",), is_gold=True),
+    )
+    found = label("Which was founded first, Oru Club or Vel Club?", "Oru Club", *pages, kind="comparison")
+    assert found.noise_type == "none"
+    assert "was not checked" in found.explanation
+
+
 def test_passages_that_nothing_links() -> None:
     found = label("Where was the director of Dune Rain born?", "Oru Marsh", KARN, ORS)
     assert found.noise_type == "undecided"
