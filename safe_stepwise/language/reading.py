@@ -193,7 +193,7 @@ _LIFE_OPENING = 260
 _LIFE_BRACKETS = re.compile(r"[(;] ([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _UNKNOWN_BIRTH = re.compile(r"^-- ")
 _NOT_A_LIFE = re.compile(
-    r"\b(?:reign|reigned|ruled|active|founded|released|film|song|flourished|present|\d{4} -- \d\d? -- \d\d?)\b"
+    r"\b(?:reign|reigned|ruled|active|founded|released|film|song|flourished|\d{4} -- \d\d? -- \d\d?)\b"
 )
 _VERB = re.compile(r"\b(?:is|was|are|were|became|served|reigned|held)\b")
 _NO_PERSON = wording("reading", "no_person", no_persons="|".join(word_list("no_persons")))

@@ -65,7 +65,7 @@ def test_an_answer_within_other_words_is_not_called_absent() -> None:
     found = label("Where did Ors Velt live?", "Tarnharbour", page)
     assert (found.noise_type, found.explanation) == (
         "undecided",
-        "Passage 1 has “Tarnharbour”, and what it says of it could not be read.",
+        "Passage 2 has “Tarnharbour”, and what it says of it could not be read.",
     )
 
 
