@@ -240,9 +240,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; ``cached``: of ``prompt``, in a prefix cache; ``thought``: of ``completion``, before the
-    reply.
-    """
+    """Tokens of one call; ``cached``: of ``prompt``, in a prefix cache; ``thought``: of ``completion``, as thoughts."""
 
     prompt: int = 0
     cached: int = 0
