@@ -240,7 +240,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; ``cached``: of ``prompt``, in a prefix cache; ``thought``: of ``completion``, as thoughts."""
+    """Tokens of one call; ``cached``: of ``prompt``, from a prefix cache; ``thought``: of ``completion``."""
 
     prompt: int = 0
     cached: int = 0
