@@ -240,8 +240,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; ``cached`` counts the part of ``prompt`` served from a prefix cache, ``thought`` the part of
-    ``completion`` that a reasoning model spent before it replied."""
+    """Tokens of one call; ``cached``: of ``prompt``, from a prefix cache; ``thought``: of ``completion``."""
 
     prompt: int = 0
     cached: int = 0

@@ -212,12 +212,10 @@ def compare(
     members |= {total: _pooled([members[s] for s in systems]) for total, systems in plan.totals.items()}
     rows = [_row(system, groups, samples, place) for place, (system, groups) in enumerate(members.items())]
     simulated |= {row.system: row.simulated for row in rows}
-    differences = [
-        difference
-        for place, (later, earlier) in enumerate(plan.compared)
-        for name, sample in samples.items()
-        for difference in sample.differences(place, later, earlier, name, simulated[later] or simulated[earlier])
-    ]
+    differences: list[Difference] = []
+    for place, (later, earlier) in enumerate(plan.compared):
+        for name, sample in samples.items():
+            differences += sample.differences(place, later, earlier, name, simulated[later] or simulated[earlier])
     size = len(plan.systems)
     tested, totals = _adjusted(differences), tuple(rows[size:])
     return Comparison(benchmarks, tuple(rows[:size]), tested, seed, resamples, totals)

@@ -307,19 +307,15 @@ def _text_width(text: str, size: int) -> int:
 
 def _panel(machine: MachineCounts, top: int, line: int) -> dict[str, Any]:
     """Lay out a machine; its row of states is ``line`` pixels from the top of the drawing."""
+    method, starts = machine.system.method, {move.state for move in machine.transitions}
     return {
         "title": f"{machine.title} ({sum(move.count for move in machine.transitions):,} moves)",
         "title_y": top + 22,
         "line": line,
         "arcs": [_arc(machine, move, line) for move in sorted(machine.transitions, key=lambda move: move.count)],
         "states": [
-            {
-                "x": _state_x(index),
-                "name": state,
-                "title": title_of(machine.system.method, state),
-                "is_end": all(move.state != state for move in machine.transitions),
-            }
-            for index, state in enumerate(machine.states)
+            {"x": _state_x(n), "name": state, "title": title_of(method, state), "is_end": state not in starts}
+            for n, state in enumerate(machine.states)
         ],
     }
 

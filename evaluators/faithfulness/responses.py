@@ -103,12 +103,9 @@ def _response(trajectory: Trajectory, method: str) -> Response:
 
 
 def _sampled_response(trajectory: Trajectory) -> Response:
-    replies = [
-        (n, attempt)
-        for n, attempt in enumerate(trajectory.attempts, 1)
-        if attempt.state == ANSWERING and isinstance(attempt.read, dict)
-        if attempt.read.get("form") == "strict" and _field(attempt, "answer")
-    ]
+    attempts = [(n, attempt) for n, attempt in enumerate(trajectory.attempts, 1) if attempt.state == ANSWERING]
+    strict = [(n, a) for n, a in attempts if isinstance(a.read, dict) and a.read.get("form") == "strict"]
+    replies = [(n, attempt) for n, attempt in strict if _field(attempt, "answer")]
     if not replies:
         return Response("unstructured")
     answers = [_field(attempt, "answer") for _, attempt in replies]

@@ -157,17 +157,16 @@ def render_results(
     for run, (prompt, limit) in zip(runs, limits.items(), strict=True):
         pairs = zip(cases, run.replies.values(), strict=True)
         judged = [JudgedPath(c.benchmark, c.question_id, c.corruption, reply.verdict) for c, reply in pairs]
-        records.append(
-            {
-                "name": run.name,
-                "prompt": prompt,
-                "prompt_sha256": prompts.load(prompt_of(prompt)).digest,
-                "max_tokens": limit,
-                "simulated": run.simulated,
-                **measure_quality(judged, seed=seed),
-                "tokens": run.tokens(),
-            }
-        )
+        record = {
+            "name": run.name,
+            "prompt": prompt,
+            "prompt_sha256": prompts.load(prompt_of(prompt)).digest,
+            "max_tokens": limit,
+            "simulated": run.simulated,
+            **measure_quality(judged, seed=seed),
+            "tokens": run.tokens(),
+        }
+        records.append(record)
     return {
         "simulated": bool(probe["simulated"] or any(run.simulated for run in runs)),
         "probe": dict(probe),

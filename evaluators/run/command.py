@@ -67,7 +67,6 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
 
 
 def _questions_of(options: Options, read: ReadQuestions) -> QuestionSet:
-    """Read the questions that the options choose; raise ``UserError`` if there are none."""
     chosen = options.questions, options.benchmark, options.split, options.limit, options.seed
     rules = {"skip": options.on_error != "stop", "planned": bool(options.symbolic)}
     read_set = read(*chosen, **rules, all_passages=options.passages == "all")

@@ -181,19 +181,18 @@ def _outcomes(
     for question, trajectory, verdict in zip_longest(plan.questions, trajectories, verdicts):
         scoring = plan.scoring.get(question.benchmark, question.benchmark)
         derivations = plan.derivations.get(question.id, ())
-        outcomes.append(
-            Outcome(
-                benchmark=question.benchmark,
-                question_id=question.id,
-                exact_match=exact_match(trajectory.answer, question.accepted),
-                f1=f1(trajectory.answer, question.accepted, scoring),
-                verdict=verdict.outcome if verdict else None,
-                trajectory=trajectory,
-                judge=verdict.explanation if verdict else "",
-                measures=measure_trajectory(question, trajectory, setting.options, scoring, derivations),
-                **common,
-            )
+        outcome = Outcome(
+            benchmark=question.benchmark,
+            question_id=question.id,
+            exact_match=exact_match(trajectory.answer, question.accepted),
+            f1=f1(trajectory.answer, question.accepted, scoring),
+            verdict=verdict.outcome if verdict else None,
+            trajectory=trajectory,
+            judge=verdict.explanation if verdict else "",
+            measures=measure_trajectory(question, trajectory, setting.options, scoring, derivations),
+            **common,
         )
+        outcomes.append(outcome)
     return tuple(outcomes)
 
 

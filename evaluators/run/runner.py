@@ -238,8 +238,7 @@ class Verdicts:
     """Whether this is a baseline with one verdict for every item, without requests."""
 
     def tokens(self) -> dict[str, Any]:
-        """Tokens of all requests; ``cached_share`` is the part of the prompts that a prefix cache held, None where the
-        engine does not count."""
+        """Tokens of all requests; ``cached_share``: of the prompts, in a prefix cache (None: not counted)."""
         usages = [] if self.is_constant else [reply.usage for reply in self.replies.values()]
         prompt, cached, thought = (sum(getattr(u, name) for u in usages) for name in ("prompt", "cached", "thought"))
         return {

@@ -144,9 +144,8 @@ class Claims:
             question_words = content_words(filled_question(item.triples))
             values = [v for v in values if not content_words(v) <= question_words]
             return values[-1] if values and _repeats_question(reading, item) else None
-        relation = content_words(triple.relation)
-        about = reading.mentions(triple.head) and relation <= reading.words
-        return values[-1] if about else None
+        is_about_head = reading.mentions(triple.head) and content_words(triple.relation) <= reading.words
+        return values[-1] if is_about_head else None
 
     def _misstated(self, reading: Reading, triple: Triple, values: Sequence[str]) -> str | None:
         """Return the value that a step states instead of a triple's, and that no passage states; else None."""
@@ -191,8 +190,7 @@ class Claims:
             return bool(self._answering(item))
         # A nation beside a person's name is often that of a film, and "The Caine Mutiny" is not a mutiny.
         citizen = triple.relation == "country of citizenship"
-        about = is_about(read(page), triple.head)
-        if not about and (citizen or _in_longer_names(page, triple.head)):
+        if not is_about(read(page), triple.head) and (citizen or _in_longer_names(page, triple.head)):
             return False
         return ground(triple.head, triple.relation, triple.tail, [(1, page)]).status == "stated"
 

@@ -41,12 +41,10 @@ class Tie(NamedTuple):
 
     def direction(self, meaning: Meaning, is_same: Callable[[str, str], bool] = eq) -> int | None:
         """Return the sign of a relation's sense, the best of several; None if the tie expresses none of them."""
-        signs = [
-            sign * turn
-            for sense, sign in self.signs().items()
-            for senses, turn in ((meaning.senses, 1), (meaning.turned, -1))
-            if any(is_same(sense, expressed) for expressed in senses)
-        ]
+        signs: list[int] = []
+        for sense, sign in self.signs().items():
+            signs += [sign] if any(is_same(sense, expressed) for expressed in meaning.senses) else []
+            signs += [-sign] if any(is_same(sense, expressed) for expressed in meaning.turned) else []
         return None if not signs else 0 if 0 in signs else max(signs)
 
 

@@ -144,12 +144,12 @@ def grammar(
     kinds = dict(verdicts[section][code])
     full_texts = kinds.pop("whole", [])
     kinds["join"] = [verdicts["joins"][next(iter(kinds))], full_texts]
-    return {
-        kind: tuple(
-            (o, frozenset(n for n, _ in _VERDICT_FIELD.findall(o))) for o in _options(tree, vocabulary_key(style))
-        )
-        for kind, tree in kinds.items()
-    }
+    choices = {kind: _options(tree, vocabulary_key(style)) for kind, tree in kinds.items()}
+
+    def with_fields(text: str) -> tuple[str, frozenset[str]]:
+        return text, frozenset(name for name, _ in _VERDICT_FIELD.findall(text))
+
+    return {kind: tuple(map(with_fields, texts)) for kind, texts in choices.items()}
 
 
 def _options(tree: Any, key: str) -> Iterator[str]:

@@ -103,11 +103,8 @@ class ResponseCache:
     def store(self, replies: Iterable[tuple[str, Completion]]) -> None:
         """Store the whole completions by key, all or none; raises ``UserError`` if the file can't be written."""
         # As JSON, which can hold the half surrogates that a broken reply may contain.
-        rows = [
-            (key, json.dumps(_stored_reply(reply)), "stop", *astuple(reply.usage)[:3])
-            for key, reply in replies
-            if reply.ending == "whole"
-        ]
+        complete = ((key, reply) for key, reply in replies if reply.ending == "whole")
+        rows = [(key, json.dumps(_stored_reply(reply)), "stop", *astuple(reply.usage)[:3]) for key, reply in complete]
         try:
             with self._lock, self._db:
                 self._db.execute("begin immediate")

@@ -172,7 +172,6 @@ class _PathRun:
 
     @property
     def _next_choice(self) -> str:
-        """The state that comes next: a choice needs two paths."""
         return states.SELECT if len(self.pool) > 1 else INSTANTIATE
 
     async def _constrain(self) -> None:
@@ -196,7 +195,6 @@ class _PathRun:
         return chosen
 
     def _instantiate(self, chosen: Candidate) -> states.Instantiated:
-        """Follow a path in the graph, and let the graph decide the constraints for its ends."""
         limit, candidates = self.options.most_chains, [*self.reached]
         chains = self.knowledge.chains(chosen, limit + 1)
         verdicts = [self.knowledge.decide(constraint, chosen, candidates) for constraint in self.constraints]

@@ -172,7 +172,6 @@ class _Run:
 
     @property
     def answer(self) -> str:
-        """The submitted answer, or ""."""
         last = self.steps[-1] if self.steps else None
         return final_answer(last) if last and last.kind == "Final Answer" else ""
 

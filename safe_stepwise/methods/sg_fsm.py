@@ -176,7 +176,6 @@ def _read_summary(memory: Memory, text: str) -> Reading:
 
 
 def _after_decomposition(memory: Memory, reading: Reading) -> Move[Memory]:
-    """Move on to the search, for the question itself if it is simple."""
     is_simple = reading.value["simple"]
     subquestion = memory.current if is_simple else reading.value["subquestion"]
     after = replace(memory, is_simple=is_simple, subquestion=subquestion)

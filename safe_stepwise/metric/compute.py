@@ -172,9 +172,7 @@ async def _compute_loop(
         if "judge" not in specs:
             return report | _notes(clients)
         answers = zip(questions, trajectories, strict=True)
-        cases = [
-            JudgeCase(trajectory.answer, question.accepted, question.question) for question, trajectory in answers
-        ]
+        cases = [JudgeCase(trajectory.answer, q.accepted, q.question) for q, trajectory in answers]
         verdicts = await _verdicts(setting.judge(clients), cases)
         usages = [reply.usage for verdict in verdicts for reply in verdict.replies]
         tokens = {

@@ -283,11 +283,8 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> VerdictCounts:
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Agreement | None:
-    repeated = [
-        [reply.outcome for reply in verdict.replies]
-        for verdict in verdicts
-        if len(verdict.replies) > 1 and not any(reply.failed for reply in verdict.replies)
-    ]
+    groups = (verdict.replies for verdict in verdicts if len(verdict.replies) > 1)
+    repeated = [[reply.outcome for reply in group] for group in groups if not any(reply.failed for reply in group)]
     if not repeated:
         return None
     unanimous = sum(len(set(outcomes)) == 1 for outcomes in repeated)

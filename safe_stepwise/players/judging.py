@@ -62,7 +62,6 @@ def _choose(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
 
 
 def _verify(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
-    """Reply with the answers among the ends, and whether the followed path suffices."""
     _, ends = scene.pool[scene.chosen - 1]
     is_right = scene.chosen - 1 in _right(scene)
     answers = [end for end in ends if end in scene.question.answers] if is_right else []

@@ -213,14 +213,11 @@ def render_page(results: Mapping[str, Any]) -> str:
 
 
 def _row(chain: WrittenChain, readings: Readings, verdicts: Iterable[JudgedChain]) -> dict[str, Any]:
+    judged = (verdict for verdict in verdicts if verdict.id == chain.id)
     return {
         "id": chain.id,
         "benchmark": chain.benchmark,
         "question_id": chain.question_id,
         "readers": [{"label": reader[chain.id].label, "first_bad": reader[chain.id].first_bad} for reader in readings],
-        "rules": {
-            verdict.judge: {"path": verdict.path, "fault": verdict.fault, "first": verdict.first}
-            for verdict in verdicts
-            if verdict.id == chain.id
-        },
+        "rules": {v.judge: {"path": v.path, "fault": v.fault, "first": v.first} for v in judged},
     }

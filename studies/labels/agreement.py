@@ -40,10 +40,8 @@ def score_noise_types(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> 
     """
 
     def score(name: str, is_positive: Callable[[str], bool]) -> Score:
-        gold_flags, predicted_flags = (
-            {key: is_positive(t) for key, t in types.items()} for types in (gold, predicted)
-        )
-        return score_agreement(gold_flags, predicted_flags, name)
+        flags = [{key: is_positive(t) for key, t in types.items()} for types in (gold, predicted)]
+        return score_agreement(flags[0], flags[1], name)
 
     unverifiable = score("unverifiable", lambda type_: type_ not in NO_NOISE)
     scores = [score(name, name.__eq__) for name in NOISE_TYPES]

@@ -84,13 +84,9 @@ class Support:
         return not has_rival or self._is_in_a_sentence(triple)
 
     def _is_in_a_sentence(self, triple: Triple) -> bool:
-        """Whether a passage's sentence, judged like a step, states a triple."""
-        return any(
-            self.stance_on(parse_text(sentence, [page.title], [page.title]), triple) == "states"
-            for page in self.grounds.passages
-            for sentence in page.sentences
-            if has_value(Passage("", (sentence,)), triple.tail)
-        )
+        pairs = (([page.title], sentence) for page in self.grounds.passages for sentence in page.sentences)
+        near = ((focus, sentence) for focus, sentence in pairs if has_value(Passage("", (sentence,)), triple.tail))
+        return any(self.stance_on(parse_text(sentence, names, names), triple) == "states" for names, sentence in near)
 
     def in_graph(self, triple: Triple) -> bool:
         """Whether the graph has a triple, or one with a relation of the same sense."""
@@ -165,7 +161,6 @@ def is_contradicted_by_text(step: StepText, triple: Triple, support: Support) ->
 
 
 def _other_relation_is_true(step: StepText, triple: Triple, support: Support) -> bool:
-    """Whether a step states another relation between the same ends, and the texts support it."""
     claims = (replace(triple, relation=name) for name in RELATIONS if name != triple.relation)
     return any(support.supports(claim) for claim in claims if support.stance_on(step, claim) == "states")
 
