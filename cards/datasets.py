@@ -64,7 +64,6 @@ class DatasetCard:
 
     @property
     def licenses(self) -> list[str]:
-        """The sources' licences, as ids of the Hub."""
         return licenses_of(self.builds)
 
     @property

@@ -3,6 +3,7 @@
 A manifest is a YAML file; each class here is one of its keys (`BuildEntry`: ``builds``, `StepsEntry`:
 ``verifier_steps``, `EvaluationEntry`: ``evaluation``). A *block* is a named experiment with its own adapters and
 evaluation. Specs of engines may have a *placeholder*, such as ``{adapter}``, for a model that the release trains.
+Each ``check`` raises ``UserError`` with the key that is wrong.
 """
 
 import re
@@ -140,7 +141,6 @@ class BuildEntry:
     """The file of labels with which this build's labels are compared."""
 
     def check(self, prefix: str) -> None:
-        """Raise ``UserError`` with the key that is wrong."""
         need_positive(self, prefix, "limit")
         if not 0 <= self.min_confidence <= 1:
             raise UserError(f"{prefix}min_confidence: has to lie between 0 and 1")
@@ -203,7 +203,6 @@ class StepsEntry:
         return Composition(**numbers, refined=0 if self.refined is None and not has_refined else self.refined)
 
     def check(self, key: str, builds: Sequence[BuildEntry]) -> None:
-        """Raise ``UserError`` with the key that is wrong."""
         prefix = f"{key}."
         for name in self.per_benchmark or ():
             check_choice(name, [build.benchmark for build in builds], f"{prefix}per_benchmark")
@@ -249,7 +248,6 @@ class PathProbeEntry:
         return [file for file in (self.kb, self.questions, self.derivations) if file is not None]
 
     def check(self, builds: Sequence[BuildEntry]) -> None:
-        """Raise ``UserError`` with the key that is wrong."""
         for name in self.benchmarks:
             check_choice(name, [build.benchmark for build in builds], f"{PROBE}.benchmarks")
         if (self.kb is None) != (self.questions is None):
@@ -275,7 +273,6 @@ class BlockEntry:
         return bool(self.adapters) and (self.verifier_steps is None or self.verifier_steps.unverifiable)
 
     def check(self, name: str, manifest: "Manifest") -> None:
-        """Raise ``UserError`` with the key that is wrong."""
         place, steps, evaluation = f"blocks.{name}", self.verifier_steps, self.evaluation
         _check_name(name, place, OWN_PARTS)
         if steps is not None:
@@ -335,7 +332,6 @@ class Manifest:
         return {name: steps for name, steps in sets.items() if steps is not None}
 
     def check(self) -> None:
-        """Raise ``UserError`` with the key that is wrong."""
         if not self.builds:
             raise UserError("builds: name at least one")
         need_positive(self, "", "evaluation_size", "evaluation_passages")

@@ -2,7 +2,8 @@
 
 The keys: ``paths`` (the dataset of paths over a knowledge graph), ``adapter`` (the training of a model that proposes
 paths) and ``deliberation`` (the evaluation of these proposals). A release is of relation paths or of verified
-questions (`releases.manifest`), never of both, as each has one adapter.
+questions (`releases.manifest`), never of both, as each has one adapter. Each ``check`` raises ``UserError`` with the
+key that is wrong.
 """
 
 from collections.abc import Mapping
@@ -71,7 +72,6 @@ class PathsEntry:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def check(self) -> None:
-        """Raise ``UserError`` with the key that is wrong."""
         need_positive(self, "paths.", "limit", "max_hops", "negatives")
         need_share(self.test_share, "paths.test_share")
         if not self.questions:
@@ -95,7 +95,6 @@ class ProposerEntry:
         return {"sft": self.sft, **({} if self.kto is None else {"kto": self.kto})}
 
     def check(self) -> None:
-        """Raise ``UserError`` with the key that is wrong."""
         for method, entry in self.stages.items():
             _check_stage(entry, method)
 
@@ -117,7 +116,6 @@ class DeliberationEntry:
     candidates: int | None = None
 
     def uses(self, placeholder: str) -> bool:
-        """Whether a spec of the evaluation has the placeholder of a model."""
         return any(placeholder in spec for spec in (*self.paths, self.generator or ""))
 
     @property
@@ -127,7 +125,6 @@ class DeliberationEntry:
         return {first: REPORT, **{mode: f"{BLOCKS}/{mode}/{REPORT}" for mode in modes}}
 
     def check(self) -> None:
-        """Raise ``UserError`` with the key that is wrong."""
         need_positive(self, f"{EVALUATION}.", "per_hop", "candidates")
         if not self.paths or not self.ways or len({*self.ways}) < len(self.ways):
             raise UserError(f"{EVALUATION}.paths and ways: name at least one, each way once")
@@ -157,7 +154,6 @@ class PathsManifest:
         return [] if self.adapter is None else [OWN_ADAPTER, *([OWN_SFT] if self.adapter.kto else [])]
 
     def check(self) -> None:
-        """Raise ``UserError`` with the key that is wrong."""
         check_version(self.version)
         need_seed(self.seed)
         for entry in (self.paths, self.adapter, self.deliberation):

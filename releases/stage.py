@@ -14,8 +14,8 @@ import yaml
 
 from builders.work.plans import ENGINES, Slurm
 from builders.work.shards import Annotator
-from releases.manifest import Manifest
-from releases.paths_manifest import PathsManifest
+from releases.manifest import BuildEntry, Manifest
+from releases.paths_manifest import PathsManifest, SourceEntry
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.errors import UserError
@@ -63,7 +63,6 @@ class SourceRows:
     sha256: str | None = None
     rows: int | None = None
     by_hops: Counter[int] | None = None
-    """The number of questions by their hops."""
     topics: int = 1
     """The largest number of topic entities of a question."""
 
@@ -73,7 +72,6 @@ class Forecast:
     """The figures that stages share while a release is priced."""
 
     build_rows: list[int] = field(default_factory=list)
-    """The rows of each build of the manifest."""
     sources: dict[str, SourceRows] = field(default_factory=dict)
     """The sources of relation paths, by their keys."""
     counted_questions: dict[object, int] = field(default_factory=dict)
@@ -86,18 +84,12 @@ class Forecast:
 
     def question_rows(self, release: "Release[PathsManifest]", section: str) -> dict[str, int]:
         """Return the numbers of questions in a section by source; raise ``UserError`` if one is not known."""
-        rows = {}
-        for key, source in self.sources.items():
-            entry = release.manifest.sources[key]
-            if not key.startswith(f"{section}.questions"):
-                continue
-            if (number := entry.expected_rows if source.rows is None else source.rows) is None:
-                raise UserError(
-                    f"{release.file}: {key}: {entry.input} is not here; bring it, or say how many "
-                    "rows it has with expected_rows"
-                )
-            rows[key] = number
-        return rows
+        entries = release.manifest.sources
+        return {
+            key: release.expected_rows(key, entries[key]) if source.rows is None else source.rows
+            for key, source in self.sources.items()
+            if key.startswith(f"{section}.questions")
+        }
 
     def count_new_questions(self, key: object, questions: int) -> int:
         """Return how many of ``questions`` no earlier part requests by ``key``; remember that this part does."""
@@ -179,6 +171,20 @@ class Release(Generic[M]):
     def datasets(self) -> Path:
         """The folder of the release's datasets."""
         return self.output / DATASETS
+
+    def expected_rows(self, key: str, entry: BuildEntry | SourceEntry) -> int:
+        """Return the rows that an entry expects in its missing input; raise ``UserError`` if it says none."""
+        if entry.expected_rows is None:
+            raise UserError(
+                f"{self.file}: {key}: {entry.input} is not here; bring it, or say how many rows it has with "
+                "expected_rows"
+            )
+        return entry.expected_rows
+
+    def refuse_unnamed(self, names: Iterable[str]) -> None:
+        """Raise ``UserError`` for the first of some names in the folder that the manifest does not have."""
+        for name in names:
+            raise UserError(f"{self.datasets}: holds {name}, which {self.file} does not name; choose another --output")
 
     def close(self) -> None:
         """Close all teachers and makers, to free their memory; the next use opens them again."""

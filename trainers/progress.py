@@ -34,7 +34,6 @@ class Progress(TrainerCallback):  # type: ignore[misc]
         return self.seconds_before + time.monotonic() - self.started_at
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Start the clock and the bar."""
         self.started_at, self.earlier_steps = time.monotonic(), state.global_step
         if state.is_world_process_zero:
             steps = {"total": state.max_steps, "initial": self.earlier_steps, "unit": "step"}

@@ -457,11 +457,9 @@ class RowsChunk:
 
     @property
     def size(self) -> int:
-        """The number of source rows."""
         return len(self.rows)
 
     def location(self, index: int) -> str:
-        """Return the location of a row in the source."""
         return self.rows[index].location
 
     def raw_row(self, index: int) -> Any:

@@ -60,7 +60,6 @@ class ProbeRow:
 
     @property
     def id(self) -> str:
-        """A hash of the row's content."""
         return row_id(self.question, self.path, self.corruption)
 
 

@@ -79,7 +79,6 @@ class PathsChunk(RowsChunk):
 
     @property
     def path(self) -> Path:
-        """The shard file, named by position and content."""
         code = code_digest(__name__, reader_of(self.benchmark).parse.__module__, "builders.work.shards")
         graph = self.graph.digest if self.graph else None
         settings = [graph, self.max_hops, self.max_negatives, self.seed]

@@ -57,7 +57,6 @@ class MadeSteps:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every request to the maker's model was answered."""
         return not any(refusal.reason.startswith(names.REQUEST_FAILED) for refusal in self.refused)
 
 
@@ -78,7 +77,6 @@ class StepChunk:
 
     @property
     def path(self) -> Path:
-        """The shard file, named by content."""
         maker = self.maker
         head = [code_digest(__name__, maker.__module__), maker.identity, maker.name]
         key = identity([*head, self.benchmark, self.split, self.seed, self.questions, *self.refined])[:24]

@@ -56,12 +56,10 @@ class AnnotationsMaker(NoModel):
 
     @property
     def held_back(self) -> "AnnotationsMaker":
-        """The maker with the wordings that are held back for tests."""
         return replace(self, style=HELD_BACK[self.style])
 
     @property
     def identity(self) -> str:
-        """Everything that can change a row, the code aside."""
         return f"{self.name} {self.seed} {self.style}"
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[StepResult]:
@@ -69,7 +67,6 @@ class AnnotationsMaker(NoModel):
         return self.make_some(questions, range(len(questions)))
 
     def make_some(self, questions: Sequence[tuple[Question, Label]], positions: Iterable[int]) -> list[StepResult]:
-        """Make the steps of the questions at ``positions`` (from 0)."""
 
         @lru_cache(maxsize=2)
         def source(position: int) -> StepSource | str:

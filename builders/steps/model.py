@@ -123,17 +123,13 @@ class ModelMaker(replies.ModelAsker):
     held_back: ClassVar[None] = None
     """None, as no wording of a model can be held back for a test."""
     is_cpu_bound = False
-    """False keeps the work in one process, whose client shares replies and keeps the engine busy."""
 
     @property
     def name(self) -> str:
-        """The entry in the ``teacher`` column: the model and the prompts, no address."""
-        allowance = self.teachers.allowance.examples_suffix
-        return f"{self.teachers.engine.name} prompts {PROMPTS_DIGEST[:12]}{allowance}"
+        return self.teachers.name_with(PROMPTS_DIGEST)
 
     @property
     def identity(self) -> str:
-        """The digest of everything that can change a row, except the code."""
         return identity([self.teachers.engine.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable])
 
     def progress(self) -> str:

@@ -5,6 +5,7 @@ A verifier that only compares words can reach what a classifier reaches by these
 
 import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from functools import lru_cache
 
 from builders.steps.rows import StepRow
@@ -88,8 +89,4 @@ def _longest_run(words: Sequence[str], text: Sequence[str]) -> int:
     >>> _longest_run("he was born in oru".split(), "ana was born in vel".split())
     3
     """
-    joined, longest = f" {' '.join(text)} ", 0
-    for start in range(len(words)):
-        while (end := start + longest + 1) <= len(words) and f" {' '.join(words[start:end])} " in joined:
-            longest += 1
-    return longest
+    return SequenceMatcher(None, words, text, autojunk=False).find_longest_match().size

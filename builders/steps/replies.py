@@ -75,12 +75,10 @@ class ModelAsker:
 
     @property
     def simulated(self) -> bool:
-        """Whether no model answers, only a script."""
         return self.teachers.engine.simulated
 
     @property
     def client(self) -> Client:
-        """This process's client."""
         return self.teachers.client
 
     async def ask_model(self, request: Request, read: Callable[[str, str], R], quoted: str) -> R:
@@ -96,11 +94,9 @@ class ModelAsker:
             raise StepRefused(str(error), reply.text) from None
 
     def check(self) -> None:
-        """Raise ``UserError`` if the engine can't work, before any work is spent."""
         self.teachers.check()
 
     def close(self) -> None:
-        """Close connections and the cache; the next use opens them again."""
         self.teachers.close()
 
 

@@ -44,7 +44,6 @@ class VerificationChunk(RowsChunk):
 
     @property
     def path(self) -> Path:
-        """The shard file, named by position and content."""
         code = code_of(self.benchmark, self.teacher.name, self.teacher.__module__, "builders.work.shards")
         head = [code, self.teacher.identity, self.benchmark, self.split, self.start, self.min_confidence]
         identity_parts = [self.spec, self.generated, *([self.own_benchmark] if self.own_benchmark else [])]
@@ -52,7 +51,6 @@ class VerificationChunk(RowsChunk):
 
     @property
     def size(self) -> int:
-        """The number of source rows."""
         return self.generated or len(self.rows)
 
     def make(self) -> tuple[RowsSummary, pa.RecordBatch]:

@@ -36,7 +36,6 @@ class Collected:
     standing: Standing = field(default_factory=Standing)
     """``failed`` are the rejected rows."""
     replies: Counter[str] = field(default_factory=Counter)
-    """By class."""
     shards: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
     """Each shard with the indices of its rows whose id an earlier row has."""
 

@@ -32,7 +32,6 @@ class RowsSummary:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every request to the model was answered."""
         return not self.replies.get("failed")
 
 

@@ -38,7 +38,6 @@ class LocalFile:
 
     @cached_property
     def sha256(self) -> str:
-        """The hexadecimal digest of the content."""
         if isinstance(self.content, bytes):
             return hashlib.sha256(self.content).hexdigest()
         return sha256_of(self.content)

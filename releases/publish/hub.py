@@ -41,7 +41,6 @@ class Remote:
     head: str
     """The commit of ``main``."""
     tags: Mapping[str, str]
-    """The commit of each tag."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
 from releases.stage import CostEstimate, Forecast, Release, Result, Stage, price_rows
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import Allowance
-from safe_stepwise.errors import UserError, at_place, check_choice
+from safe_stepwise.errors import at_place, check_choice
 from safe_stepwise.store import agreement, files
 from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEPS, VERIFIED, VERIFIER_STEPS
 
@@ -120,7 +120,8 @@ class DatasetsStage(Stage[Manifest]):
         """Estimate what verifying costs; read available sources to their ends, so that bad rows are found."""
         for number, (entry, plan) in enumerate(zip(self.release.manifest.builds, self.builds, strict=True)):
             is_here = is_local(plan)
-            rows = count(plan) if is_here else self._expected_rows(number, entry)
+            expected = 0 if is_here else self.release.expected_rows(f"builds[{number}].input", entry)
+            rows = count(plan) if is_here else min(expected, entry.limit or expected)
             forecast.build_rows.append(rows)
             name = f"verify {entry.benchmark} {entry.split}"
             if not isinstance(plan.teacher, LLMTeachers):
@@ -142,15 +143,6 @@ class DatasetsStage(Stage[Manifest]):
         statistics = [build(plan, cards) for plan in self.builds]
         return Result(overview(statistics), counts(statistics))
 
-    def _expected_rows(self, number: int, entry: BuildEntry) -> int:
-        """Return the rows that the manifest expects in a missing input; raise ``UserError`` if it says none."""
-        if entry.expected_rows is None:
-            raise UserError(
-                f"{self.release.file}: builds[{number}].input: {entry.input} is not here; bring it, or say "
-                "how many rows it has with expected_rows"
-            )
-        return min(entry.expected_rows, entry.limit or entry.expected_rows)
-
     def _refuse_unnamed(self) -> None:
         """Raise ``UserError`` for a dataset or block in the folder that the manifest does not name."""
         manifest, datasets = self.release.manifest, self.release.datasets
@@ -161,11 +153,7 @@ class DatasetsStage(Stage[Manifest]):
                 present.append(name)
         blocks = (self.release.output / BLOCKS).glob("*")
         present += [f"{BLOCKS}/{block.name}" for block in blocks if block.name not in manifest.blocks]
-        for name in present:
-            if name not in build_names:
-                raise UserError(
-                    f"{datasets}: holds {name}, which {self.release.file} does not name; choose another --output"
-                )
+        self.release.refuse_unnamed(name for name in present if name not in build_names)
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,8 @@ class PathsSetStage(Stage[PathsManifest]):
         """Raise ``UserError`` for a missing source, another digest, and another set in the folder."""
         for fault in self.missing():
             raise UserError(f"{self.release.file}: {fault}")
-        datasets = self.release.datasets
         allowed = {REJECTS, paths_set(self.release.manifest.paths.benchmark)}
-        for name in sorted({path.name for path in datasets.glob("[!.]*")} - allowed):
-            raise UserError(
-                f"{datasets}: holds {name}, which {self.release.file} does not name; choose another --output"
-            )
+        self.release.refuse_unnamed(sorted({path.name for path in self.release.datasets.glob("[!.]*")} - allowed))
 
     def preface(self, forecast: Forecast) -> str:
         """Render a table of the sources, with the digests that the manifest lacks."""

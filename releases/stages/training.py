@@ -59,7 +59,6 @@ class TrainingStage(Stage[M], Generic[M]):
         find_base(self.recipe.base_model)
 
     def make(self) -> Result:
-        """Train, measure, and write the card."""
         record = train(self.recipe, resume=True, warn=note)
         self.finish(record)
         return Result(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")

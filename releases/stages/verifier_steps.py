@@ -168,7 +168,6 @@ class RefinementStage(Stage[Manifest]):
 
     @property
     def verifier_set(self) -> VerifierSetStage:
-        """The set that gets the rows."""
         return VerifierSetStage(self.release, OWN_SET)
 
     def validate(self) -> None:

@@ -70,17 +70,18 @@ class LLMTeachers:
 
     @property
     def name(self) -> str:
-        """The entry in the ``teacher`` column: the model and the prompts, no address."""
-        return f"{self.engine.name} prompts {PROMPTS_DIGEST[:12]}{self.allowance.examples_suffix}"
+        return self.name_with(PROMPTS_DIGEST)
+
+    def name_with(self, digest: str) -> str:
+        """Return the entry in the ``teacher`` column: the model and the prompts of that digest, no address."""
+        return f"{self.engine.name} prompts {digest[:12]}{self.allowance.examples_suffix}"
 
     @property
     def identity(self) -> str:
-        """The digest of everything that can change a label."""
         return identity([self.engine.identity, PROMPTS_DIGEST])
 
     @property
     def simulated(self) -> bool:
-        """Whether annotations or a script answer in place of a model."""
         return self.engine.simulated
 
     @functools.cached_property
@@ -92,7 +93,6 @@ class LLMTeachers:
 
     @property
     def client(self) -> Client:
-        """The client of this process."""
         with _LOCK:
             if self not in _CLIENTS:
                 rank = os.environ.get("SLURM_ARRAY_TASK_ID")  # SQLite is not for several machines
@@ -110,11 +110,9 @@ class LLMTeachers:
         return f"paths {paths.answered + paths.hits}; {render_usage(self.client.total())}"
 
     def check(self) -> None:
-        """Raise ``UserError`` if the engine can't work, before any work is spent."""
         wait_for(client.check(self.client.engine))
 
     def close(self) -> None:
-        """Close connections and the cache; the next use opens them again."""
         with _LOCK:
             opened = _CLIENTS.pop(self, None)
         if opened is not None:
