@@ -46,7 +46,7 @@ class AdjudicatingTeachers(LLMTeachers):
     @property
     def name(self) -> str:
         """The entry in the ``teacher`` column: who judged, who was asked, and the prompt."""
-        return f"adjudicating: annotations, doubts ruled by {self.engine.name} prompts {ADJUDICATE.digest[:12]}"
+        return f"adjudicating: annotations, doubts ruled by {self.name_with(ADJUDICATE.digest)}"
 
     @property
     def identity(self) -> str:
