@@ -68,7 +68,7 @@ def open_engine(spec: str) -> Engine:
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """Opens engines as `open_engine`, with a limit in seconds for each call to a server, if any; picklable."""
+    """Opens engines as `open_engine` does, with a time limit in seconds for each call to a server; picklable."""
 
     timeout: float | None = None
 

@@ -182,7 +182,10 @@ def collect_thoughts(replies: Mapping[str, Completion]) -> dict[str, str]:
 
 
 class EngineError(Exception):
-    """A failed request: ``transient`` if it may succeed, after ``retry_after`` s; ``refused``: as the client is."""
+    """A request failed. A ``transient`` one may succeed when it is sent again, after ``retry_after`` seconds.
+
+    ``refused``: the server seems to refuse the client, whatever it requests.
+    """
 
     def __init__(
         self, message: str, *, transient: bool = False, retry_after: float | None = None, refused: bool = False

@@ -38,7 +38,10 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading, unzipped if it is; raises ``OSError``, reading also ``EOFError``, ``zlib.error``."""
+    """Open a file for reading, through gzip if its first bytes say so, whatever its name.
+
+    Raises ``OSError``; reading a damaged file also raises ``EOFError`` and ``zlib.error``.
+    """
     with open_file(path) as file:
         is_packed = file.read(len(_GZIP)) == _GZIP
         file.seek(0)
