@@ -75,7 +75,11 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
 
 def _refuse_unjudged(plan: Build, collected: Collected, statistics: Statistics) -> None:
     """Raise ``UserError`` if a model judged no row; if all its replies were unreadable, the work is removed."""
-    if not collected.replies or statistics.unparsed < statistics.rows - statistics.rejected:
+    replies, unjudged = collected.replies, f"none of the {statistics.unparsed} rows could be judged"
+    is_judged = statistics.unparsed < statistics.rows - statistics.rejected
+    if plan.teacher.alone is not None:
+        is_judged, unjudged = replies["clean"] + replies["salvaged"] > 0, "none of its replies could be used"
+    if not replies or is_judged:
         return
     *_, last = (reason for table in collected.tables() for reason in table.column("explanation").to_pylist())
     mend = "mend that and run the same command again: only what failed is asked"
@@ -83,8 +87,8 @@ def _refuse_unjudged(plan: Build, collected: Collected, statistics: Statistics) 
         shutil.rmtree(plan.work)
         mend = "to have it asked again, run with another --cache (or try another model)"
     raise UserError(
-        f"{plan.teacher.name}: none of the {statistics.unparsed} rows could be judged, and nothing "
-        f"was published; the last: {last.rstrip('.')}{describe_unreadable(plan.teacher)}; {mend}"
+        f"{plan.teacher.name}: {unjudged}, and nothing was published; the last: {last.rstrip('.')}"
+        f"{describe_unreadable(plan.teacher)}; {mend}"
     )
 
 
@@ -189,10 +193,14 @@ def _statistics(
 
 def _source_terms(plan: Build) -> dict[str, Any]:
     """Return licence, home page, citation and caveat of the source, and the columns of the user's own benchmark."""
-    terms = ("license", "homepage", "citation", "caveat")
+    slots = ("license", "homepage", "citation", "caveat")
     if plan.own_benchmark is None:
-        return {name: getattr(BENCHMARKS[plan.benchmark], name.upper()) for name in terms}
-    return {"columns": plan.own_benchmark.columns, **{name: getattr(plan.own_benchmark, name) for name in terms}}
+        terms: dict[str, Any] = {name: getattr(BENCHMARKS[plan.benchmark], name.upper()) for name in slots}
+    else:
+        terms = {"columns": plan.own_benchmark.columns, **{name: getattr(plan.own_benchmark, name) for name in slots}}
+    if terms["caveat"] and plan.teacher.alone is not None:
+        terms["caveat"] = f"Of the labels that no model decided: {terms['caveat']}"
+    return terms
 
 
 def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:

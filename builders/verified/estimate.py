@@ -120,6 +120,7 @@ def estimate_table(plan: Build, price_prompt: float | None, price_completion: fl
         "estimate.txt",
         rows=[header, *rows, ("total", naive, stored, calls, *tokens)],
         saved=1 - (stored + calls) / naive if naive else 0.0,
+        is_exact=isinstance(plan.teacher, AdjudicatingTeachers),
         is_limited=bool(allowance.max_tokens or allowance.effort),
         cost=cost,
     ).rstrip()

@@ -37,7 +37,7 @@ async def verify(question: Question, teacher: Teacher) -> Label:
     confidence = 0.0 if noise_type == "unparsed" else proposal.confidence
     if confidence is not None and noise_type != proposal.noise_type and noise_type not in NO_NOISE:
         confidence = min(confidence, BY_GRAPH)
-    if noise_type == "none" and proposal.note:
+    if proposal.note:
         explanation += f" {proposal.note}"
     for loop in filter(_is_loop, proposal.path):
         link = f"“{loop.head} – {loop.relation} – {loop.tail}”"

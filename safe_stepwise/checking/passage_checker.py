@@ -156,7 +156,7 @@ def judge_by_passages(
     """
     measures = [measure for accepted in previous if (measure := _measure_of(accepted))]
     if step.kind == "Final Answer":
-        return _judge_answer(question, measures, previous, step)
+        return _judge_answer(question, measures, previous, words_of(final_answer(step)))
     reading = read_step(step.text)
     earlier = Passage("", tuple(accepted.text for accepted in previous))
     cited = reading.pages_in(passages)
@@ -178,6 +178,10 @@ def judge_by_passages(
     if verdict.label not in (SOUND, UNDECIDED):
         return verdict
     is_right = holds(reading.claim, measures)
+    if is_logical and verdict.label == UNDECIDED and inference.says_the_answer(reading):
+        answer = words_of(inference.conclusion_of(reading.claim)).strip(" .")
+        if (concluded := _judge_answer(question, measures, previous, answer)).label == SOUND:
+            return replace(concluded, claims=verdict.claims)
     if is_right and is_asserted(step.text, pages, context):
         return replace(verdict, label=SOUND, reason="")
     if verdict.label == UNDECIDED or is_right:
@@ -250,9 +254,8 @@ def _may_be_meant(part: str, sources: Sequence[Passage]) -> bool:
     )
 
 
-def _judge_answer(question: str, measures: Sequence[Measure], previous: Sequence[Step], step: Step) -> PassageVerdict:
-    """Judge an answer: values of accepted steps decide it, or the last step or conclusion alone names it."""
-    answer = words_of(final_answer(step))
+def _judge_answer(question: str, measures: Sequence[Measure], previous: Sequence[Step], answer: str) -> PassageVerdict:
+    """Judge an answer in words: values of accepted steps decide it, or the last step or conclusion alone names it."""
     if not answer or not previous:
         return PassageVerdict(UNDECIDED, "no accepted step comes before the answer")
     is_right = _answers(question, measures, answer) if comparatives_in(question) else None

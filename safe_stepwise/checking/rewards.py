@@ -13,7 +13,8 @@ of proved steps is the other half. Any other is worth a quarter of that share: n
 whose label gives no plan has the reward None, which TRL leaves out.
 
 An own row whose annotations give no plan is judged by its passages alone. Which facts it needs is not known, so a
-right answer is earned only if every step is proved, and shares a name with the question or a step before.
+right answer is earned only if every step is proved, says something new, and shares a name with the question or a step
+before. Even so, a true sentence that names the answer may be about something else than the question asks.
 """
 
 import asyncio
@@ -24,14 +25,14 @@ from functools import lru_cache, partial
 from typing import Any
 
 from safe_stepwise.checking.checker import Checker
+from safe_stepwise.checking.inference import comparatives_in
 from safe_stepwise.checking.passage_checker import SOUND, UNDECIDED, judge_by_passages, split_page
 from safe_stepwise.checking.plans import PlanError, described_subjects
 from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.graphs.hop_lookup import locate
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.language.syntax import names_in_text
-from safe_stepwise.language.text import words_of
-from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.language.text import as_date, has_words, words_of
 from safe_stepwise.records import Question, Step, Triple, canonical_json
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import StepError, final_answer, parse_step, read_step
@@ -53,7 +54,6 @@ _EMPTY: dict[str, Any] = {
     "hops": 0,
 }
 """The columns that an own row may lack."""
-_STOP_WORDS = word_list("stop_words")
 MALFORMED, AFTER_THE_ANSWER = "malformed", "after the answer"
 """Labels of faults that are outside the taxonomy."""
 _CACHED_CHECKERS = 256  # so that only the first completion of a group waits for its checker
@@ -97,7 +97,7 @@ class JudgedTrajectory:
     @property
     def reward(self) -> float:
         """The reward, from 0 to 1; neither padding nor stopping early increases it."""
-        share = self.sound / max(self.steps, self.needed)
+        share = self.sound / max(self.steps, self.needed, 1)
         return (1 + share) / 2 if self.earned else share / 4
 
 
@@ -152,27 +152,26 @@ def judge_by_passages_alone(question: Question, text: str) -> JudgedTrajectory:
     texts = _split_steps(text)
     labels, accepted = _label_all(_by_passages(question), texts)
     ended = set(labels) == {CORRECT} and accepted[-1].kind == "Final Answer"
-    earned = (
-        ended
-        and exact_match(final_answer(accepted[-1]), question.accepted) == 1
-        and _are_linked(question.question, accepted[:-1])
-    )
-    return JudgedTrajectory(tuple(labels), len(texts), len(texts), earned)
+    distinct = {" ".join(words_of(step.text).split()) for step in accepted}
+    earned = ended and len(distinct) == len(accepted) and _are_linked(question, accepted[:-1])
+    return JudgedTrajectory(tuple(labels), len(texts), max(len(texts), question.hops + 1), earned)
 
 
-def _are_linked(question: str, steps: Sequence[Step]) -> bool:
-    """Whether each step shares a word of a name with the question or an earlier step, if the question names any."""
-    known_words = _name_words(question)
-    for step in steps if known_words else ():
-        words = _name_words(step.text)
-        if words and known_words.isdisjoint(words):
+def _are_linked(question: Question, steps: Sequence[Step]) -> bool:
+    """Whether each step shares a name with the question or an earlier step, and they name what a comparison names."""
+    reached = _names(question.question)
+    compared = {*reached} if comparatives_in(question.question) else set()
+    for step in steps if reached else ():
+        names = _names(step.text)
+        if names and not any(has_words(name, other) or has_words(other, name) for name in names for other in reached):
             return False
-        known_words |= words
-    return bool(steps)
+        reached |= names
+    texts = words_of(" ".join(step.text for step in steps))
+    return bool(steps) and all(has_words(texts, name) for name in compared)
 
 
-def _name_words(text: str) -> set[str]:
-    return {word for name in names_in_text(text) for word in words_of(name).split()} - _STOP_WORDS
+def _names(text: str) -> set[str]:
+    return {words_of(name) for name in names_in_text(text) if not as_date(name)} - {""}
 
 
 def _split_steps(text: str) -> list[str]:
@@ -191,6 +190,8 @@ def _by_passages(question: Question) -> Labeller:
     labels = {SOUND: CORRECT, UNDECIDED: None}
 
     def label(previous: Sequence[Step], step: Step) -> str | None:
+        if step.kind == "Final Answer" and not exact_match(final_answer(step), question.accepted):
+            return "Wrong Conclusion"
         verdict = judge_by_passages(question.question, question.passages, previous, step)
         return labels.get(verdict.label, verdict.label)
 
@@ -283,10 +284,10 @@ def _checker(row: str) -> Checker | None:
 def _judges(columns: Mapping[str, Any], number: int) -> list[Judge | None]:
     """Return the judge of each row: by its label, or if it has none by its annotations or passages."""
     if not any(name in columns for name in _LABEL_COLUMNS):
-        own_rows = [
-            {name: values[n] for name, values in columns.items() if isinstance(values, list | tuple)}
-            for n in range(number)
-        ]
+        lists = {name: values for name, values in columns.items() if isinstance(values, list | tuple)}
+        if short := [name for name, values in lists.items() if len(values) != number]:
+            raise UserError(f"{short[0]} has {len(lists[short[0]])} values for {number} completions: give one of each")
+        own_rows = [{name: values[n] for name, values in lists.items()} for n in range(number)]
         columns_ = rows.guess_columns(own_rows)
         rows.check_columns(columns_, own_rows, "the rows", "rename the columns that hold them")
         return [_own_judge_of(row, columns_, f"row {n}") for n, row in enumerate(own_rows, 1)]
@@ -305,7 +306,7 @@ def _planned(checker: Checker) -> Judge:
 
 def _own_judge_of(row: Mapping[str, Any], columns: rows.Columns, place: str) -> Judge:
     """Return the judge of an own row; raises ``UserError`` with ``place`` for a row of no use."""
-    with at_place(place, ValueError):
+    with at_place(place, (ValueError, TypeError)):
         return _own_judge(canonical_json(rows.with_answer(rows.own_columns(row, columns))))
 
 
@@ -314,7 +315,8 @@ def _own_judge(own_row: str) -> Judge:
     """Return the judge (cached) of a row in our columns; raises ``ValueError`` for a row of no use."""
     content = _EMPTY | parse_json(own_row)
     pages = content.get("passages")
-    if not isinstance(pages, list) or not pages or not all(isinstance(page, dict) for page in pages):
+    is_list = isinstance(pages, list) and all(isinstance(page, dict) and _has_text(page) for page in pages)
+    if not is_list or not pages:
         raise RowError("passages is no list of texts, or of objects with title and text or sentences")
     content["passages"] = [{"title": "", "is_gold": False, **page} for page in pages]
     question = question_of(content, benchmark="", split="")
@@ -326,6 +328,10 @@ def _own_judge(own_row: str) -> Judge:
     except PlanError:
         return Judge(_by_passages(question), partial(judge_by_passages_alone, question))
     return _planned(checker)
+
+
+def _has_text(page: Mapping[str, Any]) -> bool:
+    return isinstance(page.get("text"), str) or isinstance(page.get("sentences"), list)
 
 
 def _annotated_path(question: Question) -> tuple[Triple, ...]:

@@ -45,6 +45,9 @@ _TIME_BOUNDS = BOUNDS | {"since", "from", "to", "by"}
 """Roles of a date that is named to say when something else is."""
 _CORE = _ENDS | _TIME_BOUNDS
 _STEM = 5
+_DENIALS = frozenset(("not", "n't", "no", "neither", "none", "nobody", "untrue", "false", "never", "nor", "nowhere"))
+_NO_DENIALS = frozenset(("only", "just", "merely", "simply", "solely", "doubt", "less", "other", "later", "earlier"))
+"""Words after "no" or "not" with which it denies nothing."""
 _EXCLUDING = frozenset(
     ("outside", "without", "except", "unlike", "than", "besides", "beyond", "against", "instead", "but")
 )
@@ -65,11 +68,12 @@ _LEADS = tuple(
     for pattern, words in (
         (rf"(?:^|(?<=[.;] )|(?<=\band )|(?<=\bbut ))(?:according to {_CITED},|{_CITED}:)(?= )", "The text says that"),
         (r"(?<=\d )(?:say|state|note|report|mention|tells us)s?(?= (?-i:[A-Z]))", "says that"),
-        (r",? (?:and |but )?not (?:in|by|on|at|from) (?-i:[A-Z])[^,.;]{1,60}(?=[.,;]|$)", ""),
         (rf", (?:as )?(?:per|according to|so|so says) {_CITED},", ""),
     )
 )
 """Where a clause was read, and how it is parsed: so that no name beside it is taken for its apposition."""
+_CONTRAST = re.compile(r",? (?:and |but )?not (in|by|on|at|from) [A-Z][^,.;]{1,60}(?=[.,;]|$)")
+"""What a clause is contrasted with: "born in Oru, not in Vel" says nothing of Vel that has to be read."""
 _NUMBER = re.compile(r"\d[\d,.]*")
 _LIFE = re.compile(r"\s*[^()]{1,120}\([^()]*\d{4}[^()]*\)")
 _SINGULAR = ("he", "she", "it")
@@ -348,8 +352,13 @@ class _Weighing:
         names |= set(_in_other_case(text, names))
         questions = (Rewrite(*match.span(), "the question") for match in _QUESTION.finditer(text))
         leads = (Rewrite(*m.span(), words) for pattern, words in _LEADS for m in pattern.finditer(text))
+        contrasts = (
+            Rewrite(*match.span(), "")
+            for match in _CONTRAST.finditer(text)
+            if re.search(rf" {match[1]} (?!Passage)[A-Z\d]", text[: match.start()].rpartition(". ")[2])
+        )
         copies = _copies(text, [source.wording for _, source in self.sources])
-        self.syntax: Syntax = parse(text, frozenset(names), (*questions, *leads, *copies))
+        self.syntax: Syntax = parse(text, frozenset(names), (*questions, *leads, *contrasts, *copies))
         self.ties = [
             (fact, tie) for fact in facts for tie in ties(self.syntax, _is_named(fact.head), _is_named(fact.tail))
         ]
@@ -367,6 +376,7 @@ class _Weighing:
                 findings = self.stated if finding.status == "stated" else self.findings
                 findings.append(finding._replace(span=self.syntax.span_of(predication)))
         self.findings += self._excluded_words()
+        self.findings += self._unread_denials()
         self.findings += self._missing_names()
         words = self._unread_words()
         reason = f"no passage has {', '.join(word.text for word in words)}"
@@ -670,6 +680,19 @@ class _Weighing:
             if words := sorted(words_of_text & source.excluded):
                 reason = f"Passage {number} says: not {words[0]}"
                 yield Finding("otherwise", reason, number, span=self._span_of(words[0]))
+
+    def _unread_denials(self) -> Iterator[Finding]:
+        """Yield the last of the denials that no predication has ("born in Oru, not"), unless a passage has them."""
+        words, copied = self.syntax.words, {word for piece in self.copied for word in piece.split()}
+        followers = (word.text.lower() for word in (*words[1:], words[-1])) if words else ()
+        denials = [
+            word
+            for word, following in zip(words, followers, strict=True)
+            if not word.name and word.text.lower() in _DENIALS - copied and following not in _NO_DENIALS
+        ]
+        if len(denials) > sum(claim.is_denied for claim in self.syntax.predications):
+            reason = f"what {denials[-1].text!r} denies is not read"
+            yield Finding("not read", reason, part=denials[-1].text, span=denials[-1].span)
 
     def _missing_names(self) -> Iterator[Finding]:
         """Yield the names that no passage has, and those that no claim ties to anything."""

@@ -104,6 +104,7 @@ def test_the_digest_follows_every_prompt() -> None:
 
 
 LIMITS = {
+    "adjudicate": 512,
     **dict.fromkeys(("extract", "glean", "trajectory"), 4096),
     **dict.fromkeys(("resolve", "path", "inject", "rewrite", "generate", "final_answer"), 1024),
     **dict.fromkeys(("verify", "cot", "sp_cot"), 2048),

@@ -14,6 +14,7 @@ from builders.verified.teachers.adjudicating import ruling_requests
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.llm import extraction_request, names_to_resolve, path_request, resolution_request
 from builders.verified.verification import build_graph
+from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.engines.base import Request
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NoiseType, Question, Triple
@@ -91,14 +92,19 @@ class Rulings:
 
     def __init__(self, rows: Iterable[tuple[Question, bool]], wrong: float = 0.0) -> None:
         self.stated: dict[str, bool] = {}
+        self.quotes: dict[str, str] = {}
         for question, is_noise in rows:
+            sentences = [sentence for _, page in question.gold for sentence in page.sentences]
             for request in asyncio.run(ruling_requests(question)):
                 draw = int.from_bytes(hashlib.sha256(said(request).encode()).digest()[:4], "big") / 2**32
                 self.stated[said(request)] = (not is_noise) != (draw < wrong)
+                claimed = content_words(request.pair[1] if request.pair else "")
+                self.quotes[said(request)] = max(sentences, key=lambda text: len(claimed & content_words(text)))
 
     def __call__(self, body: Mapping[str, Any]) -> str:
         """The reply to a chat completion's request body."""
         return self.reply(body["messages"][-1]["content"])
 
     def reply(self, asked: str) -> str:
-        return json.dumps({"stated": "yes" if self.stated[asked] else "no", "quote": ""})
+        is_stated = self.stated[asked]
+        return json.dumps({"stated": "yes" if is_stated else "no", "quote": self.quotes[asked] if is_stated else ""})

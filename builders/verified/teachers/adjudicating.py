@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from builders.verified.teachers import Proposal, Teachers
+from builders.verified.teachers import Proposal, TeacherError, Teachers
 from builders.verified.teachers.annotations import AnnotationsTeacher, has_only_facts
 from builders.verified.teachers.llm import LLMTeacher, LLMTeachers
 from builders.verified.teachers.replies import one_line, read_ruling
 from builders.verified.verification import build_graph
 from safe_stepwise import prompts
 from safe_stepwise.checking.statements import state
+from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client, render_usage
 from safe_stepwise.graphs.hop_lookup import look_up
@@ -33,6 +34,8 @@ from safe_stepwise.records import Question, Triple, identity
 ADJUDICATE = prompts.load("verification/adjudicate")
 _LOOSE = "The gold passages seem to state every fact"
 _LINKED = "The gold passages are linked"
+_LEAST_QUOTE = 3
+"""The fewest words of a quotation that shows something."""
 FIRM = 0.9
 """The confidence from which a question without triples is not asked about: its dates were read and compared."""
 
@@ -54,7 +57,7 @@ class AdjudicatingTeachers(LLMTeachers):
         return identity([self.engine.identity, ADJUDICATE.digest])
 
     def __call__(self) -> AdjudicatingTeacher:
-        return AdjudicatingTeacher(self.client, self.name, self.engine.name)
+        return AdjudicatingTeacher(self.client, self.name, self.engine.name, quotes=not self.spec.startswith("nli:"))
 
     def progress(self) -> str:
         """Render requests and tokens so far."""
@@ -68,13 +71,14 @@ Place = tuple[int, int | None]
 class AdjudicatingTeacher(LLMTeacher):
     """The teacher of one question; its stages are those of `builders.verified.teachers.Teacher`.
 
-    ``replies`` also counts ``quotes not in the passages``: a model that says yes and quotes what stands nowhere is
-    not believed, and the annotations' own reading stays.
+    A claim without a ruling stays as the annotations read it: the model gave no reply that can be read, or says yes
+    and quotes no words of the passages about the claim (counted in ``replies`` as ``unproved``). A model that does not
+    write (``quotes`` is False) need not quote.
     """
 
-    def __init__(self, client: Client, name: str, reader: str) -> None:
+    def __init__(self, client: Client, name: str, reader: str, *, quotes: bool = True) -> None:
         super().__init__(client, name)
-        self._annotations, self._reader = AnnotationsTeacher(), reader
+        self._annotations, self._reader, self._quotes = AnnotationsTeacher(), reader, quotes
         self._rulings: asyncio.Task[Mapping[AnnotatedHop, Place | None]] | None = None
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
@@ -105,16 +109,18 @@ class AdjudicatingTeacher(LLMTeacher):
         if has_only_facts(question):
             return await self._ruled_answer(question, proposal)
         rulings, reader = await self._ruled(question), self._reader
+        if not rulings:
+            return proposal
+        affirmed = [claim_of(hop) for hop, place in rulings.items() if place is not None]
+        note = f"{reader} reads in the passages: {' '.join(affirmed)}" if affirmed else ""
         if proposal.missing in rulings:
             reason = f"{proposal.explanation[:-1]}; {reader} does not read it there either."
-            return replace(proposal, explanation=reason, confidence=None)
-        if not rulings or proposal.noise_type != "none":
-            return proposal
-        if denied := [claim_of(hop) for hop, place in rulings.items() if place is None]:
+            return replace(proposal, explanation=reason, confidence=None, note=note)
+        denied = [claim_of(hop) for hop, place in rulings.items() if place is None]
+        if denied and proposal.noise_type == "none":
             reason = f"{_LOOSE}, but {reader} does not read there: {' '.join(denied)}"
             return replace(proposal, noise_type="undecided", explanation=reason, confidence=None)
-        note = f"{reader} reads in the passages: {' '.join(map(claim_of, rulings))}"
-        return replace(proposal, confidence=None, note=note)
+        return replace(proposal, confidence=None if affirmed else proposal.confidence, note=note)
 
     async def _ruled_answer(self, question: Question, proposal: Proposal) -> Proposal:
         """Return the proposal for a question without triples as the model rules on its answer."""
@@ -148,19 +154,22 @@ class AdjudicatingTeacher(LLMTeacher):
     async def _rule(self, question: Question, claim: str, value: str) -> tuple[bool, Place | None]:
         """Ask about a claim; return whether the reply counts, and the place that states the claim, None if none does.
 
-        ``value`` is looked for if the model quotes nothing.
+        ``value`` shows the place to a model that does not quote.
         """
         request = ruling_request(question, claim)
-        async with self._reading(request, "a claim") as reply:
-            ruling = read_ruling(reply.text, prompts.data_of(request))
+        try:
+            async with self._reading(request, "a claim") as reply:
+                ruling = read_ruling(reply.text, prompts.data_of(request))
+        except TeacherError:
+            return False, None
         self.replies[ruling.kind] += 1
         if not ruling.is_stated:
             return True, None
-        place = _find(ruling.quote or value, question)
-        if place is None and ruling.quote:
-            self.replies["quotes not in the passages"] += 1
-            return False, None
-        return True, place or (question.gold[0][0], None)
+        if not self._quotes:
+            return True, _mention_of(value, question)
+        place = _find_quote(ruling.quote, claim, question)
+        self.replies["unproved"] += place is None
+        return place is not None, place
 
 
 def doubtful_hops(question: Question) -> Iterator[AnnotatedHop]:
@@ -219,16 +228,26 @@ def _other_values(hop: AnnotatedHop, question: Question) -> set[str]:
     return {finding.value for finding in findings if finding.status == "other"}
 
 
-def _find(words: str, question: Question) -> Place | None:
-    """Find words in the gold passages: return the passage, and the sentence unless they span several."""
-    quote = clean(words)
-    for number, passage in question.gold if quote else ():
+def _find_quote(quote: str, claim: str, question: Question) -> Place | None:
+    """Find a quotation in the gold passages: return the passage, and the sentence unless it spans several.
+
+    None if it is shorter than `_LEAST_QUOTE`, has no content word, or stands nowhere near a word of the claim.
+    """
+    words, claimed = clean(quote), content_words(claim)
+    if len(words.split()) < _LEAST_QUOTE or not content_words(quote):
+        return None
+    for number, passage in question.gold:
         for sentence, text in enumerate(passage.sentences):
-            if quote in clean(text):
+            if words in clean(text) and not claimed.isdisjoint(content_words(f"{passage.title} {text}")):
                 return number, sentence
-    for number, passage in question.gold if quote else ():
-        if quote in clean(passage.text):
+        if words in clean(passage.text):
             return number, None
-        if (place := first_mention(read(passage), words)) is not None:
-            return number, read(passage).sentence_at(place)
     return None
+
+
+def _mention_of(value: str, question: Question) -> Place:
+    """Return the place where a gold passage names a value, or the first gold passage."""
+    for number, passage in question.gold:
+        if (offset := first_mention(read(passage), value)) is not None:
+            return number, read(passage).sentence_at(offset)
+    return question.gold[0][0], None

@@ -22,6 +22,7 @@ from safe_stepwise.language.text import (
     CAPITAL,
     as_number,
     dates_in,
+    fold,
     has_words,
     normal_name,
     without_qualifier,
@@ -130,7 +131,7 @@ def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
 
 def _description(question: Question, number: int, passage: Passage) -> Iterator[Triple]:
     relation = _compared_date(question.question)
-    if relation and not _DECADE.search(passage.text):
+    if relation and not _DECADE.search(fold(passage.text)):
         for sentence, date in stated_dates(passage, relation)[:1]:
             yield Triple(passage.title, relation, date, number, sentence)
     for fact in question.supporting_facts or (SupportingFact(passage.title, 0),):
@@ -175,7 +176,9 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     # Namesakes (the album and the band "Dune Rain") are joined by their name, which is not a triple.
     lost = [t for t in titles if normal_name(t) not in map(normal_name, reached)]
     if not subjects and goal not in graph:
-        glued = [n for n, p in question.gold if len(goal) >= _GLUED_ANSWER and goal.lower() in p.text.lower()]
+        glued = [
+            n for n, p in question.gold if len(goal) >= _GLUED_ANSWER and fold(goal).lower() in fold(p.text).lower()
+        ]
         if glued:
             reason = f"Passage {glued[0]} has “{goal}”, and what it says of it could not be read."
             return Proposal((), "undecided", reason, 0.4)

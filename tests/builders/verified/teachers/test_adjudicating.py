@@ -64,9 +64,11 @@ class Reader:
         return [reply if isinstance(reply, EngineError) else Completion(reply) for reply in replies]
 
 
-def ruled(question: Question, stated: str, quote: str = "") -> tuple[Label, Counter[str], Reader]:
+def ruled(
+    question: Question, stated: str, quote: str = "", *, quotes: bool = True
+) -> tuple[Label, Counter[str], Reader]:
     reader = Reader(lambda asked: json.dumps({"stated": stated, "quote": quote}))
-    teacher = AdjudicatingTeacher(Client(reader), "adjudicating", "READER")
+    teacher = AdjudicatingTeacher(Client(reader), "adjudicating", "READER", quotes=quotes)
     return asyncio.run(verify(question, teacher)), +teacher.replies, reader
 
 
@@ -104,18 +106,29 @@ def test_a_loosely_stated_fact_that_the_model_does_not_read_is_undecided() -> No
     assert len(reader.asked) == 1
 
 
-def test_a_quotation_that_stands_nowhere_is_not_believed() -> None:
-    label, replies, _ = ruled(QUESTION, "yes", "Ors Velt directed Dune Rain in 1901")
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "Ors Velt directed Dune Rain in 1901",
+        "",
+        "the",
+        "to the desert",
+        "Ors Velt",
+        "was born in Tesk",
+        "Dune Rain, 1901",
+    ],
+)
+def test_a_quotation_that_shows_nothing_is_not_believed(quote: str) -> None:
+    label, replies, _ = ruled(QUESTION, "yes", quote)
     assert label == replace(unruled(QUESTION), teacher="adjudicating")
-    assert replies["quotes not in the passages"] == 1
+    assert replies["unproved"] == 1
 
 
 @pytest.mark.parametrize("reply", ["I think so.", '{"stated": "perhaps"}', EngineError("gone")])
-def test_a_reply_that_says_nothing_leaves_the_row_unparsed(reply: str | EngineError) -> None:
+def test_a_reply_that_says_nothing_leaves_the_annotations_label(reply: str | EngineError) -> None:
     teacher = AdjudicatingTeacher(Client(Reader(lambda asked: reply), tries=1), "adjudicating", "READER")
-    label = asyncio.run(verify(QUESTION, teacher))
-    assert label.noise_type == "unparsed"
-    assert label.explanation.startswith("The teacher failed")
+    assert asyncio.run(verify(QUESTION, teacher)) == replace(unruled(QUESTION), teacher="adjudicating")
+    assert teacher.replies["failed"] + teacher.replies["unreadable"] == 1
 
 
 def test_a_question_without_triples_is_asked_for_its_answer() -> None:
@@ -123,7 +136,7 @@ def test_a_question_without_triples_is_asked_for_its_answer() -> None:
         QUESTION, evidence=(), supporting_facts=(SupportingFact("Dune Rain", 1), SupportingFact("Ors Velt", 0))
     )
     assert unruled(facts).noise_type == "none"  # linked by names alone
-    label, _, reader = ruled(facts, "yes", "born in Oru")
+    label, _, reader = ruled(facts, "yes", "was born in Oru")
     assert label.noise_type == "none"
     assert label.explanation == (
         "READER reads in passage 2: The answer to “Where was the director of Dune Rain born?” is “Oru”."
@@ -145,7 +158,8 @@ def test_a_claim_cannot_give_an_order() -> None:
     reader = Reader(lambda asked: 'The passage says {"stated": "yes", "quote": ""}, so I refuse.')
     teacher = AdjudicatingTeacher(Client(reader), "adjudicating", "READER")
     label = asyncio.run(verify(replace(QUESTION, passages=(planted, PERSON)), teacher))
-    assert label.noise_type == "unparsed"
+    assert label.unverifiable
+    assert teacher.replies["unreadable"] == 1
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.1])
