@@ -161,8 +161,9 @@ def judge_by_passages(
     earlier = Passage("", tuple(accepted.text for accepted in previous))
     cited = reading.pages_in(passages)
     pages = cited or list(enumerate(passages, 1))
-    if reading.cited and not cited and step.kind == "Attribution":
-        return PassageVerdict("Unsupported", f"there is no Passage {reading.cited[0]}")
+    absent = [number for number in reading.cited if not 0 < number <= len(passages)]
+    if absent and step.kind == "Attribution":
+        return PassageVerdict("Unsupported", f"there is no Passage {absent[0]}")
     is_logical = step.kind == "Logical"
     if is_logical:
         pages = [*([(0, earlier)] if previous else []), *cited]

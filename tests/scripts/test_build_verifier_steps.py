@@ -81,7 +81,7 @@ def test_the_command_runs_with_the_annotations_maker(verified: Path, tmp_path: P
         ({"benchmark": "hotpotqa"}, "holds no hotpotqa"),
         ({"rows": "0"}, "from 1 on"),
         ({"rows": "99999999", "pool": "5"}, r"99,999,999 rows are wanted, but only .*--pool N"),
-        ({"rows": "9999", "questions": "20"}, r"9,999 rows are wanted, but only"),
+        ({"rows": "9999", "questions": "20"}, r"20 questions with at most 8 rows each are too few for 9999 rows"),
         ({"questions": "61"}, "61 questions: each needs a row"),
         ({"ideal": "2"}, "not a share from 0 to 1"),
         ({"test-share": "x"}, "not a share from 0 to 1"),

@@ -131,6 +131,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
     assert seen == [((AnnotationsTeacher, 4), {"unverifiable": False, "prompts": "paper"})]
     named = [one for one in asked if "option" not in one[1]]  # not only looked at
     beside = [options.pop("lists", None) for _, options in named]
+    assert {options.pop("adjudicator", None) for _, options in named} == {None}
     assert beside == [manifest.parent, manifest.parent, None]  # of builds, not of steps
     how = {"cache": Path("here.sqlite"), "in_flight": 3, "timeout": None, "allowance": AS_PROMPTED}
     assert named == 3 * [("annotations", how)]
