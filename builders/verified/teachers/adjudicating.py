@@ -192,7 +192,7 @@ def claim_of(hop: AnnotatedHop) -> str:
     >>> claim_of(AnnotatedHop(Triple("Ana Vorr", "place of birth", "Oru")))
     'Ana Vorr was born in Oru.'
     >>> claim_of(AnnotatedHop(Triple("Oru", "Who founded …?", "Ors Velt"), True, ("Oru",)))
-    'The answer to “Who founded Oru?” is “Ors Velt”.'
+    'The answer to “Who founded Oru?” is Ors Velt.'
     """
     claim = state(hop.triples, 0)
     return f"{claim[:1].upper()}{claim[1:]}."
