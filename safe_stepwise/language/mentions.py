@@ -221,10 +221,12 @@ def _is_spaced_otherwise(title: str, name: str) -> bool:
     >>> _is_spaced_otherwise("Abdulrahman Vel", "Abdul Rahman"), _is_spaced_otherwise("Oru Vel", "Oru")
     (True, False)
     """
-    words, name_words = normal_name(title).split(), normal_name(name).split()
-    joined = "".join(name_words)
-    starts = ("".join(words[:n]) for n in range(1, len(words) + 1) if n != len(name_words))
-    return len(joined) >= _LONG_NAME and joined in starts
+    title, name = normal_name(title), normal_name(name)
+    joined = name.replace(" ", "")
+    if len(joined) < _LONG_NAME or title[0] != joined[0] or not title.replace(" ", "").startswith(joined):
+        return False
+    words = title.split()
+    return joined in ("".join(words[:n]) for n in range(1, len(words) + 1) if n != len(name.split()))
 
 
 def _other_qualifier(title: str, name: str) -> bool:

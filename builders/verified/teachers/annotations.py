@@ -138,7 +138,8 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
     link = f"“{triple.head} – {triple.relation} – {triple.tail}”"
     place = f"passage {finding.passage}"
     prefix = f"No gold passage was found to state {link}"
-    distractors = [(number, page) for number, page in enumerate(question.passages, 1) if not page.is_gold]
+    pages = enumerate(question.passages, 1)
+    distractors = [(number, page) for number, page in pages if not page.is_gold and triple.tail in page.text]
     elsewhere = look_up(replace(hop, triple=replace(triple, passage=None)), distractors)
     if elsewhere.status == "stated" and not (elsewhere.loose or hop.free):
         quoted = _quoted(elsewhere, triple.tail, question)
