@@ -216,10 +216,8 @@ def _csv_rows(file: BinaryIO, path: Path, delimiter: str) -> Iterator[RawRow]:
         except csv.Error as error:
             if "end of data" in str(error):
                 raise UserError(f"{path}:{first}: a quotation mark opens here or below, and none closes it") from None
-            cells, fault = (
-                [],
-                f"no CSV: {error}" + (f" (lines {first} to {lines.line_num})" * (first < lines.line_num)),
-            )
+            span = f" (lines {first} to {lines.line_num})" if first < lines.line_num else ""
+            cells, fault = [], f"no CSV: {error}{span}"
         row = {name: cell for name, cell in zip(names, cells, strict=False) if cell}
         yield RawRow(f"{path.name}:{lines.line_num}", {_FAULT: fault, "cells": cells} if fault else row)
 

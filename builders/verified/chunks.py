@@ -114,8 +114,7 @@ def shard_schema() -> pa.Schema:
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:
     """Return the digest of the code (and ``modules``) by which the named teacher labels a benchmark's rows."""
     prefix = teacher.partition(":")[0]
-    is_known = prefix in ("annotations", "adjudicating", agreement.PUBLISHED)
-    kind = prefix if is_known else "llm"
+    kind = prefix if prefix in ("annotations", "adjudicating", agreement.PUBLISHED) else "llm"
     parsing = generate if benchmark == "synthetic" else BENCHMARKS.get(benchmark, custom.OwnBenchmark).parse
     module = f"builders.verified.teachers.{kind}"
     return code_digest(__name__, parsing.__module__, module, *modules)

@@ -11,7 +11,6 @@ from builders.synthetic import Spec, parse_spec
 from builders.verified.chunks import CHUNK_ROWS, VerificationChunk, shard_schema
 from builders.verified.questions import EVALUATION_SIZE, PASSAGES
 from builders.verified.teachers import Teachers
-from builders.verified.teachers.adjudicating import AdjudicatingTeachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import PublishedTeachers
 from builders.work.plans import Plan
@@ -45,7 +44,7 @@ class Build(Plan):
         least, teacher = self.min_confidence, self.teacher
         if not 0 <= least <= 1:
             raise UserError(f"min_confidence {least}: has to lie between 0 and 1")
-        if least and isinstance(teacher, LLMTeachers) and not isinstance(teacher, AdjudicatingTeachers):
+        if least and isinstance(teacher, LLMTeachers) and teacher.alone is None:
             raise UserError(
                 f"min_confidence {least}: {teacher.spec} says no confidence, so "
                 "it would change nothing; leave it out, or label by annotations"

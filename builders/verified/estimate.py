@@ -6,7 +6,7 @@ from pathlib import Path
 
 from builders.verified.collect import Build, questions
 from builders.verified.teachers import llm
-from builders.verified.teachers.adjudicating import ADJUDICATE, AdjudicatingTeachers, ruling_requests
+from builders.verified.teachers.adjudicating import ADJUDICATE, ruling_requests
 from builders.verified.verification import GLEANING_ROUNDS
 from safe_stepwise.engines.base import Allowance, Request, request_key
 from safe_stepwise.errors import UserError
@@ -52,7 +52,7 @@ class RoleCost:
 
 def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, RoleCost]:
     """Estimate the most work by role, in the order of the stages, without a call; shared passages count once."""
-    if isinstance(teachers, AdjudicatingTeachers):
+    if teachers.alone is not None:
         return {ADJUDICATE.role: _estimate_rulings(questions, teachers)}
     work = {role: RoleCost() for role in ("extract", "glean", "resolve", "path")}
     keys, client, allowance = set[str](), teachers.client, teachers.allowance
@@ -82,7 +82,7 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
     return work
 
 
-def _estimate_rulings(questions: Iterable[Question], teachers: AdjudicatingTeachers) -> RoleCost:
+def _estimate_rulings(questions: Iterable[Question], teachers: llm.LLMTeachers) -> RoleCost:
     """Count the claims of which the model is asked: exactly these, as no request depends on a reply."""
     work, keys, client = RoleCost(), set[str](), teachers.client
     for question in questions:
@@ -120,7 +120,7 @@ def estimate_table(plan: Build, price_prompt: float | None, price_completion: fl
         "estimate.txt",
         rows=[header, *rows, ("total", naive, stored, calls, *tokens)],
         saved=1 - (stored + calls) / naive if naive else 0.0,
-        is_exact=isinstance(plan.teacher, AdjudicatingTeachers),
+        is_exact=plan.teacher.alone is not None,
         is_limited=bool(allowance.max_tokens or allowance.effort),
         cost=cost,
     ).rstrip()

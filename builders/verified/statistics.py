@@ -162,8 +162,8 @@ class Tally:
         """By kind of question and noise type."""
         self.outcomes = Counter[Outcome]()
         self._unadjudicated = Counter[Outcome]()
-        self._changes = Counter[tuple[str, str]]()
-        self._is_adjudicated = False
+        self._rulings = Counter[tuple[str, str]]()
+        """Rows by noise type before and after a model ruled on them."""
         self._published = published
         self._least: dict[str, list[tuple[bytes, NoiseExample]]] = {}
         """By type of noise, the rows whose ids have the least digests."""
@@ -187,18 +187,17 @@ class Tally:
     def _add_unadjudicated(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
         earlier_types = table.column("unadjudicated").to_pylist()
         if any(earlier_types):
-            self._is_adjudicated = True
-            pairs = zip(earlier_types, types, strict=True)
-            self._changes.update((earlier, type_) for earlier, type_ in pairs if earlier != type_)
+            self._rulings.update(zip(earlier_types, types, strict=True))
             self._unadjudicated.update(_outcomes(table, earlier_types, self._published))
 
     @property
     def adjudication(self) -> Adjudication | None:
         """The effect of adjudication; None if no model was asked."""
-        if not self._is_adjudicated:
+        if not self._rulings:
             return None
         before = measure_agreement(self._unadjudicated) if self._unadjudicated else None
-        return Adjudication({f"{old} to {new}": rows for (old, new), rows in sorted(self._changes.items())}, before)
+        changes = {f"{old} to {new}": rows for (old, new), rows in sorted(self._rulings.items()) if old != new}
+        return Adjudication(changes, before)
 
     @property
     def examples(self) -> tuple[NoiseExample, ...]:

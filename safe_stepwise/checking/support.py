@@ -684,7 +684,7 @@ class _Weighing:
     def _unread_denials(self) -> Iterator[Finding]:
         """Yield the last of the denials that no predication has ("born in Oru, not"), unless a passage has them."""
         words, copied = self.syntax.words, {word for piece in self.copied for word in piece.split()}
-        followers = (word.text.lower() for word in (*words[1:], words[-1])) if words else ()
+        followers = (word.text.lower() for word in (*words[1:], *words[-1:]))
         denials = [
             word
             for word, following in zip(words, followers, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from evaluators.audit import labels
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LABELS_PAGE, VERIFIED
 from scripts import build_verified, verify, view_labels
-from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
+from tests.browsing import BREAKOUTS, worst_contrast
 
 HOSTILE = " ".join(text for text in BREAKOUTS if "half a pair" not in text)
 FACTS = [["Dune Rain", "director", "Ors Velt"], ["Ors Velt", "place of birth", "Oru"]]
@@ -46,18 +46,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     verify.main([str(file), "--output", str(folder / "out"), "--workers=1"])
     return folder / "out"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as launched:
-        yield launched
-
-
-@pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Any]]:
-    with visits(browser) as opened:
-        yield opened
 
 
 def count(page: Any) -> str:

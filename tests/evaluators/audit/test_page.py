@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +14,13 @@ from evaluators.audit.report import page_data, render_sample, write_sample
 from evaluators.audit.rows import AuditSample
 from evaluators.audit.score import read
 from safe_stepwise.errors import UserError
-from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
+from tests.browsing import BREAKOUTS, worst_contrast
 from tests.evaluators.audit.made import SOUND, label_row, said, sample, step_row
 
 HOSTILE = " ".join(BREAKOUTS)
 MEANINGS = {"wrong_answer": "another answer", "Contradictory": HOSTILE}
 THREE = sample(label_row("q1"), label_row("q2", stratum=SOUND), label_row("q3"))
 STEPS = sample(step_row("s1"), step_row("s2"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as launched:
-        yield launched
-
-
-@pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Any]]:
-    with visits(browser) as opened:
-        yield opened
 
 
 def written(folder: Path, made: AuditSample) -> Path:
