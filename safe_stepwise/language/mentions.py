@@ -223,7 +223,7 @@ def _is_spaced_otherwise(title: str, name: str) -> bool:
     """
     title, name = normal_name(title), normal_name(name)
     joined = name.replace(" ", "")
-    if len(joined) < _LONG_NAME or title[0] != joined[0] or not title.replace(" ", "").startswith(joined):
+    if len(joined) < _LONG_NAME or title[:1] != joined[0] or not title.replace(" ", "").startswith(joined):
         return False
     words = title.split()
     return joined in ("".join(words[:n]) for n in range(1, len(words) + 1) if n != len(name.split()))

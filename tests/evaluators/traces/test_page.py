@@ -255,6 +255,7 @@ def test_other_methods_are_one_click_away_and_links_lead_back(
     assert links.count() == len(others) == 6
     for place, other in enumerate(others):
         links.nth(place).click()
+        page.locator(f".runs tr.chosen:nth-child({place + 1})").wait_for()  # the page draws after its address changes
         assert page.evaluate("location.hash") == address(other)
         assert page.locator("#details .attempt").count() == len(other.trajectory.attempts)
         assert page.locator(".runs .chosen a").evaluate("e => e === document.activeElement")
