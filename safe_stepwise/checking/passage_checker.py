@@ -20,7 +20,7 @@ from safe_stepwise.language.text import as_date, as_number, has_words, words_of
 from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Step
-from safe_stepwise.steps import EMPHASIS, StepError, final_answer, format_step
+from safe_stepwise.steps import EMPHASIS, SEARCH_MARKER, StepError, final_answer, format_step
 from safe_stepwise.steps import read_step as read_reply
 from safe_stepwise.store.thoughts import split_thought
 
@@ -28,6 +28,7 @@ SOUND, UNDECIDED, NO_STEP = "sound", "undecided", "no step"
 _LIST_MARKS = re.compile(r"\A\s*+(?:\(?\d{1,3}[.)]|\[\d{1,3}\])\s+(?=\S)|\s*+\[\d{1,3}\]\W*\Z")
 _FINAL_ANSWER = re.compile(r"(?:step \d{1,3} ?: ?)?[*_]*final answer ?[*_]*:(?!.*\(final answer\)$)", re.IGNORECASE)
 _STOP_WORDS = word_list("stop_words")
+_SEARCH_WORDS = {*words_of(SEARCH_MARKER).split()}
 _NUMBER = re.compile(r"\d[\d,.]*(?: (?:thousand|million|billion))?")
 
 
@@ -45,12 +46,15 @@ class PassageVerdict:
     claims: tuple[Finding, ...] = ()
 
 
-def judge_steps(question: str, passages: Sequence[Passage | str], texts: Sequence[str]) -> list[PassageVerdict]:
+def judge_steps(
+    question: str, passages: Sequence[Passage | str], texts: Sequence[str], known: Sequence[int | None] = ()
+) -> list[PassageVerdict]:
     """Judge the steps of a chain by the passages alone, each after those before it that are no errors.
 
     A step may be written by the grammar ("Step 1: ... (Attribution)") or freely; one without a kind counts as an
     attribution. The claims' offsets are those of the given strings: ``span`` in the step, ``place`` in the passage
-    (`text_of`), which is split into sentences here if it has only one. Raises ``UserError`` for other arguments.
+    (`text_of`), which is split into sentences here if it has only one. ``known`` is the number of the first passages
+    that the model had been shown, by step (None: all). Raises ``UserError`` for other arguments.
 
     >>> page = "Dune Rain is a 1954 film. It was directed by Ors Velt."
     >>> verdicts = judge_steps("Who made it?", [page], ["Ors Velt directed Dune Rain.", "Dune Rain is a 1960 film."])
@@ -76,7 +80,7 @@ def judge_steps(question: str, passages: Sequence[Passage | str], texts: Sequenc
         except StepError as error:
             verdicts.append(PassageVerdict(NO_STEP, str(error)))
             continue
-        verdict = judge_by_passages(question, pages, accepted, step)
+        verdict = judge_by_passages(question, pages[: known[number] if known else None], accepted, step)
         claims = (_placed(claim, starts, places) for claim in _claims_in(text, step.text, verdict.claims))
         verdicts.append(replace(verdict, claims=tuple(sorted(dict.fromkeys(claims), key=lambda claim: claim.span))))
         if verdict.label in (SOUND, UNDECIDED):
@@ -154,9 +158,14 @@ def judge_by_passages(
     >>> judge_by_passages("Who directed Dune Rain?", [page], [], step).label
     'Contradictory'
     """
+    if step.text.startswith(SEARCH_MARKER):
+        return _judge_search(question, passages, previous, step)
+    previous = [accepted for accepted in previous if not accepted.text.startswith(SEARCH_MARKER)]
     measures = [measure for accepted in previous if (measure := _measure_of(accepted))]
     if step.kind == "Final Answer":
         return _judge_answer(question, measures, previous, words_of(final_answer(step)))
+    if not any(page.text.strip() for page in passages):
+        return PassageVerdict(UNDECIDED, "no passage was known when it was written")
     reading = read_step(step.text)
     earlier = Passage("", tuple(accepted.text for accepted in previous))
     cited = reading.pages_in(passages)
@@ -190,6 +199,20 @@ def judge_by_passages(
     if is_right is False or _compares(question, measures, [earlier, *sources], reading):
         return replace(verdict, label=UNDECIDED, reason="no values of the steps before bear out what it compares")
     return verdict
+
+
+def _judge_search(question: str, passages: Sequence[Passage], previous: Sequence[Step], step: Step) -> PassageVerdict:
+    """Judge a step that only searches: an earlier one may have sought it, or the question be about nothing like it."""
+    sought, *earlier = (set(words_of(s.text).split()) - _STOP_WORDS for s in (step, *reversed(previous)))
+    searches = [
+        words for words, s in zip(earlier, reversed(previous), strict=True) if s.text.startswith(SEARCH_MARKER)
+    ]
+    if any(sought <= words for words in searches):
+        return PassageVerdict("Redundancy", "an earlier step has searched for it")
+    words = [set(words_of(text).split()) for text in (question, *(page.text for page in passages))]
+    if sought.isdisjoint(set().union(*words, *earlier) - _SEARCH_WORDS):
+        return PassageVerdict("Off-topic", "neither the question nor a passage speaks of what it searches for")
+    return PassageVerdict(SOUND)
 
 
 def _measure_of(step: Step) -> Measure | None:

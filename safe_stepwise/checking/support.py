@@ -23,7 +23,16 @@ from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, is_nation, nation_pattern
 from safe_stepwise.language.senses import SINGLE, are_alike, meaning_of, sense_cues, senses_of
 from safe_stepwise.language.syntax import Argument, Predication, Rewrite, Syntax, Word, parse
-from safe_stepwise.language.text import as_date, dates_in, fold, fold_traced, has_words, normal_name, strip_diacritics
+from safe_stepwise.language.text import (
+    as_date,
+    dates_in,
+    fold,
+    fold_traced,
+    has_words,
+    is_latin,
+    normal_name,
+    strip_diacritics,
+)
 from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import load, word_list
 from safe_stepwise.records import Passage, Triple
@@ -703,8 +712,9 @@ class _Weighing:
             ends = (end for fact in self.facts for end in (fact.head, fact.tail))
             is_end = any(is_same_name(name, end) for end in ends)
             if not is_end and not any(source.has_name(name) for _, source in self.sources):
-                # Short forms in capitals ("TV") may stand for words.
-                status: Status = "not read" if name.isupper() and len(name) < 5 else "not found"
+                # Short forms in capitals ("TV") may stand for words, and only names in Latin letters are read.
+                is_unread = (name.isupper() and len(name) < 5) or any(c.isalpha() and not is_latin(c) for c in name)
+                status: Status = "not read" if is_unread else "not found"
                 yield Finding(status, f"no passage has {name!r}", part=name, span=self._span_of(name))
             elif (
                 name in self.syntax.names

@@ -19,12 +19,13 @@ from safe_stepwise.commands import reading, transcript
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.values import Name
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.errors import RowError, UserError, at_place
+from safe_stepwise.errors import at_place
+from safe_stepwise.formats.chains import ChainStep
 from safe_stepwise.players.steps import strict_checker_of
 from safe_stepwise.records import Feedback, Question, Step, as_object
 from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.steps import StepError, format_step, read_step
-from safe_stepwise.store import sizes, thoughts
+from safe_stepwise.store import boundary, sizes, thoughts
 from safe_stepwise.store.page import check_output, render_page, write_page
 from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT
@@ -179,13 +180,15 @@ def check_file(options: Options) -> None:
     counts, reports = Counter[str](), list[RowReport]()
     for place, row in reading.read_rows(options.file):
         row = reading.own_row(place, row)
+        if isinstance(row.get("steps"), list) and any(isinstance(step, Mapping) for step in row["steps"]):
+            row["passages"] = row.get("passages") or [""]  # an imported chain may have none
         reading.check_columns(place, row, "question", "passages", "steps")
-        steps = row["steps"]
-        if number := next((n for n, step in enumerate(steps, 1) if not isinstance(step, str)), 0):
-            raise UserError(f"{place}: step {number} is not a text")
-        with at_place(place, RowError):
-            sizes.check_steps(steps)
-        report = report_row(reading.parse_question(place, row, options.benchmark), steps)
+        with at_place(place, ValueError):
+            steps = [boundary.read(str | ChainStep, step, f"step {n}") for n, step in enumerate(row["steps"], 1)]
+            texts = [step if isinstance(step, str) else step.shown_text for step in steps]
+            sizes.check_steps(texts)
+        known = [None if isinstance(step, str) else step.known for step in steps]
+        report = report_row(reading.parse_question(place, row, options.benchmark), texts, known)
         counts.update(step.label for step in report.steps)
         if options.html:
             reports.append(report)
@@ -200,9 +203,12 @@ def check_file(options: Options) -> None:
 main = command(check_file)
 
 
-def report_row(question: Question, texts: Sequence[str]) -> RowReport:
-    """Judge the steps of a chain by a question's annotations; if these do not suffice, by its passages."""
-    verdicts = judge_steps(question.question, question.passages, texts)
+def report_row(question: Question, texts: Sequence[str], known: Sequence[int | None] = ()) -> RowReport:
+    """Judge the steps of a chain by a question's annotations; if these do not suffice, by its passages.
+
+    ``known`` is that of `judge_steps`; annotations go by all passages.
+    """
+    verdicts = judge_steps(question.question, question.passages, texts, known)
     try:
         labels = _labels_by_annotations(question, texts)
         judged_by, note = ANNOTATIONS, ""

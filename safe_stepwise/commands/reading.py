@@ -9,6 +9,8 @@ from typing import Any
 import yaml
 
 from safe_stepwise.errors import RowError, UserError, at_place
+from safe_stepwise.formats import FORMATS
+from safe_stepwise.formats.chains import Chain, check_chain
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store import boundary, rows, sizes
@@ -70,6 +72,14 @@ def own_row(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of any form that `rows.own_columns` knows, with our columns besides its own."""
     with at_place(place, RowError):
         return {**row, **rows.with_answer(rows.own_columns(row))}
+
+
+def read_chains(file: Path, format: str) -> Iterator[tuple[str, Chain]]:
+    """Yield the chains of a file in one of the `FORMATS`, each after its place; raises ``UserError`` for a bad row."""
+    for place, row in read_rows(file):
+        with at_place(place, ValueError):
+            chain = check_chain(FORMATS[format].read(row))
+        yield place, chain
 
 
 _COLUMNS: Mapping[str, tuple[type, str, str]] = {

@@ -207,6 +207,15 @@ def without_qualifier(name: str) -> str:
     return _QUALIFIER.sub("", name)
 
 
+def is_latin(letter: str) -> bool:
+    """Whether a letter is of the Latin script.
+
+    >>> [is_latin(letter) for letter in "aé馬"]
+    [True, True, False]
+    """
+    return letter.isascii() or unicodedata.name(letter, "").startswith("LATIN")
+
+
 @lru_cache(maxsize=32768)
 def words_of(text: str) -> str:
     """Return a text's words in lower case, separated by single spaces, without diacritics or punctuation.

@@ -1,0 +1,111 @@
+"""A chain: the reasoning that a model wrote about a question, step by step, with the labels of its steps."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from safe_stepwise.errors import RowError
+from safe_stepwise.records import Passage, identity
+from safe_stepwise.steps import SEARCH_MARKER
+from safe_stepwise.store import boundary, sizes
+
+StepLabel = Literal[1, 0, -1]
+"""What a step is worth, as in AgentProcessBench: right (1), neutral (0), or wrong (-1)."""
+RIGHT: StepLabel = 1
+WRONG: StepLabel = -1
+_ANSWER = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainStep:
+    """What a model wrote at once: a claim, a paragraph, or a turn that may call a search.
+
+    ``known`` is the number of the chain's passages that it had been shown by then (None: all of them), ``key`` the
+    step's name in the source, by which other files speak of it. A step that only searches has no ``text``.
+    """
+
+    text: str
+    known: int | None = None
+    searches: tuple[str, ...] = ()
+    label: StepLabel | None = None
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if self.known is not None and self.known < 0:
+            raise ValueError(f"it knows {self.known} passages")
+
+    @property
+    def is_search(self) -> bool:
+        """Whether the step searches and says nothing.
+
+        >>> ChainStep("", searches=("Oru",)).is_search, ChainStep("I look for Oru.", searches=("Oru",)).is_search
+        (True, False)
+        """
+        return not self.text and bool(self.searches)
+
+    @property
+    def shown_text(self) -> str:
+        """The step as one line: its text with a tagged answer spelled out, or what it searches for.
+
+        >>> ChainStep("It lies there.\\n<answer>Oru</answer>").shown_text, ChainStep("", searches=("Oru",)).shown_text
+        ('It lies there. The answer is Oru.', 'Search: Oru')
+        """
+        if self.is_search:
+            return SEARCH_MARKER + " ".join("; ".join(self.searches).split())
+        return " ".join(_ANSWER.sub(lambda tag: f"The answer is {tag[1].rstrip('.')}.", self.text).split())
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A model's steps about a question, in order, with the passages that it was shown.
+
+    ``references`` are the accepted answers, ``prediction`` is the model's, ``is_right`` what its source says of it.
+    """
+
+    question: str
+    steps: tuple[ChainStep, ...]
+    id: str = ""
+    passages: tuple[Passage, ...] = ()
+    references: tuple[str, ...] = ()
+    prediction: str = ""
+    is_right: bool | None = None
+    model: str = ""
+
+    def known_to(self, step: ChainStep) -> tuple[Passage, ...]:
+        """Return the passages that the model had been shown when it wrote a step."""
+        return self.passages[: step.known]
+
+
+def check_chain(chain: Chain) -> Chain:
+    """Return a chain with an id (of its content, if it has none); raise ``RowError`` for one that is not valid."""
+    boundary.read(Chain, chain, "the row")
+    if not chain.question.strip():
+        raise RowError("its question is empty")
+    if not chain.steps:
+        raise RowError("it has no steps")
+    sizes.check_steps([step.shown_text for step in chain.steps])
+    for number, step in enumerate(chain.steps, 1):
+        if not step.shown_text:
+            raise RowError(f"step {number} is empty")
+        if step.known is not None and step.known > len(chain.passages):
+            raise RowError(f"step {number} knows {step.known} passages of {len(chain.passages)}")
+    content = [chain.question, [step.shown_text for step in chain.steps], [page.text for page in chain.passages]]
+    return replace(chain, id=chain.id or identity(content))
+
+
+def page_of(content: Any) -> Passage:
+    """Read a passage: a text, or an object with title and text (or sentences); raises ``ValueError`` for another."""
+    if isinstance(content, str):
+        return Passage("", (content,))
+    if not isinstance(content, Mapping):
+        raise RowError("a passage is neither a text nor an object")
+    text = content.get("sentences", content.get("text", content.get("contents")))
+    page = {"title": content.get("title") or "", "sentences": [text] if isinstance(text, str) else text}
+    return boundary.read(Passage, page, "a passage")
+
+
+def add_pages(pages: list[Passage], more: Iterable[Passage]) -> int:
+    """Append the passages that are not there yet; returns how many there are then."""
+    pages += [page for page in dict.fromkeys(more) if page not in pages]
+    return len(pages)

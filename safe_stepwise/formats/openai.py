@@ -1,0 +1,40 @@
+"""Chats in OpenAI's form: ``{"messages": [{"role": "user", "content": ...}, {"role": "assistant", ...}]}``.
+
+The question is the row's own, or else the last user turn before the first step. Passages of the row were known from
+the start; all others come from the results of tools.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from safe_stepwise.errors import RowError
+from safe_stepwise.formats import steps as own
+from safe_stepwise.formats.chains import Chain
+from safe_stepwise.formats.messages import read_turns, write_turns
+
+
+def read(row: Mapping[str, Any]) -> Chain:
+    """Read a chain from a chat with tool calls; raises ``ValueError`` for a row of another form."""
+    turns = row.get("messages")
+    if not isinstance(turns, list):
+        raise RowError("messages is not a list")
+    chain = own.read({**row, "steps": [], "question": row.get("question") or _question_in(turns)})
+    steps, pages = read_turns(turns, given=chain.passages)
+    return replace(chain, steps=steps, passages=pages)
+
+
+def _question_in(turns: Sequence[Any]) -> str:
+    opening = ""
+    for turn in turns:
+        role = turn.get("role") if isinstance(turn, Mapping) else None
+        if role == "assistant":
+            break
+        opening = str(turn.get("content") or "") if role == "user" else opening
+    return opening
+
+
+def write(chain: Chain) -> Iterator[dict[str, Any]]:
+    """Write a chain as a chat; its passages stand in the results of tools."""
+    (row,) = own.write(replace(chain, passages=(), steps=()))
+    yield {**row, "messages": write_turns(chain.question, chain.steps, chain.passages)}

@@ -1,0 +1,64 @@
+"""A chain of thought as one text: ``{"question": ..., "passages": [...], "response": "1. Oru is in Marn. 2. ..."}``.
+
+Its steps are those that it numbers ("Step 1: ...", "1. ..."); in a text without numbers they are its sentences.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from safe_stepwise.errors import RowError
+from safe_stepwise.formats import steps as own
+from safe_stepwise.formats.chains import Chain, ChainStep
+from safe_stepwise.language.sentences import split_sentences
+from safe_stepwise.store.thoughts import split_thought
+
+_RESPONSES = ("response", "completion", "output", "generation", "reasoning", "text")
+_NUMBERED = re.compile(r"(?:\A|\n)[ \t*#>_-]*(?:step[ \t]*)?\(?(\d{1,3})[ \t]*[.):](?=[\s*_])[*_ \t]*", re.IGNORECASE)
+
+
+def read_response(row: Mapping[str, Any]) -> tuple[Chain, str]:
+    """Return a row's chain without steps, and the text that a model wrote; raises ``ValueError`` for another row."""
+    response = next((row[name] for name in _RESPONSES if isinstance(row.get(name), str)), None)
+    if response is None:
+        raise RowError(f"it has no text under {', '.join(_RESPONSES)}")
+    return own.read({**row, "steps": []}), response
+
+
+def read(row: Mapping[str, Any]) -> Chain:
+    """Read a chain from a text that a model wrote; raises ``ValueError`` for a row of another form."""
+    chain, response = read_response(row)
+    text = split_thought(response).text or response
+    return replace(chain, steps=tuple(ChainStep(step) for step in split_steps(text)))
+
+
+def split_steps(text: str) -> list[str]:
+    """Split a chain of thought into its numbered steps, or else into sentences.
+
+    >>> split_steps("Let us see.\\nStep 1: Oru is in Marn. It is old.\\nStep 2: So Marn.")
+    ['Let us see.', 'Oru is in Marn. It is old.', 'So Marn.']
+    >>> split_steps("Oru is in Marn. It has\\n2 rivers.")
+    ['Oru is in Marn.', 'It has', '2 rivers.']
+    """
+    marks = [*_NUMBERED.finditer(text)]
+    if [int(mark[1]) for mark in marks[:2]] == [1, 2] or (len(marks) == 1 and marks[0][1] == "1"):
+        edges = [0, *(mark.start() for mark in marks), len(text)]
+        starts = [0, *(mark.end() for mark in marks)]
+        pieces = [text[start:end].strip() for start, end in zip(starts, edges[1:], strict=True)]
+    else:
+        pieces = [sentence for line in text.splitlines() for sentence in split_sentences(line)]
+    return [" ".join(piece.split()) for piece in pieces if re.search(r"\w", piece)]
+
+
+def about(chain: Chain) -> dict[str, Any]:
+    """Return a chain's row without its steps and passages."""
+    (row,) = own.write(replace(chain, steps=(), passages=()))
+    return row
+
+
+def write(chain: Chain) -> Iterator[dict[str, Any]]:
+    """Write a chain as numbered lines."""
+    lines = [f"Step {number}: {step.shown_text}" for number, step in enumerate(chain.steps, 1)]
+    (row,) = own.write(replace(chain, steps=()))
+    yield {**row, "response": "\n".join(lines)}

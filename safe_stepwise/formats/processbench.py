@@ -1,0 +1,52 @@
+"""ProcessBench (arXiv 2412.06559): steps with the index of the first wrong one, from 0; -1 if there is none.
+
+``{"id": "gsm8k-0", "generator": "Qwen2-7B", "problem": "...", "steps": ["...", "..."], "final_answer_correct": true,
+"label": -1}``; nothing is said of the steps after the first wrong one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from safe_stepwise.errors import RowError
+from safe_stepwise.formats.chains import RIGHT, WRONG, Chain, ChainStep, StepLabel
+from safe_stepwise.store import boundary
+
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    problem: str
+    steps: tuple[str, ...]
+    id: str = ""
+    generator: str = ""
+    label: int | None = None
+    final_answer_correct: bool | None = None
+
+
+def read(row: Mapping[str, Any]) -> Chain:
+    """Read a chain; raises ``ValueError`` for a row of another form."""
+    content = boundary.read(_Row, row, "the row")
+    first = content.label
+    if first is not None and not _NONE <= first < len(content.steps):
+        raise RowError(f"its label is {first}, of {len(content.steps)} steps; write -1 for no wrong one")
+    right = 0 if first is None else len(content.steps) if first == _NONE else first
+    labels: list[StepLabel | None] = [*[RIGHT] * right, *([WRONG] if first is not None and first != _NONE else [])]
+    labels += [None] * (len(content.steps) - len(labels))
+    steps = tuple(ChainStep(text.strip(), label=label) for text, label in zip(content.steps, labels, strict=True))
+    return Chain(content.problem, steps, content.id, is_right=content.final_answer_correct, model=content.generator)
+
+
+def write(chain: Chain) -> Iterator[dict[str, Any]]:
+    """Write a chain as the benchmark has it; ``label`` is left out if no step has one."""
+    labels = [step.label for step in chain.steps]
+    row = {
+        "id": chain.id,
+        "generator": chain.model,
+        "problem": chain.question,
+        "steps": [step.shown_text for step in chain.steps],
+        "label": None if set(labels) == {None} else labels.index(WRONG) if WRONG in labels else _NONE,
+        "final_answer_correct": chain.is_right,
+    }
+    yield {name: value for name, value in row.items() if value is not None}

@@ -1,0 +1,66 @@
+"""Rollouts of Search-R1 (arXiv 2503.09516): one text with tags.
+
+``{"question": "Where is Oru?", "response": "<think>I look it up.</think><search>Oru</search><information>Doc 1(Title:
+"Oru") It is in Marn.</information><think>It is in Marn.</think><answer>Marn</answer>"}``
+
+A step is what stands between two results: its thoughts are its text, as this model reasons nowhere else.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from safe_stepwise.errors import RowError
+from safe_stepwise.formats import plain
+from safe_stepwise.formats.chains import Chain, ChainStep, add_pages
+from safe_stepwise.records import Passage
+
+_RESULT = re.compile(r"<information>(.*?)</information>", re.DOTALL)
+_SEARCH = re.compile(r"<search>(.*?)</search>", re.DOTALL)
+_ANSWER = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL)
+_THOUGHT = re.compile(r"</?think>")
+_DOCUMENT = re.compile(r"(?:\A|\n)\s*Doc \d+ ?\(Title: ?")
+_TAGS = re.compile(r"</?(?:information|search|answer)>")
+
+
+def read(row: Mapping[str, Any]) -> Chain:
+    """Read a chain from a tagged text; raises ``ValueError`` for a row of another form."""
+    chain, response = plain.read_response(row)
+    steps, pages = list[ChainStep](), [*chain.passages]
+    pieces = _RESULT.split(response)
+    for turn, result in zip(pieces[::2], (*pieces[1::2], ""), strict=True):
+        searches = tuple(query.strip() for query in _SEARCH.findall(turn) if query.strip())
+        text = _THOUGHT.sub("\n", _SEARCH.sub("", turn)).strip()
+        step = ChainStep(text, len(pages), searches)
+        steps += [step] if step.shown_text else []
+        add_pages(pages, _documents(result))
+    answers = _ANSWER.findall(pieces[-1])
+    prediction = chain.prediction or (answers[-1] if answers else "")
+    return replace(chain, steps=tuple(steps), passages=tuple(pages), prediction=prediction)
+
+
+def _documents(result: str) -> Iterator[Passage]:
+    starts = [*_DOCUMENT.finditer(result)]
+    if not starts and result.strip():
+        yield Passage("", (result.strip(),))
+    for start, end in zip(starts, [*(match.start() for match in starts[1:]), len(result)], strict=True):
+        title, _, text = result[start.end() : end].partition(")")
+        yield Passage(title.strip().strip('"'), (text.strip(),))
+
+
+def write(chain: Chain) -> Iterator[dict[str, Any]]:
+    """Write a chain as a tagged text; raises ``RowError`` for a text that holds a tag of another place."""
+    parts, shown = list[str](), 0
+    for step in chain.steps:
+        known = len(chain.passages) if step.known is None else step.known
+        documents = [f'Doc {n}(Title: "{p.title}") {p.text}' for n, p in enumerate(chain.passages[shown:known], 1)]
+        texts = [_ANSWER.sub("", step.text), *step.searches, *documents]
+        if any(_TAGS.search(text) for text in texts):
+            raise RowError("a step or passage holds a tag of Search-R1 (<search>, <information>, <answer>); remove it")
+        parts += [f"<information>{chr(10).join(documents)}</information>"] if documents else []
+        parts += [f"<think>{_ANSWER.sub('', step.text).strip()}</think>"] if step.text else []
+        parts += [f"<search>{query}</search>" for query in step.searches]
+        parts += [tag[0] for tag in _ANSWER.finditer(step.text)]
+        shown = max(shown, known)
+    yield {**plain.about(chain), "response": "\n".join(parts)}
