@@ -45,11 +45,18 @@ def _chance(settings: str) -> Engine:
     return ChanceEngine.read(settings)
 
 
+def _checker(setting: str) -> Engine:
+    from safe_stepwise.players.checker import CheckerEngine  # as slow to import
+
+    return CheckerEngine(setting)
+
+
 KINDS: Mapping[str, EngineKind] = {
     "openai": EngineKind(openai.EXAMPLE, openai.OpenAIEngine.read),
     "vllm": _with_weights(vllm.EXAMPLE, vllm.VLLMEngine),
     "transformers": _with_weights(transformers.EXAMPLE, transformers.TransformersEngine),
     "nli": EngineKind(entailment.EXAMPLE, lambda model: entailment.EntailmentEngine(Model.read(model)), Model.read),
+    "checker": EngineKind("checker", _checker),
     "symbolic": EngineKind("symbolic", _symbolic),
     "chance": EngineKind("chance:reject=0.2", _chance),
     "mock": EngineKind(mock.EXAMPLE, mock.MockEngine.read),

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +49,13 @@ def add_annotations(questions: Sequence[Question], folder: Path) -> list[Questio
                 "--verified the folder that the steps were made of"
             )
     return [_annotated(q, full_questions[q.benchmark, q.id], folder) for q in questions]
+
+
+def questions_by_text(folder: Path, texts: Collection[str]) -> dict[str, Question]:
+    """Return the questions of a built folder that have one of these texts, white space aside; raises ``UserError``."""
+    wanted = {" ".join(text.split()): text for text in texts}
+    questions = (question for _, rows in labelled(folder) for question, _ in rows)
+    return {wanted[name]: q for q in questions if (name := " ".join(q.question.split())) in wanted}
 
 
 def verified_rows(benchmark: str, file: Path, split: str, ids: Container[str] | None = None) -> Iterator[Labelled]:

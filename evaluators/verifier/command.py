@@ -1,22 +1,23 @@
 """Measure verifiers on labelled steps, with baselines beside them, and write the results."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run.runner import VerdictReply, Verdicts, collect_verdicts, encode_lines, render_run_usage
-from evaluators.verifier import quality, step_set
+from evaluators.verifier import chains, quality, step_set
 from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep
 from evaluators.verifier.step_set import Prefix, RequestOptions, StepCase
 from safe_stepwise.commands.model_options import ModelOptions
-from safe_stepwise.commands.values import Choice, Count
+from safe_stepwise.commands.values import Choice, Count, Name
 from safe_stepwise.engines.base import Engine, Request
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
+from safe_stepwise.formats import FORMATS
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts, check_examples, dropped_category
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.open import Opener
@@ -32,17 +33,26 @@ from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category, category, label
 
 QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "confusion"
 VERDICTS, PREFIXES = "verdicts", "prefixes"
-OWNED = (QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl")
+OWNED = (
+    *(QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl"),
+    *chains.FILES,
+)
 """The files of an evaluation; each baseline adds files like the last two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(ModelOptions):
-    """The command's options; ``steps`` is a folder or a Hub dataset at a revision."""
+    """The command's options: ``steps`` is a folder or a Hub dataset at a revision; or ``file`` has labelled chains.
 
-    steps: str
+    ``benchmark`` is the format of the file, ``judges`` a file of other judges' verdicts on it.
+    """
+
     verifier: str
     output: Path
+    steps: str | None = None
+    file: Path | None = None
+    benchmark: Annotated[str, Name(tuple(FORMATS))] | None = None
+    judges: Path | None = None
     baseline: Sequence[str] = ()
     verified: Path | None = None
     split: str = TEST
@@ -82,12 +92,61 @@ class Options(ModelOptions):
 
 FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
 """`builders.steps.earlier_build.find_steps`."""
+QuestionsByText = Callable[[Path, Collection[str]], Mapping[str, Question]]
+"""`builders.verified.lookup.questions_by_text`."""
 AddAnnotations = Callable[[Sequence[Question], Path], list[Question]]
 """`builders.verified.lookup.add_annotations`."""
 
 
+def run_on_chains(options: Options, questions_by_text: QuestionsByText) -> str:
+    """Measure verifiers on the labelled chains of a file, write files, and return a summary; raises ``UserError``."""
+    if options.file is None or options.benchmark is None or options.steps is not None:
+        raise UserError("give --steps DIR, or --benchmark NAME with the FILE of its rows")
+    opener = Opener(options.timeout)
+    setting = options.setting(opener)
+    labelled = chains.read_labelled(options.file, options.benchmark, options.limit)
+    texts = {chain.question for chain in labelled}
+    annotated = {} if options.verified is None else questions_by_text(options.verified, texts)
+    others = [] if options.judges is None else chains.read_judges(options.judges, labelled)
+    requests = chains.chain_requests(labelled, setting, annotated)
+    with lock_folder(options.output, owned=OWNED), options.replies() as replies:
+        runs, usage = _ask_all(options, opener, replies, requests, setting)
+        judges = [*map(chains.judge_of, runs), *chains.baselines(labelled), *others]
+        measured = chains.measure_chains(options.file.name, labelled, judges, options.seed)
+        measured["annotated"] = len(annotated)
+        contents = chains.render_chains(measured)
+        golds = {(chain.id, n): step.label for chain in labelled for n, step in enumerate(chain.steps)}
+        for run in runs:
+            lines = (run.line(place, chain=place[0], step=place[1] + 1, gold=gold) for place, gold in golds.items())
+            contents[_verdict_file(run, run is runs[0])] = encode_lines(lines)
+        write_files(options.output, contents, contents)
+    return "\n".join([chains.render_summary(measured), "", str(options.output / chains.CHAIN_PAGE), "", *usage])
+
+
+def _ask_all(
+    options: Options,
+    opener: Callable[[str], Engine],
+    replies: ResponseCache,
+    requests: Mapping[Any, Request],
+    setting: RequestOptions,
+) -> tuple[list[Verdicts], list[str]]:
+    """Ask the verifier and the baselines; returns their verdicts, and lines on the requests."""
+    runs, usage = list[Verdicts](), list[str]()
+    for number, spec in enumerate(options.specs):
+        role = f"baseline {number}" if number else "verifier"
+        client = options.client(opener(spec), replies)
+        runs.append(ask_verifier(client, role, requests, setting, is_first=not number))
+        usage += render_run_usage(client, role)
+    return runs, usage
+
+
+def _verdict_file(run: Verdicts, is_first: bool, kind: str = VERDICTS) -> str:
+    return f"{kind}.jsonl" if is_first else f"{kind}.{run.role.replace(' ', '-')}.jsonl"
+
+
 def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddAnnotations) -> str:
     """Measure verifiers on labelled steps, write files, and return a summary; raise ``UserError`` for bad input."""
+    assert options.steps is not None
     opener = Opener(options.timeout)
     setting = options.setting(opener)
     incomplete = setting.incomplete_evidence
@@ -113,13 +172,8 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
         "max_tokens": max(options.allowance.apply(r).sampling.max_tokens for r in requests.values()),
         **({"examples": examples} if examples else {}),
     }
-    runs, usage = list[Verdicts](), list[str]()
     with lock_folder(options.output, owned=OWNED), options.replies() as replies:
-        for number, spec in enumerate(options.specs):
-            role = f"baseline {number}" if number else "verifier"
-            client = options.client(opener(spec), replies)
-            runs.append(ask_verifier(client, role, requests, setting, is_first=not number))
-            usage += render_run_usage(client, role)
+        runs, usage = _ask_all(options, opener, replies, requests, setting)
         majority = step_set.find_majority_label(folder, incomplete_evidence=incomplete)
         runs += [make_constant(majority, "majority class of train", requests)] if majority is not None else []
         runs += [make_constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
@@ -135,7 +189,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
 def ask_verifier(
     client: Client,
     role: str,
-    requests: Mapping[Prefix, Request],
+    requests: Mapping[Any, Request],
     setting: RequestOptions = step_set.AS_TRAINED,
     *,
     is_first: bool = True,
@@ -212,13 +266,12 @@ def render_files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Se
     rows = {case.prefix for case in cases}
     for run in runs:
         if not run.is_constant:
-            suffix = "" if run is runs[0] else f".{run.role.replace(' ', '-')}"
             row_lines = (_line(run, case.prefix, id=case.id, gold=case.gold) for case in cases)
             # Steps that only trajectories need.
             prefixes = (prefix for prefix in run.replies if prefix not in rows)
             prefix_lines = (_line(run, p, steps=[*map(format_step, p.steps)], gold=CORRECT) for p in prefixes)
-            contents[f"{VERDICTS}{suffix}.jsonl"] = encode_lines(row_lines)
-            contents[f"{PREFIXES}{suffix}.jsonl"] = encode_lines(prefix_lines)
+            contents[_verdict_file(run, run is runs[0])] = encode_lines(row_lines)
+            contents[_verdict_file(run, run is runs[0], PREFIXES)] = encode_lines(prefix_lines)
     return contents
 
 

@@ -1,0 +1,65 @@
+"""The passage checker as a verifier: it judges steps by what the passages state, without a model or annotations.
+
+``checker`` calls a step `Correct` if nothing is against it: what it can't decide passes. ``checker:strict`` lets pass
+only what it has found stated, and calls the rest `Unsupported`.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from safe_stepwise.checking.passage_checker import SOUND, UNDECIDED, judge_by_passages, split_page
+from safe_stepwise.engines.base import Completion, Engine, EngineError, Request
+from safe_stepwise.errors import UserError
+from safe_stepwise.feedback import format_feedback
+from safe_stepwise.methods.scene import Scene
+from safe_stepwise.methods.verifier import ROLE
+from safe_stepwise.players.symbolic import is_listed
+from safe_stepwise.records import Feedback, Passage
+from safe_stepwise.store.code import code_digest
+from safe_stepwise.taxonomy import CORRECT
+
+STRICT = "strict"
+GUIDANCE = "Write this step again, and say only what a passage or an earlier step states."
+
+
+class CheckerEngine(Engine):
+    """The engine of the passage checker; of a request it opens the question, the passages and the steps."""
+
+    simulated = False
+
+    def __init__(self, setting: str = "") -> None:
+        if setting not in ("", STRICT):
+            raise UserError(f"checker:{setting}: write checker or checker:{STRICT}")
+        self.is_strict = setting == STRICT
+        self.name = "checker:strict" if self.is_strict else "checker"
+        code = code_digest(judge_by_passages.__module__)
+        self.identity: Mapping[str, Any] = {"engine": "checker", "strict": self.is_strict, "code": code}
+
+    async def check(self) -> None:
+        """Need nothing."""
+
+    async def close(self) -> None:
+        """Free nothing."""
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        return [self.answer(request) for request in requests]
+
+    def answer(self, request: Request) -> Completion | EngineError:
+        scene = request.scene
+        if request.role != ROLE or not isinstance(scene, Scene) or scene.step is None:
+            return EngineError(f"checker judges steps alone: it has no role {request.role!r}")
+        pages = _split_pages(scene.question.passages)
+        verdict = judge_by_passages(scene.question.question, pages, scene.previous, scene.step)
+        label = {SOUND: CORRECT, UNDECIDED: "Unsupported" if self.is_strict else CORRECT}.get(
+            verdict.label, verdict.label
+        )
+        reason = f"Not decided: {verdict.reason}." if verdict.label == UNDECIDED else f"{verdict.reason}."
+        if label == CORRECT or not is_listed(request, label):
+            return Completion(format_feedback(Feedback(CORRECT, reason if verdict.reason else "All is stated.", "")))
+        return Completion(format_feedback(Feedback(label, reason, GUIDANCE)))
+
+
+@lru_cache(maxsize=512)
+def _split_pages(passages: tuple[Passage, ...]) -> list[Passage]:
+    return [split_page(page) for page in passages]
