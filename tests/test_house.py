@@ -93,7 +93,7 @@ def test_rooms_stand_in_no_circle(package: str) -> None:
 
 
 def test_the_ground_floor_is_small() -> None:
-    assert len(rooms("safe_stepwise").keys() - {*ADDRESSES}) <= 18
+    assert len(rooms("safe_stepwise").keys() - {*ADDRESSES}) <= 19
     heights = floors(rooms("safe_stepwise"))
     del heights["register"]  # the address of one of the commands
     assert heights.pop("commands") <= 9  # stands above all others

@@ -47,7 +47,7 @@ from safe_stepwise.taxonomy import CORRECT
 
 StepPlace = tuple[str, int]
 """A chain's id, and the place of a step in it, from 0."""
-Said = Mapping[StepPlace, int | None]
+StepVerdicts = Mapping[StepPlace, int | None]
 """What a judge said of steps: a label, or None for no verdict."""
 FILES = CHAIN_QUALITY, CHAIN_CSV, CHAIN_PAGE = ("chain_quality.json", "chain_quality.csv", "chain_quality.md")
 OVERLAP = 0.5
@@ -64,7 +64,7 @@ class ChainJudge:
 
     name: str
     role: str
-    said: Said
+    verdicts: StepVerdicts
     simulated: bool = False
     tokens: Mapping[str, Any] | None = None
 
@@ -120,8 +120,8 @@ def chain_requests(
 def judge_of(run: Verdicts) -> ChainJudge:
     """Return a verifier's verdicts as labels."""
     labels = {CORRECT: RIGHT, UNPARSED: None, FAILED: None}
-    said = {place: labels.get(reply.verdict, WRONG) for place, reply in run.replies.items()}
-    return ChainJudge(run.name, run.role, said, run.simulated, run.tokens())
+    verdicts = {place: labels.get(reply.verdict, WRONG) for place, reply in run.replies.items()}
+    return ChainJudge(run.name, run.role, verdicts, run.simulated, run.tokens())
 
 
 def baselines(chains: Sequence[Chain]) -> list[ChainJudge]:
@@ -147,7 +147,7 @@ def read_judges(file: Path, chains: Sequence[Chain]) -> list[ChainJudge]:
     Of each judge every chain has to be there, once.
     """
     keys = {chain.id: [step.key for step in chain.steps] for chain in chains}
-    said: dict[str, dict[StepPlace, int | None]] = defaultdict(dict)
+    by_judge: dict[str, dict[StepPlace, int | None]] = defaultdict(dict)
 
     def parse(line: bytes) -> JudgeRow:
         return read(JudgeRow, parse_json(line), "the row")
@@ -155,33 +155,33 @@ def read_judges(file: Path, chains: Sequence[Chain]) -> list[ChainJudge]:
     for place, row in read_lines(file, parse, "judge's verdict", "give judge, query_index, sample_index, step_labels"):
         if row.id in keys:
             labels = row.step_labels or {}
-            if (row.id, 0) in said[row.judge]:
+            if (row.id, 0) in by_judge[row.judge]:
                 raise UserError(f"{place}: {printable(row.judge)} judges chain {row.id} twice; remove one")
-            said[row.judge] |= {(row.id, n): labels.get(key) for n, key in enumerate(keys[row.id])}
-    for judge, verdicts in said.items():
+            by_judge[row.judge] |= {(row.id, n): labels.get(key) for n, key in enumerate(keys[row.id])}
+    for judge, verdicts in by_judge.items():
         if absent := set(keys) - {chain for chain, _ in verdicts}:
             raise UserError(f"{file}: {printable(judge)} judges {len(absent)} of the chains not, as {min(absent)}")
-    if not said:
+    if not by_judge:
         raise UserError(f"{file}: judges none of the chains")
-    return [ChainJudge(name, "other judge", said[name]) for name in sorted(said)]
+    return [ChainJudge(name, "other judge", by_judge[name]) for name in sorted(by_judge)]
 
 
 _COLUMNS = ("labelled", "exact", "hits", "wrong", "flagged", "search_hits", "search_wrong", "search_flagged")
 _CHAINS = ("erroneous", "erroneous_found", "correct", "correct_passed")
 
 
-def _counts(chain: Chain, said: Said) -> list[int]:
+def _counts(chain: Chain, verdicts: StepVerdicts) -> list[int]:
     """Count a chain's steps and the verdicts on them, in the order of `_COLUMNS`, then those of `_CHAINS`."""
-    labelled = [(s, s.label, said[chain.id, n]) for n, s in enumerate(chain.steps) if s.label is not None]
+    labelled = [(s, s.label, verdicts[chain.id, n]) for n, s in enumerate(chain.steps) if s.label is not None]
     counts = [len(labelled), sum(label == verdict for _, label, verdict in labelled)]
     for is_search in (False, True):
         pairs = [
             (label == WRONG, verdict == WRONG) for step, label, verdict in labelled if step.is_search == is_search
         ]
         counts += [sum(map(all, pairs)), sum(wrong for wrong, _ in pairs), sum(flagged for _, flagged in pairs)]
-    verdicts = [UNPARSED if v is None else CORRECT if v != WRONG else _WRONG for _, _, v in labelled]
+    names = (UNPARSED if v is None else CORRECT if v != WRONG else _WRONG for _, _, v in labelled)
     first = next((n for n, (_, label, _) in enumerate(labelled, 1) if label == WRONG), None)
-    is_found = TrajectoryVerdicts("", chain.id, first, tuple(verdicts)).is_right
+    is_found = TrajectoryVerdicts("", chain.id, first, tuple(names)).is_right
     has_error, is_correct = first is not None, first is None and bool(labelled)
     return [*counts, has_error, has_error and is_found, is_correct, is_correct and is_found]
 
@@ -206,14 +206,14 @@ def measure_judge(judge: ChainJudge, chains: Sequence[Chain], seed: int) -> dict
     """Return a judge's measures with their intervals, as a JSON object."""
     by_question: dict[str, Matrix] = defaultdict(lambda: np.zeros(len(_COLUMNS) + len(_CHAINS)))
     for chain in chains:
-        by_question[chain.question] += _counts(chain, judge.said)
+        by_question[chain.question] += _counts(chain, judge.verdicts)
     counts = np.stack([*by_question.values()])
     return {
         "name": judge.name,
         "role": judge.role,
         "simulated": judge.simulated,
         "unread": sum(
-            judge.said[c.id, n] is None for c in chains for n, s in enumerate(c.steps) if s.label is not None
+            judge.verdicts[c.id, n] is None for c in chains for n, s in enumerate(c.steps) if s.label is not None
         ),
         "measures": pooled_measures(counts, _measures),
         "intervals": pooled_intervals(counts, _measures, seed, RESAMPLES),

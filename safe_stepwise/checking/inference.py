@@ -361,16 +361,16 @@ def _agrees(clause: str, cue: re.Match[str], left: Measure, right: Measure) -> b
     """Whether a cue's order and difference are those of two measures; None if they can't be compared."""
     is_dated = len(left.value) == 3
     size = min(3 - value.count(0) for value in (left.value, right.value)) if is_dated else 1
-    one, other = left.value[:size], right.value[:size]
-    if one == other or not (left.is_like(right) or "" in (left.name, right.name)):
+    left_value, right_value = left.value[:size], right.value[:size]
+    if left_value == right_value or not (left.is_like(right) or "" in (left.name, right.name)):
         return None
     is_less = bool(cue["early"] or cue["before"] or cue["small"])
-    if (one < other) != is_less:
+    if (left_value < right_value) != is_less:
         return False
     difference = _DIFFERENCE.search(clause[: cue.start()])
     if difference is None or (is_dated and difference[3]):
         return True
-    number, (first, last) = as_number(difference[0]), sorted((one, other))
+    number, (first, last) = as_number(difference[0]), sorted((left_value, right_value))
     if number is None or (is_dated and not difference[2]):
         return None
     return number in (last[0] - first[0], last[0] - first[0] - (last[1:] < first[1:]))

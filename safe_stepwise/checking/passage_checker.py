@@ -47,14 +47,14 @@ class PassageVerdict:
 
 
 def judge_steps(
-    question: str, passages: Sequence[Passage | str], texts: Sequence[str], known: Sequence[int | None] = ()
+    question: str, passages: Sequence[Passage | str], texts: Sequence[str], known_passages: Sequence[int | None] = ()
 ) -> list[PassageVerdict]:
     """Judge the steps of a chain by the passages alone, each after those before it that are no errors.
 
     A step may be written by the grammar ("Step 1: ... (Attribution)") or freely; one without a kind counts as an
     attribution. The claims' offsets are those of the given strings: ``span`` in the step, ``place`` in the passage
-    (`text_of`), which is split into sentences here if it has only one. ``known`` is the number of the first passages
-    that the model had been shown, by step (None: all). Raises ``UserError`` for other arguments.
+    (`text_of`), which is split into sentences here if it has only one. ``known_passages`` is the number of the first
+    passages that the model had been shown, by step (None: all). Raises ``UserError`` for other arguments.
 
     >>> page = "Dune Rain is a 1954 film. It was directed by Ors Velt."
     >>> verdicts = judge_steps("Who made it?", [page], ["Ors Velt directed Dune Rain.", "Dune Rain is a 1960 film."])
@@ -80,7 +80,9 @@ def judge_steps(
         except StepError as error:
             verdicts.append(PassageVerdict(NO_STEP, str(error)))
             continue
-        verdict = judge_by_passages(question, pages[: known[number] if known else None], accepted, step)
+        verdict = judge_by_passages(
+            question, pages[: known_passages[number] if known_passages else None], accepted, step
+        )
         claims = (_placed(claim, starts, places) for claim in _claims_in(text, step.text, verdict.claims))
         verdicts.append(replace(verdict, claims=tuple(sorted(dict.fromkeys(claims), key=lambda claim: claim.span))))
         if verdict.label in (SOUND, UNDECIDED):
@@ -241,8 +243,8 @@ def _compares(question: str, measures: Sequence[Measure], sources: Sequence[Pass
 
 def _answers(question: str, measures: Sequence[Measure], answer: str) -> bool | None:
     """Whether a name in a text is the one that a question which compares asks for ("Who is older, Ana or Edo?")."""
-    named = [measure.name for measure in measures if has_words(words_of(answer), words_of(measure.name))]
-    return holds(f"{named[0]} : {question.partition(',')[0]}", measures) if len({*named}) == 1 else None
+    names = [measure.name for measure in measures if has_words(words_of(answer), words_of(measure.name))]
+    return holds(f"{names[0]} : {question.partition(',')[0]}", measures) if len({*names}) == 1 else None
 
 
 def _verdict(step: Step, support: Support, sources: Sequence[Passage]) -> PassageVerdict:

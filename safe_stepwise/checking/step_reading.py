@@ -37,7 +37,7 @@ _STEP_LIST = re.compile(
 )
 """Steps in a row; a date or a year after them is no step."""
 _NOT = wording("step_reading", "not", re.IGNORECASE)
-_TOLD = wording("step_reading", "told", re.IGNORECASE)
+_REPORTED = wording("step_reading", "told", re.IGNORECASE)
 _OF_THE_TEXT = re.compile(r"\b(?:passages?|text|context|excerpts?|documents?)\b", re.IGNORECASE)
 _UNKNOWN = wording("step_reading", "unknown", re.IGNORECASE)
 _NOT_ASSERTED = wording("step_reading", "not_asserted", re.IGNORECASE)
@@ -134,7 +134,7 @@ def _denies(text: str) -> bool:
     text = _NO_DENIAL.sub("", text)
     quoting = _QUOTING.search(text)
     own_words = _own_words(text[: quoting.end(1)] if quoting else text)
-    lacks = _NOT.search(own_words) and _TOLD.search(own_words) and _OF_THE_TEXT.search(text)
+    lacks = _NOT.search(own_words) and _REPORTED.search(own_words) and _OF_THE_TEXT.search(text)
     return bool(_UNKNOWN.search(own_words) or lacks)
 
 

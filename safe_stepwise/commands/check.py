@@ -187,8 +187,8 @@ def check_file(options: Options) -> None:
             steps = [boundary.read(str | ChainStep, step, f"step {n}") for n, step in enumerate(row["steps"], 1)]
             texts = [step if isinstance(step, str) else step.shown_text for step in steps]
             sizes.check_steps(texts)
-        known = [None if isinstance(step, str) else step.known for step in steps]
-        report = report_row(reading.parse_question(place, row, options.benchmark), texts, known)
+        known_passages = [None if isinstance(step, str) else step.known_passages for step in steps]
+        report = report_row(reading.parse_question(place, row, options.benchmark), texts, known_passages)
         counts.update(step.label for step in report.steps)
         if options.html:
             reports.append(report)
@@ -203,12 +203,12 @@ def check_file(options: Options) -> None:
 main = command(check_file)
 
 
-def report_row(question: Question, texts: Sequence[str], known: Sequence[int | None] = ()) -> RowReport:
+def report_row(question: Question, texts: Sequence[str], known_passages: Sequence[int | None] = ()) -> RowReport:
     """Judge the steps of a chain by a question's annotations; if these do not suffice, by its passages.
 
-    ``known`` is that of `judge_steps`; annotations go by all passages.
+    ``known_passages`` is that of `judge_steps`; annotations go by all passages.
     """
-    verdicts = judge_steps(question.question, question.passages, texts, known)
+    verdicts = judge_steps(question.question, question.passages, texts, known_passages)
     try:
         labels = _labels_by_annotations(question, texts)
         judged_by, note = ANNOTATIONS, ""

@@ -26,16 +26,18 @@ def export_file(options: Options) -> str:
     rows, total, left_out = list[Any](), 0, 0
     for place, chain in read_chains(options.file, options.source_format):
         with at_place(place, RowError):
-            written = [*FORMATS[options.format].write(chain)]
-        rows += written
+            chain_rows = [*FORMATS[options.format].write(chain)]
+        rows += chain_rows
         total += 1
-        left_out += not written
+        left_out += not chain_rows
     if not rows:
         raise UserError(f"{options.file}: no chain has the labels that {options.format} needs")
     with report_unwritable(options.output):
         write_lines(options.output, map(canonical_json, rows))
-    rest = f"; {left_out:,} have not the labels that {options.format} needs, and were left out" if left_out else ""
-    return f"{options.output}: {len(rows):,} rows of {total:,} chains{rest}"
+    left_out_note = (
+        f"; {left_out:,} have not the labels that {options.format} needs, and were left out" if left_out else ""
+    )
+    return f"{options.output}: {len(rows):,} rows of {total:,} chains{left_out_note}"
 
 
 main = command(export_file)

@@ -21,19 +21,19 @@ _ANSWER = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL)
 class ChainStep:
     """What a model wrote at once: a claim, a paragraph, or a turn that may call a search.
 
-    ``known`` is the number of the chain's passages that it had been shown by then (None: all of them), ``key`` the
-    step's name in the source, by which other files speak of it. A step that only searches has no ``text``.
+    ``known_passages`` is the number of the chain's passages that it had been shown by then (None: all of them),
+    ``key`` the step's name in the source, by which other files speak of it. A step that only searches has no ``text``.
     """
 
     text: str
-    known: int | None = None
+    known_passages: int | None = None
     searches: tuple[str, ...] = ()
     label: StepLabel | None = None
     key: str = ""
 
     def __post_init__(self) -> None:
-        if self.known is not None and self.known < 0:
-            raise ValueError(f"it knows {self.known} passages")
+        if self.known_passages is not None and self.known_passages < 0:
+            raise ValueError(f"it knows {self.known_passages} passages")
 
     @property
     def is_search(self) -> bool:
@@ -74,7 +74,7 @@ class Chain:
 
     def known_to(self, step: ChainStep) -> tuple[Passage, ...]:
         """Return the passages that the model had been shown when it wrote a step."""
-        return self.passages[: step.known]
+        return self.passages[: step.known_passages]
 
 
 def check_chain(chain: Chain) -> Chain:
@@ -88,8 +88,8 @@ def check_chain(chain: Chain) -> Chain:
     for number, step in enumerate(chain.steps, 1):
         if not step.shown_text:
             raise RowError(f"step {number} is empty")
-        if step.known is not None and step.known > len(chain.passages):
-            raise RowError(f"step {number} knows {step.known} passages of {len(chain.passages)}")
+        if step.known_passages is not None and step.known_passages > len(chain.passages):
+            raise RowError(f"step {number} knows {step.known_passages} passages of {len(chain.passages)}")
     content = [chain.question, [step.shown_text for step in chain.steps], [page.text for page in chain.passages]]
     return replace(chain, id=chain.id or identity(content))
 
@@ -105,7 +105,7 @@ def page_of(content: Any) -> Passage:
     return boundary.read(Passage, page, "a passage")
 
 
-def add_pages(pages: list[Passage], more: Iterable[Passage]) -> int:
+def add_pages(pages: list[Passage], added: Iterable[Passage]) -> int:
     """Append the passages that are not there yet; returns how many there are then."""
-    pages += [page for page in dict.fromkeys(more) if page not in pages]
+    pages += [page for page in dict.fromkeys(added) if page not in pages]
     return len(pages)

@@ -14,11 +14,11 @@ _QUERIES = ("query_list", "queries", "query", "q", "search_query")
 
 
 def read_turns(
-    turns: Any, labels: Mapping[str, StepLabel] | None = None, given: Sequence[Passage] = ()
+    turns: Any, labels: Mapping[str, StepLabel] | None = None, first_pages: Sequence[Passage] = ()
 ) -> tuple[tuple[ChainStep, ...], tuple[Passage, ...]]:
     """Return the steps of a chat and the passages of its tools' results; raises ``ValueError`` for another value.
 
-    ``labels`` are the steps' labels by the message's index (from 0), which is also the steps' key; ``given`` are
+    ``labels`` are the steps' labels by the message's index (from 0), which is also the steps' key; ``first_pages`` are
     passages that the model had from the start. An assistant's message without text and without a call is no step.
 
     >>> call = {"function": {"name": "search", "arguments": '{"query": "Oru"}'}}
@@ -28,45 +28,46 @@ def read_turns(
     ...     {"role": "tool", "content": "Oru is in Marn."},
     ...     {"role": "assistant", "content": "In Marn."},
     ... ])
-    >>> [(step.shown_text, step.known) for step in steps], pages[0].text
+    >>> [(step.shown_text, step.known_passages) for step in steps], pages[0].text
     ([('Search: Oru', 0), ('In Marn.', 1)], 'Oru is in Marn.')
     """
-    steps, pages = list[ChainStep](), [*given]
+    steps, pages = list[ChainStep](), [*first_pages]
     for number, turn in enumerate(boundary.read(tuple[Mapping[str, Any], ...], turns, "messages")):
-        role, text = turn.get("role"), _text_of(turn.get("content"), number)
+        name = f"messages[{number}]"
+        role, text = turn.get("role"), _text_of(turn.get("content"), name)
         if role == "tool":
             add_pages(pages, read_pages(text))
         elif role == "assistant":
-            searches = tuple(query for call in turn.get("tool_calls") or () for query in _queries(call))
+            calls = boundary.read(tuple[Mapping[str, Any], ...], turn.get("tool_calls") or [], f"{name}.tool_calls")
+            searches = tuple(query for call in calls for query in _queries(call))
             step = ChainStep(text.strip(), len(pages), searches, (labels or {}).get(str(number)), str(number))
             steps += [step] if step.shown_text else []
     return tuple(steps), tuple(pages)
 
 
-def _text_of(content: Any, number: int) -> str:
+def _text_of(content: Any, name: str) -> str:
     """Return the text of a message, which may be a text, none, or a list of parts."""
     if isinstance(content, list):
-        content = "".join(part.get("text") or "" for part in content if isinstance(part, Mapping))
+        content = "".join(piece.get("text") or "" for piece in content if isinstance(piece, Mapping))
     if not isinstance(content, str | None):
-        raise RowError(f"messages[{number}].content is neither a text nor a list of parts")
+        raise RowError(f"{name}.content is neither a text nor a list of parts")
     return content or ""
 
 
-def _queries(call: Any) -> Iterator[str]:
-    """Yield what a call searches for: the texts of its usual arguments, or the arguments as they were written."""
-    function = call.get("function", call) if isinstance(call, Mapping) else {}
-    written = function.get("arguments", "") if isinstance(function, Mapping) else ""
-    arguments = written
-    with suppress(ValueError):
-        arguments = boundary.parse_json(written) if isinstance(written, str) else written
-    if isinstance(arguments, Mapping):
-        values = [arguments[name] for name in _QUERIES if name in arguments]
-        texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
-        queries = [text.strip() for text in texts if isinstance(text, str) and text.strip()]
-        if queries:
-            yield from dict.fromkeys(queries)
-            return
-    yield written.strip() if isinstance(written, str) and written.strip() else json.dumps(arguments)
+def _queries(call: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a call searches for: the texts of its usual arguments, or the arguments as they are."""
+    function = call.get("function", call)
+    arguments = function.get("arguments", "") if isinstance(function, Mapping) else ""
+    if isinstance(arguments, str):
+        with suppress(ValueError):
+            arguments = boundary.parse_json(arguments)
+    if not isinstance(arguments, Mapping):
+        yield arguments.strip() if isinstance(arguments, str) else json.dumps(arguments)
+        return
+    values = [arguments[name] for name in _QUERIES if name in arguments]
+    texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
+    queries = dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())
+    yield from queries or (json.dumps(arguments, ensure_ascii=False),)
 
 
 def read_pages(content: str) -> list[Passage]:
@@ -103,13 +104,14 @@ def _pages_in(value: Any) -> Iterator[Passage]:
 def write_turns(question: str, steps: Sequence[ChainStep], pages: Sequence[Passage]) -> list[dict[str, Any]]:
     """Write a chat of a question and steps; passages come as a tool's result before the first step that knows them."""
     turns: list[dict[str, Any]] = [{"role": "user", "content": question}]
-    shown = 0
+    shown_pages = 0
     for step in steps:
-        known = len(pages) if step.known is None else step.known
-        if known > shown:
-            documents = [{"document": {"contents": f'"{page.title}"\n{page.text}'}} for page in pages[shown:known]]
+        known_pages = len(pages) if step.known_passages is None else step.known_passages
+        if known_pages > shown_pages:
+            fresh_pages = pages[shown_pages:known_pages]
+            documents = [{"document": {"contents": f'"{page.title}"\n{page.text}'}} for page in fresh_pages]
             turns.append({"role": "tool", "content": json.dumps({"result": [documents]}, ensure_ascii=False)})
-            shown = known
+            shown_pages = known_pages
         turn: dict[str, Any] = {"role": "assistant", "content": step.text}
         if step.searches:
             arguments = json.dumps({"query_list": step.searches}, ensure_ascii=False)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from safe_stepwise.errors import RowError
-from safe_stepwise.formats import steps as own
+from safe_stepwise.formats import steps as own_rows
 from safe_stepwise.formats.chains import Chain
 from safe_stepwise.formats.messages import read_turns, write_turns
 
@@ -19,8 +19,8 @@ def read(row: Mapping[str, Any]) -> Chain:
     turns = row.get("messages")
     if not isinstance(turns, list):
         raise RowError("messages is not a list")
-    chain = own.read({**row, "steps": [], "question": row.get("question") or _question_in(turns)})
-    steps, pages = read_turns(turns, given=chain.passages)
+    chain = own_rows.read({**row, "steps": [], "question": row.get("question") or _question_in(turns)})
+    steps, pages = read_turns(turns, first_pages=chain.passages)
     return replace(chain, steps=steps, passages=pages)
 
 
@@ -36,5 +36,5 @@ def _question_in(turns: Sequence[Any]) -> str:
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
     """Write a chain as a chat; its passages stand in the results of tools."""
-    (row,) = own.write(replace(chain, passages=(), steps=()))
+    (row,) = own_rows.write(replace(chain, passages=(), steps=()))
     yield {**row, "messages": write_turns(chain.question, chain.steps, chain.passages)}

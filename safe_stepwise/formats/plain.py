@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from safe_stepwise.errors import RowError
-from safe_stepwise.formats import steps as own
+from safe_stepwise.formats import steps as own_rows
 from safe_stepwise.formats.chains import Chain, ChainStep
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.store.thoughts import split_thought
@@ -23,7 +23,7 @@ def read_response(row: Mapping[str, Any]) -> tuple[Chain, str]:
     response = next((row[name] for name in _RESPONSES if isinstance(row.get(name), str)), None)
     if response is None:
         raise RowError(f"it has no text under {', '.join(_RESPONSES)}")
-    return own.read({**row, "steps": []}), response
+    return own_rows.read({**row, "steps": []}), response
 
 
 def read(row: Mapping[str, Any]) -> Chain:
@@ -51,14 +51,14 @@ def split_steps(text: str) -> list[str]:
     return [" ".join(piece.split()) for piece in pieces if re.search(r"\w", piece)]
 
 
-def about(chain: Chain) -> dict[str, Any]:
+def describe(chain: Chain) -> dict[str, Any]:
     """Return a chain's row without its steps and passages."""
-    (row,) = own.write(replace(chain, steps=(), passages=()))
+    (row,) = own_rows.write(replace(chain, steps=(), passages=()))
     return row
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
     """Write a chain as numbered lines."""
     lines = [f"Step {number}: {step.shown_text}" for number, step in enumerate(chain.steps, 1)]
-    (row,) = own.write(replace(chain, steps=()))
+    (row,) = own_rows.write(replace(chain, steps=()))
     yield {**row, "response": "\n".join(lines)}

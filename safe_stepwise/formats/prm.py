@@ -28,8 +28,8 @@ class _Row:
 def read(row: Mapping[str, Any]) -> Chain:
     """Read a chain; raises ``ValueError`` for a row of another form."""
     content = boundary.read(_Row, row, "the row")
-    *texts, rest = content.input.split(MARK)
-    if not texts or rest.strip():
+    *texts, ending = content.input.split(MARK)
+    if not texts or ending.strip():
         raise RowError(f"its input does not end with a step and {MARK}")
     opening = _FIRST.search(texts[0])
     if opening is None:
@@ -63,8 +63,8 @@ def write(chain: Chain) -> Iterator[dict[str, Any]]:
     if all(step.label is not None for step in chain.steps):
         signs = ["-" if step.label == WRONG else "+" for step in chain.steps]
         lines = [f"Step {number}: {text} " for number, text in enumerate(texts, 1)]
-        written, label = (
+        input_text, label = (
             f"{chain.question} " + "\n".join(line + mark for line, mark in zip(lines, marks, strict=True))
             for marks in ([MARK] * len(texts), signs)
         )
-        yield {"input": written, "value": signs, "label": label}
+        yield {"input": input_text, "value": signs, "label": label}

@@ -44,23 +44,26 @@ def _documents(result: str) -> Iterator[Passage]:
     starts = [*_DOCUMENT.finditer(result)]
     if not starts and result.strip():
         yield Passage("", (result.strip(),))
-    for start, end in zip(starts, [*(match.start() for match in starts[1:]), len(result)], strict=True):
+    ends = [*(start.start() for start in starts[1:]), len(result)]
+    for start, end in zip(starts, ends, strict=False):  # without a document, the one end has no start
         title, _, text = result[start.end() : end].partition(")")
         yield Passage(title.strip().strip('"'), (text.strip(),))
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
     """Write a chain as a tagged text; raises ``RowError`` for a text that holds a tag of another place."""
-    parts, shown = list[str](), 0
+    lines, shown_pages = list[str](), 0
     for step in chain.steps:
-        known = len(chain.passages) if step.known is None else step.known
-        documents = [f'Doc {n}(Title: "{p.title}") {p.text}' for n, p in enumerate(chain.passages[shown:known], 1)]
+        known_pages = len(chain.passages) if step.known_passages is None else step.known_passages
+        documents = [
+            f'Doc {n}(Title: "{p.title}") {p.text}' for n, p in enumerate(chain.passages[shown_pages:known_pages], 1)
+        ]
         texts = [_ANSWER.sub("", step.text), *step.searches, *documents]
         if any(_TAGS.search(text) for text in texts):
             raise RowError("a step or passage holds a tag of Search-R1 (<search>, <information>, <answer>); remove it")
-        parts += [f"<information>{chr(10).join(documents)}</information>"] if documents else []
-        parts += [f"<think>{_ANSWER.sub('', step.text).strip()}</think>"] if step.text else []
-        parts += [f"<search>{query}</search>" for query in step.searches]
-        parts += [tag[0] for tag in _ANSWER.finditer(step.text)]
-        shown = max(shown, known)
-    yield {**plain.about(chain), "response": "\n".join(parts)}
+        lines += [f"<information>{chr(10).join(documents)}</information>"] if documents else []
+        lines += [f"<think>{_ANSWER.sub('', step.text).strip()}</think>"] if step.text else []
+        lines += [f"<search>{query}</search>" for query in step.searches]
+        lines += [tag[0] for tag in _ANSWER.finditer(step.text)]
+        shown_pages = max(shown_pages, known_pages)
+    yield {**plain.describe(chain), "response": "\n".join(lines)}

@@ -1,7 +1,7 @@
 """Our own rows, which `safe-stepwise check` reads: a step is a text, or an object with what is known of it.
 
-``{"id": "q1", "question": "Where is Oru?", "passages": [{"title": "Oru", "text": "It is in Marn."}],
-"steps": ["Oru is in Marn.", {"text": "", "searches": ["Marn"], "known": 1, "label": 1}], "prediction": "Marn"}``
+``{"question": "Where is Oru?", "passages": [{"title": "Oru", "text": "It is in Marn."}],
+"steps": ["Oru is in Marn.", {"text": "", "searches": ["Marn"], "known_passages": 1, "label": 1}]}``
 
 Passages have any of the forms of `store.rows`; ``references`` may stand under any of its names, too.
 """
@@ -17,15 +17,18 @@ _FIELDS = ("prediction", "is_right", "model")
 
 def read(row: Mapping[str, Any]) -> Chain:
     """Read a chain from one of our rows; raises ``ValueError`` for another."""
-    own = rows.own_columns(row)
-    references = own.get("references", own.get("answer") or [])
+    columns = rows.own_columns(row)
+    references = columns.get("references", columns.get("answer") or [])
     steps = row.get("steps")
     if not isinstance(steps, list):
         raise ValueError("steps is not a list")
+    pages = columns.get("passages") or []
+    if not isinstance(pages, list):
+        raise ValueError("passages is not a list")
     content = {
-        "id": own.get("id", ""),
-        "question": own.get("question"),
-        "passages": [*map(page_of, own.get("passages") or ())],
+        "id": columns.get("id", ""),
+        "question": columns.get("question"),
+        "passages": [*map(page_of, pages)],
         "steps": [{"text": step} if isinstance(step, str) else step for step in steps],
         "references": [references] if isinstance(references, str) else references,
         **{name: row[name] for name in _FIELDS if row.get(name) is not None},

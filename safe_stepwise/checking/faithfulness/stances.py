@@ -156,7 +156,7 @@ def _compare(step: StepText, triple: Triple, heads: Sequence[Span], tails: Seque
     """Compare the ties of a step with those of a free relation; ``has_words``: it has the relation's words."""
     pronouns = tuple(span for span in step.pronouns if heads and span[0] > heads[0][1])
     step_ties = [tie for tie in _ties(step, (*heads, *pronouns), tails) if not tie.predication.is_denied]
-    gold, actual = ({sign for tie in both for sign in tie.signs().items()} for both in (_gold_ties(triple), step_ties))
+    gold, actual = ({sign for tie in ties for sign in tie.signs().items()} for ties in (_gold_ties(triple), step_ties))
     if any((sense, -sign) in actual for sense, sign in gold if sign) and not gold & actual:
         return "reversed"
     if _has_words_between(step, triple, tails, heads) and not _has_words_between(step, triple, heads, tails):

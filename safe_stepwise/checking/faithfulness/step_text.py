@@ -28,8 +28,8 @@ by no known one (``near``), or does neither (``no``: it does not name both ends,
 _LONGEST_PRONOUN = 5  # characters; a longer match is a noun ("the film")
 STOP_WORDS = word_list("stop_words")
 PERSONS = "|".join(sorted(word_list("sort_person")))
-THINGS = "|".join(word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name)))
-SORTS = f"{PERSONS}|{THINGS}"
+SORT_WORDS = "|".join(word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name)))
+SORTS = f"{PERSONS}|{SORT_WORDS}"
 _PRONOUN = wording("step_text", "pronoun", sorts=SORTS)
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _OPENING_PHRASES = re.compile(r"(?<!\w)(?:to (?:begin|start) with|the steps)(?!\w)")
@@ -203,7 +203,7 @@ def _short_form_spans(step: StepText, name: str) -> Iterator[Span]:
 
 
 _OF_A_PERSON = wording("step_text", "of_a_person", persons=PERSONS)
-_OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{THINGS}|work|place|birthplace)$")
+_OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{SORT_WORDS}|work|place|birthplace)$")
 
 
 def pronouns_for(step: StepText, meaning: Meaning | None) -> tuple[Span, ...]:
