@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,8 +51,8 @@ def add_annotations(questions: Sequence[Question], folder: Path) -> list[Questio
     return [_annotated(q, full_questions[q.benchmark, q.id], folder) for q in questions]
 
 
-def verified_rows(benchmark: str, file: Path, split: str, ids: Container[str] | None = None) -> Iterator[Labelled]:
-    """Yield a file's questions (of ``ids``, if given) with labels by annotations; print a line for each bad row."""
+def verified_rows(benchmark: str, file: Path, split: str) -> Iterator[Labelled]:
+    """Yield a file's questions with labels by annotations; print a line for each bad row."""
     teacher = AnnotationsTeacher()
     for row in sources.raw_rows(str(file), split):
         try:
@@ -60,8 +60,7 @@ def verified_rows(benchmark: str, file: Path, split: str, ids: Container[str] | 
         except RowError as error:
             print(f"left out: {row.location}: {error}")
             continue
-        if ids is None or question.id in ids:
-            yield question, asyncio.run(verify(question, teacher))
+        yield question, asyncio.run(verify(question, teacher))
 
 
 def drop_repeats(rows: Iterable[Labelled]) -> list[Labelled]:
