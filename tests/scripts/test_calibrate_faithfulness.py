@@ -13,8 +13,8 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from scripts import calibrate_faithfulness
-from studies.calibration.report import CEILING, FILES
-from studies.calibration.tables import WRONG
+from studies.calibration.cases import WRONG
+from studies.calibration.report import FILES
 from tests import sizes
 
 CHECKED = sizes.size(120, 30)
@@ -75,17 +75,12 @@ def test_film_paths_and_one_substitution_each(real_data: Path, tmp_path: Path) -
     assert all(1 - found[kind] >= 0.95 for kind in WRONG)
 
 
-def test_people_and_ideal_trajectories(real_data: Path, tmp_path: Path) -> None:
+def test_derivations_of_people(real_data: Path, tmp_path: Path) -> None:
     derivations = real_data / "r4c_derivations.jsonl"
     arguments = [*real(real_data, "hotpotqa_dev.jsonl"), "--benchmark", "hotpotqa"]
     arguments += ["--rows", str(sizes.size(40, 20)), "--derivations", str(derivations), "--output", str(tmp_path)]
     calibrate_faithfulness.main(arguments)
     assert shares(tmp_path, "hotpotqa", "in its path")["true"] >= 0.9
-    found = json.loads((tmp_path / "calibration.json").read_bytes())["distances"]
-    assert [row["who"] for row in found[:3]] == [f"annotator {n}" for n in (1, 2, 3)]
-    people, ideal = found[3:]
-    assert people["mean"] == pytest.approx(CEILING, abs=0.03)
-    assert ideal["unordered"] <= CEILING
 
 
 @pytest.mark.parametrize(
