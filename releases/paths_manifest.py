@@ -94,9 +94,17 @@ class ProposerEntry:
         """The recipe of each stage by its method, in the order of training."""
         return {"sft": self.sft, **({} if self.kto is None else {"kto": self.kto})}
 
+    @property
+    def forms(self) -> dict[str, str]:
+        """Whether the replies of each stage are ``single`` or ``joint`` paths."""
+        return {method: _read_recipe(entry).paths for method, entry in self.stages.items()}
+
     def check(self) -> None:
         for method, entry in self.stages.items():
             _check_stage(entry, method)
+        if len({*self.forms.values()}) > 1:
+            forms = ", ".join(f"{method} {form} paths" for method, form in self.forms.items())
+            raise UserError(f"adapter: one adapter learns one form, {forms}; change paths of one recipe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,8 @@ class DeliberationEntry:
     ways: tuple[Mode, ...] = get_args(Mode)
     generator: str | None = None
     candidates: int | None = None
+    labels: Literal["gold", "weak"] = "gold"
+    """The paths of the set that the baselines learn."""
 
     def uses(self, placeholder: str) -> bool:
         return any(placeholder in spec for spec in (*self.paths, self.generator or ""))
@@ -181,5 +191,9 @@ def _check_stage(entry: RecipeEntry, method: str) -> None:
     if "splits" in entry.change:
         raise UserError(f"{place}.change: splits are those of all stages; write adapter.splits")
     entry.check(place, PathRecipe, "start", key="")
-    if (actual := entry.read(PathRecipe, dataset="-", output="-", start="-").method) != method:
+    if (actual := _read_recipe(entry).method) != method:
         raise UserError(f"{place}: recipe: {entry.file} is of {actual}; name one of {method}")
+
+
+def _read_recipe(entry: RecipeEntry) -> PathRecipe:
+    return entry.read(PathRecipe, dataset="-", output="-", start="-")

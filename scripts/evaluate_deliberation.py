@@ -12,7 +12,11 @@ def evaluate(options: Options) -> str:
     return run_deliberation(options, Questions.of_options)
 
 
-main = command(evaluate, roles=roles_of(("deliberation/propose", *PROMPTS)), example_roles=roles_of(PROMPTS))
+main = command(
+    evaluate,
+    roles=roles_of(("deliberation/propose", "deliberation/propose_joint", *PROMPTS)),
+    example_roles=roles_of(PROMPTS),
+)
 
 if __name__ == "__main__":
     run(main)

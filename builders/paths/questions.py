@@ -2,17 +2,18 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks.sources import InputSource, RawRow, canonical_split
+from builders.benchmarks.sources import InputSource, RawRow, canonical_split, decode
 from builders.paths import relation_readers
 from builders.paths.relation_inputs import GraphFile, graph_of
 from builders.paths.weak import Explored, Templates, explore_all
-from safe_stepwise.errors import RowError
+from builders.work.rejects import Reject, RejectPolicy
+from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath
@@ -39,13 +40,15 @@ class Questions:
     """The most relations of a path."""
     work: Path
     """The folder into which a large graph is written."""
+    keep_rejects: bool = False
+    """Whether rows that can't be read are kept apart."""
 
     def __post_init__(self) -> None:
         relation_readers.check_graph(self.benchmark, self.kb)
 
     @cached_property
     def description(self) -> dict[str, Any]:
-        """Describe the questions for a record; raise ``UserError`` for an unreadable source or ``kb``."""
+        """Describe the questions for a record; raise ``UserError`` for an unreadable source, row or ``kb``."""
         graph = None if self._shared is None else self._shared[1]
         return {
             "benchmark": self.benchmark,
@@ -53,34 +56,60 @@ class Questions:
             "split": self.split,
             "graph": None if graph is None else {"name": graph["name"], "sha256": graph["digest"]},
             "max_hops": self.hops,
+            "rejected": len(self.rejects),
+            "triples_left_out": self._readable.triples_left_out,
         }
 
     @classmethod
     def of_options(cls, options: Any, work: Path) -> "Questions":
         """Return the questions that an evaluation's options name; raise ``UserError`` for an unknown benchmark."""
         benchmark = relation_readers.known_benchmark(options.benchmark)
-        return cls(benchmark, options.questions, options.split, options.kb, options.max_hops, work)
+        hops = options.max_hops or relation_readers.reader_of(benchmark).HOPS
+        keep = options.on_error == "keep"
+        return cls(benchmark, options.questions, options.split, options.kb, hops, work, keep)
 
     def read(self) -> list[KGQuestion]:
         """Read all questions; raise ``UserError``, with the place, for a row that can't be read or repeats an id."""
-        questions: dict[str, KGQuestion] = {}
-        for raw, content in self._rows():
-            with relation_readers.locate_errors(raw):
+        return [*self._readable.questions.values()]
+
+    @property
+    def rejects(self) -> list[bytes]:
+        """The lines of ``rejects.jsonl``: rows that can't be read, with the reasons."""
+        return self._readable.rejects
+
+    @cached_property
+    def _readable(self) -> "_ReadableRows":
+        rows = _ReadableRows()
+        policy = RejectPolicy(self.benchmark, self.split, self.keep_rejects)
+        for number, raw in enumerate(self._rows()):
+            content: Mapping[str, Any] = {}
+            try:
+                content = decode(raw)
                 question = relation_readers.reader_of(self.benchmark).parse(content, canonical_split(self.split))
-                relation_readers.own_graph(self.benchmark, content)
-                if question.id in questions:
+                graph = relation_readers.own_graph(self.benchmark, content)
+                if question.id in rows.questions:
                     raise RowError(f"the id {question.id!r} was there before")
-            questions[question.id] = question
-        return [*questions.values()]
+            except RowError as error:
+                id_ = None if content.get("id") is None else str(content["id"])
+                rows.rejects.append(policy.line(Reject(number, raw.location, id_, str(error), content or raw.payload)))
+                continue
+            rows.questions[question.id] = question
+            rows.places.append(number)
+            rows.triples_left_out += graph.left_out
+        if not rows.questions:
+            raise UserError(f"{', '.join(self.sources)}: none of the {len(rows.rejects)} rows can be read")
+        return rows
 
     def graphs(self) -> Iterator[GraphStore]:
         """Yield each question's graph, in order, or a shared one without end; raise ``UserError`` for a bad graph."""
         if self._shared is not None:
             yield from repeat(self._shared[0].open())
-        for raw, content in self._rows():
-            with relation_readers.locate_errors(raw):
-                graph = relation_readers.own_graph(self.benchmark, content)
-            yield graph
+        places = frozenset(self._readable.places)
+        for number, raw in enumerate(self._rows()):
+            if number in places:
+                with relation_readers.locate_errors(raw):
+                    graph = relation_readers.own_graph(self.benchmark, decode(raw))
+                yield graph
 
     def gold(
         self, questions: Sequence[KGQuestion], trained: Mapping[str, tuple[RelationPath, ...]], places: Collection[int]
@@ -111,9 +140,19 @@ class Questions:
     def _shared(self) -> tuple[GraphFile, dict[str, Any]] | None:
         return None if self.kb is None else graph_of(self.kb, self.work)
 
-    def _rows(self) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:
+    def _rows(self) -> Iterator[RawRow]:
         for source in self.sources:
             yield from relation_readers.raw_rows(self.benchmark, source, self.split)
+
+
+@dataclass(slots=True)
+class _ReadableRows:
+    """The questions of the rows that can be read by id, their places among all rows, and what is left out."""
+
+    questions: dict[str, KGQuestion] = field(default_factory=dict)
+    places: list[int] = field(default_factory=list)
+    rejects: list[bytes] = field(default_factory=list)
+    triples_left_out: int = 0
 
 
 def _annotated(question: KGQuestion) -> Gold:

@@ -121,6 +121,10 @@ class QuestionRows(Protocol):
     def read(self) -> list[KGQuestion]:
         """Read all questions."""
 
+    @property
+    def rejects(self) -> Sequence[bytes]:
+        """The lines of ``rejects.jsonl``: rows that can't be read, with the reasons."""
+
     def graphs(self) -> Iterator[GraphStore]:
         """Yield the graph of each question, in order."""
 

@@ -1,19 +1,21 @@
 """Renders the request for a relation path, alike for training rows and in the loop, and parses its reply.
 
-Deliberation on Priors asks for all paths of all topic entities at once (appendix B.2.1); here a request is of one
-topic entity and a reply of one path, so that replies can be drawn, ranked and held to the paths that there are.
+A request is of one topic entity and a reply of one path (Deliberation on Priors, section 3.2), so that replies can be
+drawn, ranked and held to the paths that there are. The *joint* request is of all topic entities, its reply of all
+paths (appendix B.2.1 and the authors' code).
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request, Schema
-from safe_stepwise.records import RelationPath
+from safe_stepwise.records import Candidate, RelationPath
 from safe_stepwise.store.boundary import parse_json
 
-_PROMPT = "deliberation/propose"
+_PROMPT, _JOINT = "deliberation/propose", "deliberation/propose_joint"
 TOPIC = "[topic]"
 """Stands for a topic entity in a masked question."""
 
@@ -40,6 +42,42 @@ def propose_request(question: str, topic: str, paths: Sequence[RelationPath] | N
     return Request(messages, prompt.sampling, schema, prompt.role, choices=choices, in_full=True)
 
 
+def joint_request(question: str, topics: Sequence[str]) -> Request:
+    """Render the greedy request for all paths from all topic entities of a question."""
+    prompt = prompts.load(_JOINT)
+    messages = prompt.messages(question=question, topics=topics)
+    return Request(messages, prompt.sampling, prompt.schema, prompt.role, in_full=True)
+
+
+def joint_completion(candidates: Iterable[Candidate]) -> str:
+    """Render the reply that names all paths, each with its topic entity.
+
+    >>> joint_completion([Candidate("Oru", ("by",))])
+    '{"paths": [{"topic": "Oru", "path": ["by"]}]}'
+    """
+    paths = [{"topic": candidate.topic, "path": list(candidate.path)} for candidate in candidates]
+    return json.dumps({"paths": paths}, ensure_ascii=False)
+
+
+def read_joint(text: str) -> list[Candidate]:
+    """Parse the paths in a joint reply; raises ``ValueError`` if there are none, or one is none.
+
+    >>> read_joint(joint_completion([Candidate("Oru", ("by",))]))
+    [Candidate(topic='Oru', path=('by',))]
+    """
+    reply = parse_json(text.strip())
+    members = reply.get("paths") if isinstance(reply, dict) else None
+    if not isinstance(members, list) or not members:
+        raise ValueError('no {"paths": [{"topic": ..., "path": [relation, ...]}, ...]}')
+    return [Candidate(_topic_of(member), _path_of(member)) for member in members]
+
+
+def _topic_of(member: Any) -> str:
+    if not isinstance(member, dict) or not isinstance(member.get("topic"), str):
+        raise ValueError("a path without its topic")
+    return str(member["topic"])
+
+
 def completion_of(path: RelationPath) -> str:
     """Render the reply that names a path.
 
@@ -55,16 +93,19 @@ def read_path(text: str) -> RelationPath:
     >>> read_path(completion_of(("~directed_by", "has_genre")))
     ('~directed_by', 'has_genre')
     """
-    reply = parse_json(text.strip())
+    return _path_of(parse_json(text.strip()))
+
+
+def _path_of(reply: Any) -> RelationPath:
     path = reply.get("path") if isinstance(reply, dict) else None
     if not isinstance(path, list) or not path or not all(isinstance(relation, str) for relation in path):
         raise ValueError('no {"path": [relation, ...]}')
     return tuple(path)
 
 
-def prompt_digest() -> str:
-    """Return the SHA-256 (64 hex digits) of the constant text of a request."""
-    return prompts.load(_PROMPT).digest
+def prompt_digest(*, joint: bool = False) -> str:
+    """Return the SHA-256 (64 hex digits) of the constant text of a request, or of a ``joint`` one."""
+    return prompts.load(_JOINT if joint else _PROMPT).digest
 
 
 def masked(question: str, topics: Sequence[str]) -> str:
