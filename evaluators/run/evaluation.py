@@ -93,6 +93,8 @@ class Evaluation:
     questions: tuple[Question, ...]
     settings: tuple[Setting, ...]
     output: Path
+    report: Path
+    """The folder of tables and figures."""
     judge: judging.Judge | None = None
     corpus: Corpus | None = None
     at_once: int = running.AT_ONCE
@@ -100,8 +102,6 @@ class Evaluation:
     """The source of the questions, for the record."""
     scoring: Mapping[str, str] = field(default_factory=dict)
     """The benchmark whose rule scores the answers of another one, by that one's name."""
-    report: Path | None = None
-    """The folder of tables and figures, if not within ``output``."""
     derivations: Mapping[str, Sequence[Derivation]] = field(default_factory=dict)
     """People's derivations by question id (R4C), against which sub-answers are measured."""
 
