@@ -194,7 +194,8 @@ class PathRecipe(Recipe):
             _require(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
         paths = self.filters.paths
         _require(paths is None or paths >= 1, "filters.paths", "has to be 1 or more")
-        _require(paths is None or self.paths == "single", "filters.paths", "are single: a joint reply has all")
+        is_ranked = self.paths == "single" and self.filters.labels == "filtered"
+        _require(paths is None or is_ranked, "filters.paths", "are ranked for single, filtered paths alone")
         if self.method == "sft":
             _require(not self.filters.negatives, "filters.negatives", "are learnt by kto alone")
             return

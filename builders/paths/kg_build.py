@@ -43,12 +43,12 @@ def config_features(config: str) -> Any:
 
     text, flag, number = Value("string"), Value("bool"), Value("int32")
     turns = List({"role": text, "content": text})
-    keys = {"id": text, "question_id": text, "hops": number}
+    keys = {"id": text, "question_id": text, "topic": text, "hops": number}
     if config.startswith(names.PROMPT_COMPLETION):
         return Features({**keys, "rank": number, "prompt": turns, "completion": turns})
     if config.startswith(names.KTO):
         kind = ClassLabel(names=list(KINDS))
-        return Features({**keys, "topic": text, "prompt": turns, "completion": turns, "label": flag, "kind": kind})
+        return Features({**keys, "prompt": turns, "completion": turns, "label": flag, "kind": kind})
     return Features(
         {
             **dict.fromkeys(("question_id", "question", "topic", "template"), text),
@@ -108,12 +108,7 @@ class LabelledTopic:
             names.PATHS: [*self._paths()],
             names.PROMPT_COMPLETION: [{**self._turns(benchmark, path), "rank": n} for n, path in enumerate(self.best)],
             names.KTO: [
-                {
-                    **self._turns(benchmark, path, kind),
-                    "topic": self.searched["topic"],
-                    "label": kind == POSITIVE,
-                    "kind": KINDS.index(kind),
-                }
+                {**self._turns(benchmark, path, kind), "label": kind == POSITIVE, "kind": KINDS.index(kind)}
                 for path, kind in kinds.items()
             ],
         }
@@ -141,11 +136,10 @@ class LabelledTopic:
 
     def _turns(self, benchmark: str, path: RelationPath, kind: str = "") -> Row:
         """Return the columns that all rows in conversational form share."""
-        question_id = self.searched["question_id"]
+        columns = {name: self.searched[name] for name in ("question_id", "topic", "hops")}
         return {
-            "id": identity([benchmark, question_id, self.searched["topic"], path, kind])[:16],
-            "question_id": question_id,
-            "hops": self.searched["hops"],
+            "id": identity([benchmark, columns["question_id"], columns["topic"], path, kind])[:16],
+            **columns,
             **conversation(self._request, completion_of(path)),
         }
 

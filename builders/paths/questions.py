@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks.sources import InputSource, RawRow, canonical_split, decode
+from builders.benchmarks.sources import InputSource, RawRow, canonical_split, decode, id_of
 from builders.paths import relation_readers
 from builders.paths.relation_inputs import GraphFile, graph_of
 from builders.paths.weak import Explored, Templates, explore_all
@@ -57,7 +57,7 @@ class Questions:
             "graph": None if graph is None else {"name": graph["name"], "sha256": graph["digest"]},
             "max_hops": self.hops,
             "rejected": len(self.rejects),
-            "triples_left_out": self._readable.triples_left_out,
+            "triples_left_out": self._readable[2],
         }
 
     @classmethod
@@ -70,16 +70,17 @@ class Questions:
 
     def read(self) -> list[KGQuestion]:
         """Read all questions; raise ``UserError``, with the place, for a row that can't be read or repeats an id."""
-        return [*self._readable.questions.values()]
+        return [*self._readable[0].values()]
 
     @property
     def rejects(self) -> list[bytes]:
         """The lines of ``rejects.jsonl``: rows that can't be read, with the reasons."""
-        return self._readable.rejects
+        return [*self._readable[1].values()]
 
     @cached_property
-    def _readable(self) -> "_ReadableRows":
-        rows = _ReadableRows()
+    def _readable(self) -> tuple[dict[str, KGQuestion], dict[int, bytes], int]:
+        """The questions by id, the rejects by the number of their row, and how many triples are left out."""
+        questions, rejects, left_out = dict[str, KGQuestion](), dict[int, bytes](), 0
         policy = RejectPolicy(self.benchmark, self.split, self.keep_rejects)
         for number, raw in enumerate(self._rows()):
             content: Mapping[str, Any] = {}
@@ -87,26 +88,24 @@ class Questions:
                 content = decode(raw)
                 question = relation_readers.reader_of(self.benchmark).parse(content, canonical_split(self.split))
                 graph = relation_readers.own_graph(self.benchmark, content)
-                if question.id in rows.questions:
+                if question.id in questions:
                     raise RowError(f"the id {question.id!r} was there before")
             except RowError as error:
-                id_ = None if content.get("id") is None else str(content["id"])
-                rows.rejects.append(policy.line(Reject(number, raw.location, id_, str(error), content or raw.payload)))
+                reject = Reject(number, raw.location, id_of(content), str(error), content or raw.payload)
+                rejects[number] = policy.line(reject)
                 continue
-            rows.questions[question.id] = question
-            rows.places.append(number)
-            rows.triples_left_out += graph.left_out
-        if not rows.questions:
-            raise UserError(f"{', '.join(self.sources)}: none of the {len(rows.rejects)} rows can be read")
-        return rows
+            questions[question.id] = question
+            left_out += graph.left_out
+        if not questions:
+            raise UserError(f"{', '.join(self.sources)}: none of the {len(rejects)} rows can be read")
+        return questions, rejects, left_out
 
     def graphs(self) -> Iterator[GraphStore]:
         """Yield each question's graph, in order, or a shared one without end; raise ``UserError`` for a bad graph."""
         if self._shared is not None:
             yield from repeat(self._shared[0].open())
-        places = frozenset(self._readable.places)
         for number, raw in enumerate(self._rows()):
-            if number in places:
+            if number not in self._readable[1]:
                 with relation_readers.locate_errors(raw):
                     graph = relation_readers.own_graph(self.benchmark, decode(raw))
                 yield graph
@@ -143,16 +142,6 @@ class Questions:
     def _rows(self) -> Iterator[RawRow]:
         for source in self.sources:
             yield from relation_readers.raw_rows(self.benchmark, source, self.split)
-
-
-@dataclass(slots=True)
-class _ReadableRows:
-    """The questions of the rows that can be read by id, their places among all rows, and what is left out."""
-
-    questions: dict[str, KGQuestion] = field(default_factory=dict)
-    places: list[int] = field(default_factory=list)
-    rejects: list[bytes] = field(default_factory=list)
-    triples_left_out: int = 0
 
 
 def _annotated(question: KGQuestion) -> Gold:

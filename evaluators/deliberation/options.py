@@ -79,7 +79,7 @@ class Options(ModelOptions):
         if self.held_out and self.train is None:
             raise UserError("--held-out: name the set whose test split is meant with --train")
         if self.joint and not self.free:
-            raise UserError("--joint: a reply of all paths can't be held to the graph; add --free")
+            raise UserError("--joint: a reply of all paths can't be held to the graph; add --free (ways: [free])")
 
     @property
     def engines(self) -> tuple[str, ...]:

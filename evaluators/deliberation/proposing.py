@@ -168,7 +168,7 @@ class ModelProposer:
                 proposals += chain(*await asyncio.gather(*walks))
         if self.joint and len(proposals) < len(case.question.topics):
             request = path_proposing.joint_request(words, case.question.topics)
-            proposals += chain(*await asyncio.gather(*(_propose_all(client, request, seed) for seed in self._seeds)))
+            proposals += chain(*await asyncio.gather(*(_propose(client, "", request, seed) for seed in self._seeds)))
         return proposals
 
     @property
@@ -184,7 +184,7 @@ class ModelProposer:
         choices = knowledge.list_paths(topic)
         while True:
             request = path_proposing.propose_request(words, topic, choices if self.constrained else None)
-            proposal = await _proposal(client, topic, request, seed)
+            (proposal,) = await _propose(client, topic, request, seed)
             path, longest = proposal.path, len(choices[-1])
             choices = knowledge.list_paths(topic, path) if path in choices and len(path) == longest else []
             if not self.constrained or len(choices) < 2:  # the path itself alone
@@ -196,36 +196,24 @@ Proposer = Baseline | ModelProposer
 """What proposes paths for a question."""
 
 
-def _seeded(request: Request, seed: int | None) -> Request:
-    if seed is None:
-        return request
-    return replace(request, sampling=replace(request.sampling, temperature=TEMPERATURE, seed=seed))
-
-
-async def _proposal(client: Client, topic: str, request: Request, seed: int | None) -> Proposal:
+async def _propose(client: Client, topic: str, request: Request, seed: int | None) -> list[Proposal]:
+    """Return what a reply proposes, at first its text and usage; without a ``topic`` it is a joint reply."""
+    if seed is not None:
+        request = replace(request, sampling=replace(request.sampling, temperature=TEMPERATURE, seed=seed))
     try:
-        reply = await client.complete(_seeded(request, seed))
+        reply = await client.complete(request)
     except EngineError as error:
-        return Proposal(topic, FAILED_CALL, reason=str(error))
+        return [Proposal(topic, FAILED_CALL, reason=str(error))]
+    first = Proposal(topic, UNREADABLE, text=reply.transcript, usage=reply.usage)
     try:
-        path, outcome, reason = path_proposing.read_path(reply.text), PATH, ""
+        if topic:
+            candidates = [Candidate(topic, path_proposing.read_path(reply.text))]
+        else:
+            candidates = path_proposing.read_joint(reply.text)
     except ValueError as error:
-        path, outcome, reason = (), UNREADABLE, reply.flaw or str(error)
-    return Proposal(topic, outcome, path, reply.transcript, reason, reply.usage)
-
-
-async def _propose_all(client: Client, request: Request, seed: int | None) -> list[Proposal]:
-    """Return the proposals of a joint reply; its text and usage stand at the first one."""
-    try:
-        reply = await client.complete(_seeded(request, seed))
-    except EngineError as error:
-        return [Proposal("", FAILED_CALL, reason=str(error))]
-    try:
-        first, *candidates = path_proposing.read_joint(reply.text)
-    except ValueError as error:
-        return [Proposal("", UNREADABLE, (), reply.transcript, reply.flaw or str(error), reply.usage)]
-    proposals = [Proposal(candidate.topic, PATH, candidate.path) for candidate in candidates]
-    return [Proposal(first.topic, PATH, first.path, reply.transcript, "", reply.usage), *proposals]
+        return [replace(first, reason=reply.flaw or str(error))]
+    proposals = [replace(first, topic=candidate.topic, outcome=PATH, path=candidate.path) for candidate in candidates]
+    return [proposals[0], *(replace(proposal, text="", usage=None) for proposal in proposals[1:])]
 
 
 def make_proposers(
@@ -250,8 +238,10 @@ def _proposer(
             raise UserError("--paths oracle: no gold path of any question is known")
         return make_oracle()
     labelled = [(case, tuple(chain(*case.gold.values()))) for case in cases]
-    own = (PathExample(c.question.question, c.template, c.question.hops, paths) for c, paths in labelled if paths)
-    examples = train.examples(options.labels) if train else merge_examples(own)
+    case_examples = (
+        PathExample(c.question.question, c.template, c.question.hops, paths) for c, paths in labelled if paths
+    )
+    examples = train.examples(options.labels) if train else merge_examples(case_examples)
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {options.labels} path")
     return (make_majority if spec == "majority" else make_nearest)(examples, limit, constrained)

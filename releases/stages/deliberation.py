@@ -57,8 +57,6 @@ class DeliberationStage(Stage[PathsManifest]):
             learners = {"majority", "nearest"} & {split_name(text)[1] for text in self.entry.paths}
             if learners and self.entry.labels == "gold" and not READERS[benchmark].HAS_GOLD:
                 raise UserError(f"{min(learners)}: {benchmark} has no gold path to learn from; write labels: weak")
-            if self.is_joint and self.mode != "free":
-                raise UserError("ways: an adapter of joint paths can't be held to the graph; write ways: [free]")
             self.options()
         for spec in (*specs, *([self.entry.generator] if self.entry.generator else ())):
             check_player(spec, f"{EVALUATION}.paths", trained)
@@ -112,18 +110,12 @@ class DeliberationStage(Stage[PathsManifest]):
             generator=entry.generator and self._fill_folders(entry.generator),
             train=release.datasets / paths_set(paths.benchmark),
             free=self.mode == "free",
-            joint=self.is_joint,
+            joint=manifest.adapter is not None and manifest.adapter.paths == "joint",
             max_hops=paths.max_hops,
             on_error=paths.on_error,
             seed=manifest.seed,
             **{name: value for name, value in optional.items() if value is not None},
         )
-
-    @property
-    def is_joint(self) -> bool:
-        """Whether the release's adapters name all paths of a question in one reply."""
-        adapter = self.release.manifest.adapter
-        return adapter is not None and "joint" in adapter.forms.values()
 
     def _fill_folders(self, spec: str) -> str:
         for placeholder, folder in _ADAPTER_FOLDERS.items():

@@ -351,8 +351,8 @@ class GraphKnowledge:
         """
         if (topic, path) not in self._listed:
             start = self.graph.node(topic)
-            found = () if start is None else store.search(self.graph, start, self.hops, path, MAX_LISTED)
-            paths = sorted(found, key=lambda path: (len(path), path))
+            reached = () if start is None else store.search(self.graph, start, self.hops, path, MAX_LISTED)
+            paths = sorted(reached, key=lambda path: (len(path), path))
             if self.convention == "no_revisit":  # the search allows revisits; without them some have no instance
                 paths = [path for path in paths if self.chains(Candidate(topic, path), 1)]
             self._listed[topic, path] = [*([path] if path else []), *paths]

@@ -8,14 +8,14 @@ paths (appendix B.2.1 and the authors' code).
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request, Schema
+from safe_stepwise.methods.path_deliberating import plain_path
 from safe_stepwise.records import Candidate, RelationPath
-from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store.boundary import parse_json, read
 
-_PROMPT, _JOINT = "deliberation/propose", "deliberation/propose_joint"
+PROMPTS = _PROMPT, _JOINT = "deliberation/propose", "deliberation/propose_joint"
 TOPIC = "[topic]"
 """Stands for a topic entity in a masked question."""
 
@@ -55,8 +55,7 @@ def joint_completion(candidates: Iterable[Candidate]) -> str:
     >>> joint_completion([Candidate("Oru", ("by",))])
     '{"paths": [{"topic": "Oru", "path": ["by"]}]}'
     """
-    paths = [{"topic": candidate.topic, "path": list(candidate.path)} for candidate in candidates]
-    return json.dumps({"paths": paths}, ensure_ascii=False)
+    return json.dumps({"paths": [*map(plain_path, candidates)]}, ensure_ascii=False)
 
 
 def read_joint(text: str) -> list[Candidate]:
@@ -65,17 +64,10 @@ def read_joint(text: str) -> list[Candidate]:
     >>> read_joint(joint_completion([Candidate("Oru", ("by",))]))
     [Candidate(topic='Oru', path=('by',))]
     """
-    reply = parse_json(text.strip())
-    members = reply.get("paths") if isinstance(reply, dict) else None
-    if not isinstance(members, list) or not members:
+    candidates = read(dict[str, list[Candidate]], parse_json(text.strip()), "the reply").get("paths", [])
+    if not candidates or not all(candidate.path for candidate in candidates):
         raise ValueError('no {"paths": [{"topic": ..., "path": [relation, ...]}, ...]}')
-    return [Candidate(_topic_of(member), _path_of(member)) for member in members]
-
-
-def _topic_of(member: Any) -> str:
-    if not isinstance(member, dict) or not isinstance(member.get("topic"), str):
-        raise ValueError("a path without its topic")
-    return str(member["topic"])
+    return candidates
 
 
 def completion_of(path: RelationPath) -> str:
@@ -93,10 +85,7 @@ def read_path(text: str) -> RelationPath:
     >>> read_path(completion_of(("~directed_by", "has_genre")))
     ('~directed_by', 'has_genre')
     """
-    return _path_of(parse_json(text.strip()))
-
-
-def _path_of(reply: Any) -> RelationPath:
+    reply = parse_json(text.strip())
     path = reply.get("path") if isinstance(reply, dict) else None
     if not isinstance(path, list) or not path or not all(isinstance(relation, str) for relation in path):
         raise ValueError('no {"path": [relation, ...]}')

@@ -34,7 +34,7 @@ paths:
 """
 ADAPTER = "adapter: {sft: {recipe: dp-sft-smollm2-cpu}, kto: {recipe: dp-kto-smollm2-cpu}}\n"
 SET = "datasets/dp-metaqa-paths"
-JOINT = "adapter: {sft: {recipe: dp-sft-smollm2-cpu, change: {paths: joint, filters.paths: none}}}\n"
+JOINT = "adapter: {paths: joint, sft: {recipe: dp-sft-smollm2-cpu, change: {filters.paths: none}}}\n"
 ROG_MANIFEST = """
 version: v0.3.0
 seed: 4
@@ -330,6 +330,11 @@ def test_a_mistake_in_a_manifest_is_one_line(
             "adapter.sft.change: splits are those of all stages",
         ),
         (
+            "{sft: {recipe: dp-sft-smollm2-cpu, change: {paths: joint}}}",
+            "adapter.sft.change: paths are those of all stages; write adapter.paths",
+        ),
+        ("{paths: joint, sft: {recipe: dp-sft-smollm2-cpu}}", "adapter.sft: filters.paths: are ranked for single"),
+        (
             "{sft: {recipe: dp-sft-smollm2-cpu, change: {epoch: 2}}}",
             "adapter.sft: .*epoch: no such key; did you mean epochs",
         ),
@@ -370,7 +375,7 @@ def test_a_mistake_in_an_evaluation_is_one_line(
     [
         ("{paths: [majority]}", "deliberation: majority: webqsp has no gold path to learn from; write labels: weak"),
         ("{paths: [oracle, 'near=nearest']}", "deliberation: nearest: webqsp has no gold path"),
-        ("{paths: [oracle], ways: [constrained]}", "ways: an adapter of joint paths .*; write ways: \\[free\\]"),
+        ("{paths: [oracle], ways: [constrained]}", r"deliberation: --joint: .*ways: \[free\]"),
     ],
 )
 def test_what_would_fail_after_the_build_fails_in_the_dry_run(
@@ -397,13 +402,6 @@ def test_baselines_learn_weak_labels_where_no_path_is_gold(tmp_path: Path) -> No
     results = json.loads((output / "report" / "results.json").read_text())
     assert (results["questions"], results["runs"][0]["paths"]["nowhere"]) == (2, 1)
     assert results["settings"]["labels"] == "weak"
-
-
-def test_both_stages_learn_one_form(manifest: Path, tmp_path: Path) -> None:
-    sft = "{recipe: dp-sft-smollm2-cpu, change: {paths: joint, filters.paths: none}}"
-    adapter = f"adapter: {{sft: {sft}, kto: {{recipe: dp-kto-smollm2-cpu}}}}\n"
-    manifest.write_text(MANIFEST + adapter, encoding="utf-8")
-    assert "one adapter learns one form, sft joint paths, kto single paths" in refused(manifest, tmp_path / "out")
 
 
 def test_what_kto_went_on_from_is_there_with_kto_alone(manifest: Path) -> None:

@@ -20,7 +20,6 @@ and of ``prompt_completion``, where ``rank`` 0 is a question's first path of sev
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -46,7 +45,7 @@ from trainers.rows.base import ANEW, BadRow, DatasetSource, Row, RowKind, find, 
 
 POSITIVE = "positive"
 """The kind of a right path."""
-_RENDERED = ("question_id", "question", "topic", "topics", "hops", "path")
+_RENDERED = ("question_id", "question", "topic", "topics", "path")
 
 
 @dataclass(frozen=True)
@@ -64,17 +63,10 @@ class PathRows(RowKind):
 
     @property
     def config(self) -> str:
-        config = KTO_ROWS if self.labelled else PROMPT_COMPLETION
-        return config + self._suffix
+        return self._grouped(KTO_ROWS if self.labelled else PROMPT_COMPLETION)
 
-    @property
-    def _suffix(self) -> str:
-        return BY_TEMPLATE if self.splits == "template" else ""
-
-    @property
-    def is_rendered(self) -> bool:
-        """Whether the right replies are rendered here; else they are the set's own."""
-        return self.joint or self.labels == "eq1"
+    def _grouped(self, config: str) -> str:
+        return config + (BY_TEMPLATE if self.splits == "template" else "")
 
     def rows(self, dataset: str, split: str, filters: PathFilters) -> tuple[DatasetSource, list[Row]]:
         source, rows = self._all_rows(dataset, split)
@@ -113,13 +105,13 @@ class PathRows(RowKind):
         source, loaded = self._load(dataset, split, self.config)
         to_name = getattr(loaded.features.get("kind"), "int2str", None)  # other features hold text
         rows: list[Row] = [{**row, "kind": to_name(row["kind"])} if to_name else row for row in loaded]
-        if not self.is_rendered:
+        if not self.joint and self.labels == "filtered":
             return source, rows
-        loaded = self._load(dataset, split, PATHS + self._suffix)[1]
-        if "topics" not in loaded.column_names or (self.labelled and "topic" not in rows[0]):
+        paths = self._load(dataset, split, self._grouped(PATHS))[1]
+        if not {"topic", "topics"} <= {*loaded.column_names, *paths.column_names}:
             raise UserError(f"{dataset}: its rows lack their topics; {ANEW}")
         rule = "shortest" if self.labels == "eq1" else "best"
-        right = _by_question(row for row in loaded.select_columns([*_RENDERED, rule]) if row[rule])
+        right = _by_question(row for row in paths.select_columns([*_RENDERED, rule]) if row[rule])
         wrong = _by_question(row for row in rows if not row.get("label", True))
         render = _render_joint if self.joint else _render_single
         return source, [row for id_, members in right.items() for row in render(members, wrong.get(id_, ()))]
@@ -148,14 +140,10 @@ def _by_question(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 def _render_single(right: Sequence[Row], wrong: Sequence[Row]) -> Iterator[Row]:
     """Yield a question's right replies, then its wrong ones but for those that name a right path."""
-    ranks = Counter[str]()
-    right_replies = set[str]()
-    for row in right:
-        topic, reply = row["topic"], completion_of(row["path"])
-        yield _row(row, propose_request(row["question"], topic), reply, POSITIVE, ranks[topic])
-        ranks[topic] += 1
-        right_replies.add(topic + reply)
-    yield from (row for row in wrong if row["topic"] + _reply(row) not in right_replies)
+    replies = {(row["topic"], completion_of(row["path"])): row for row in right}
+    for (topic, reply), row in replies.items():
+        yield _row(row, propose_request(row["question"], topic), reply, POSITIVE)
+    yield from (row for row in wrong if (row["topic"], _reply(row)) not in replies)
 
 
 def _render_joint(right: Sequence[Row], wrong: Sequence[Row]) -> Iterator[Row]:
@@ -172,10 +160,10 @@ def _render_joint(right: Sequence[Row], wrong: Sequence[Row]) -> Iterator[Row]:
             yield _row(first, request, joint_completion([*remaining, *([replaced] if path else [])]), row["kind"])
 
 
-def _row(row: Row, request: Request, reply: str, kind: str, rank: int = 0) -> Row:
+def _row(row: Row, request: Request, reply: str, kind: str) -> Row:
     id_ = identity([row["question_id"], row["topic"], reply, kind])[:16]
-    columns = {"id": id_, "question_id": row["question_id"], "hops": row["hops"], "topic": row["topic"]}
-    return {**columns, "rank": rank, "label": kind == POSITIVE, "kind": kind, **conversation(request, reply)}
+    columns = {"id": id_, "question_id": row["question_id"], "rank": 0, "label": kind == POSITIVE, "kind": kind}
+    return {**columns, **conversation(request, reply)}
 
 
 @kind_of.register
@@ -184,6 +172,6 @@ def _(recipe: PathRecipe) -> RowKind:
 
 
 def _is_selected(row: Row, filters: PathFilters) -> bool:
-    if filters.paths is not None:
-        return bool(row["rank"] < filters.paths)
-    return bool(row.get("label", True)) or not filters.negatives or row["kind"] in filters.negatives
+    if "label" in row:
+        return bool(row["label"]) or not filters.negatives or row["kind"] in filters.negatives
+    return filters.paths is None or row["rank"] < filters.paths
