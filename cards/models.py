@@ -34,7 +34,7 @@ _UNFILTERED: Record = {
     "twins": True,
 }
 """Filters of a verifier's recipe that leave nothing out."""
-_ALL_PATHS: Record = {"negatives": [], "paths": None, "rows": None}
+_ALL_PATHS: Record = {"labels": "filtered", "negatives": [], "paths": None, "rows": None}
 """Filters of a proposer's recipe that leave nothing out."""
 
 

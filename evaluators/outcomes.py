@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from safe_stepwise.errors import UserError
@@ -85,7 +84,7 @@ class QuestionRecord:
     conditions: Mapping[str, Any] = field(default_factory=dict)
     """The conditions of the run that change the question (`asking_conditions`)."""
     evidence: tuple[Triple, ...] = ()
-    """The benchmark's annotations, like ``decomposition`` and ``kind``; older folders have none."""
+    """The benchmark's annotations, like ``decomposition`` and ``kind``."""
     decomposition: tuple[Hop, ...] = ()
     kind: str = ""
 
@@ -163,17 +162,14 @@ def asking_conditions(conditions: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in conditions.items() if name in (DROP_GOLD, PASSAGES)}
 
 
-def read_outcomes(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Outcome]:
-    """Yield a folder's outcomes; ``conditions`` complete older lines. Raises ``UserError`` with the line's number."""
-    outcomes = _read_records(files.locate_lines(folder, TRAJECTORIES), Outcome, "the outcome")
-    return (replace(o, conditions={**conditions, **o.conditions}) if conditions else o for o in outcomes)
+def read_outcomes(folder: Path) -> Iterator[Outcome]:
+    """Yield a folder's outcomes; raises ``UserError`` with the line's number."""
+    return _read_records(files.locate_lines(folder, TRAJECTORIES), Outcome, "the outcome")
 
 
-def read_questions(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[QuestionRecord]:
-    """Yield the questions in a run's folder; arguments and errors are those of `read_outcomes`."""
-    under = asking_conditions(conditions)
-    questions = _read_records(files.locate_lines(folder, QUESTIONS), QuestionRecord, "the question")
-    return (replace(q, conditions={**under, **q.conditions}) if under else q for q in questions)
+def read_questions(folder: Path) -> Iterator[QuestionRecord]:
+    """Yield the questions in a run's folder; raises ``UserError`` with the line's number."""
+    return _read_records(files.locate_lines(folder, QUESTIONS), QuestionRecord, "the question")
 
 
 def read_results(folder: Path) -> dict[str, Any]:

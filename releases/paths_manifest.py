@@ -88,13 +88,22 @@ class ProposerEntry:
     kto: RecipeEntry | None = None
     splits: Literal["question", "template"] = "template"
     """Whether train and test share no question, or no template."""
+    paths: Literal["single", "joint"] = "single"
+    """Whether a reply names one path of a topic, or all of a question."""
 
     @property
     def stages(self) -> dict[str, RecipeEntry]:
         """The recipe of each stage by its method, in the order of training."""
-        return {"sft": self.sft, **({} if self.kto is None else {"kto": self.kto})}
+        entries = {"sft": self.sft, **({} if self.kto is None else {"kto": self.kto})}
+        shared = {"splits": self.splits, "paths": self.paths}
+        return {method: replace(entry, change={**entry.change, **shared}) for method, entry in entries.items()}
 
     def check(self) -> None:
+        for place, entry in (("adapter.sft", self.sft), ("adapter.kto", self.kto)):
+            if entry and (shared_keys := {"splits", "paths"} & {*entry.change}):
+                raise UserError(
+                    f"{place}.change: {min(shared_keys)} are those of all stages; write adapter.{min(shared_keys)}"
+                )
         for method, entry in self.stages.items():
             _check_stage(entry, method)
 
@@ -114,6 +123,8 @@ class DeliberationEntry:
     ways: tuple[Mode, ...] = get_args(Mode)
     generator: str | None = None
     candidates: int | None = None
+    labels: Literal["gold", "weak"] = "gold"
+    """The paths of the set that the baselines learn."""
 
     def uses(self, placeholder: str) -> bool:
         return any(placeholder in spec for spec in (*self.paths, self.generator or ""))
@@ -178,8 +189,6 @@ def read_paths(values: Mapping[str, Any], folder: Path) -> PathsManifest:
 def _check_stage(entry: RecipeEntry, method: str) -> None:
     """Raise ``UserError`` if a stage's recipe is bad or trains by another method."""
     place = f"adapter.{method}"
-    if "splits" in entry.change:
-        raise UserError(f"{place}.change: splits are those of all stages; write adapter.splits")
     entry.check(place, PathRecipe, "start", key="")
     if (actual := entry.read(PathRecipe, dataset="-", output="-", start="-").method) != method:
         raise UserError(f"{place}: recipe: {entry.file} is of {actual}; name one of {method}")

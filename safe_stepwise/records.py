@@ -147,8 +147,8 @@ class KGQuestion:
     """A question over a knowledge graph, whose answers are a set of its entities.
 
     All names are those of the graph and never normalised, as some of MetaQA's differ by their case alone.
-    ``gold_paths`` are the relation paths that a benchmark annotates, each with its topic, and ``hops`` is their
-    length; empty or 0 without annotations.
+    A question without a topic can't be answered by a path. ``gold_paths`` are the relation paths that a benchmark
+    annotates, each with its topic, and ``hops`` is their length; empty or 0 without annotations.
     """
 
     id: str
@@ -161,8 +161,8 @@ class KGQuestion:
     hops: int = 0
 
     def __post_init__(self) -> None:
-        if not self.topics or not all((*self.topics, *self.answers)):
-            raise ValueError("a question over a graph has a topic, and no name in it is empty")
+        if not all((*self.topics, *self.answers)):
+            raise ValueError("a name of a question over a graph is empty")
 
 
 ConstraintKind = Literal["type", "multi_entity", "explicit_time", "implicit_time", "ordinal"]

@@ -4,8 +4,7 @@ from evaluators.derivations import read_derivations
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 from studies.calibration import reading, report
-from studies.calibration.passing import calibrate
-from studies.calibration.tables import Calibration, Distance, list_judges
+from studies.calibration.passing import Calibration, calibrate, list_judges
 
 
 @command
@@ -14,17 +13,13 @@ def main(options: reading.CalibrationOptions) -> str:
     judges = list_judges(options.retrieval)
     derivations = read_derivations(options.derivations) if options.derivations else {}
     measured: list[Calibration] = []
-    distances: list[Distance] = []
 
     def add(name: str, group: reading.BenchmarkSources) -> None:
         if group.sources:
             measured.append(calibrate(name, group.sources, judges, options.seed, group.graph, group.left_out))
 
-    for name, read in reading.labelled_rows(options) if options.verified or options.questions else ():
-        rows = list(read)
+    for name, rows in reading.labelled_rows(options) if options.verified or options.questions else ():
         add(name, reading.select_questions(rows, derivations, options))
-        if name == "hotpotqa" and derivations:
-            distances = reading.measure_distances(rows, derivations)
     if options.kb and options.kb_questions:
         add("metaqa", reading.select_films(options, options.kb, options.kb_questions))
     if not measured:
@@ -32,7 +27,7 @@ def main(options: reading.CalibrationOptions) -> str:
             "no question has a gold path: HotpotQA's need --derivations, those of other benchmarks "
             "their annotations, and labels that call them sound"
         )
-    page = report.write(measured, distances, options.seed, options.output)
+    page = report.write(measured, options.seed, options.output)
     return f"{page}\nwritten: {', '.join(report.FILES)} in {options.output}"
 
 

@@ -28,6 +28,7 @@ Dtype = Literal["auto", "bfloat16", "float32"]
 Batching = Literal["random", "by_length"]
 Tuning = Literal["lora", "full"]
 Task = Literal["next", "rewrite"]
+Labels = Literal["eq1", "filtered"]
 LIMITS: Mapping[str, int] = {"epochs": 10**4, "lora_rank": 10**6, "effective_batch": 10**6, "seed": 2**32 - 1}
 """The maximum of some keys: more would exhaust memory at once, and numpy takes seeds up to 2^32 - 1."""
 
@@ -167,7 +168,8 @@ class GeneratorRecipe(Recipe):
 class PathFilters(RowFilters):
     """Selects the relation paths that a proposer learns; an ablation leaves out kinds of negatives."""
 
-    paths: Annotated[int | None, "the first N paths of a question (sft)"] = None
+    labels: Annotated[Labels, "right paths: eq1, all shortest (equation 1), or filtered by best F1"] = "filtered"
+    paths: Annotated[int | None, "the first N paths of a topic entity (sft)"] = None
     negatives: Annotated[
         tuple[str, ...],
         "keep only these (kto): truncation, swap, deletion, spurious, flipped, wrong_relation; if not set, all",
@@ -180,6 +182,7 @@ class PathRecipe(Recipe):
 
     method: Annotated[Literal["sft", "kto"], "kto goes on from an adapter that sft made"] = "sft"
     splits: Annotated[Literal["question", "template"], "what train and test never share"] = "question"
+    paths: Annotated[Literal["single", "joint"], "a reply names one path of a topic, or all of a question"] = "single"
     filters: PathFilters = field(default_factory=PathFilters)
     beta: Annotated[float, "how near kto stays to where it starts"] = 0.1
     desirable_weight: Annotated[float, "of a right path in kto's loss"] = 1.0
@@ -191,6 +194,8 @@ class PathRecipe(Recipe):
             _require(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
         paths = self.filters.paths
         _require(paths is None or paths >= 1, "filters.paths", "has to be 1 or more")
+        is_ranked = self.paths == "single" and self.filters.labels == "filtered"
+        _require(paths is None or is_ranked, "filters.paths", "are ranked for single, filtered paths alone")
         if self.method == "sft":
             _require(not self.filters.negatives, "filters.negatives", "are learnt by kto alone")
             return

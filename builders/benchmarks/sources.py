@@ -476,7 +476,7 @@ class RowsChunk:
                 parsed = parse(content)
             except RowError as error:
                 row = raw.payload if content is None else content
-                rejects.append(Reject(index, raw.location, _id_of(content), str(error), row))
+                rejects.append(Reject(index, raw.location, id_of(content), str(error), row))
                 continue
             yield index, parsed
 
@@ -489,7 +489,7 @@ class RowsChunk:
         return digest.hexdigest()
 
 
-def _id_of(content: Any) -> str | None:
+def id_of(content: Any) -> str | None:
     """Return the id that a broken row claims to have, under any name that it may have."""
     ids = [content.get(key) for key in FIELDS["id"]] if isinstance(content, Mapping) else []
     return next((str(id_) for id_ in ids if isinstance(id_, str | int) and not isinstance(id_, bool)), None)

@@ -13,8 +13,8 @@ Both are read from a file or the Hub. A row, invented::
      "graph": [["Ana Brell", "book.author.works_written", "Dune Rain"]]}
 
 Quirks: entities are names, so two of one name are one; those without a name are Freebase ids (``m.0abc``, values that
-stand for a relation of several); ``graph`` may lack the answer; some rows have no topic, and are rejected, or no
-answer, and give no path. No relation path is annotated.
+stand for a relation of several); ``graph`` may lack the answer; triples with a blank name are left out; some rows have
+no topic (a build rejects them) or no answer, and give no path. No relation path is annotated.
 """
 
 from collections.abc import Mapping
@@ -39,9 +39,11 @@ class FreebaseQuestions:
     NAME: str
     HOMEPAGE: str
     CITATION: str
+    HOPS: int
     LICENSE: str = "unknown"
     CAVEAT: str = "No relation path is annotated, so that precision and recall of the weak ones are unknown."
     NEEDS_GRAPH: bool = False
+    HAS_GOLD: bool = False
     chunks = staticmethod(sources.chunks)
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
@@ -51,21 +53,18 @@ class FreebaseQuestions:
         >>> WEBQSP.parse(row, "train").answers
         frozenset({'Oru'})
         """
-        topics = _names(fields.require(row, "q_entity"), "q_entity")
-        if not topics:
-            raise RowError("q_entity is empty: there is nowhere to start from")
         return KGQuestion(
             id=fields.filled_text(fields.require(row, "id"), "id"),
             benchmark=self.NAME,
             split=split,
             question=fields.filled_text(fields.require(row, "question"), "question"),
-            topics=topics,
+            topics=_names(fields.require(row, "q_entity"), "q_entity"),
             answers=frozenset(_names(fields.require(row, "answer", "a_entity"), "answer")),
         )
 
     @staticmethod
     def triples(row: Mapping[str, Any]) -> list[NamedTriple]:
-        """Read the row's own part of the graph; raise ``RowError`` if it is no list of triples."""
+        """Read the row's own part of the graph, blank names as ""; raise ``RowError`` if it is no list of triples."""
         graph = fields.require(row, "graph")
         if isinstance(graph, str):
             try:
@@ -78,7 +77,8 @@ class FreebaseQuestions:
 def _triple(triple: Any, number: int) -> NamedTriple:
     if not isinstance(triple, list | tuple) or len(triple) != 3:
         raise RowError(f"triple {number} of graph is not (head, relation, tail)")
-    head, relation, tail = (fields.filled_text(name, f"triple {number} of graph") for name in triple)
+    names = (fields.text("" if name is None else name, f"triple {number} of graph") for name in triple)
+    head, relation, tail = (name if name.strip() else "" for name in names)
     return head, relation, tail
 
 
@@ -91,6 +91,7 @@ def _names(value: Any, label: str) -> tuple[str, ...]:
 WEBQSP = FreebaseQuestions(
     NAME="webqsp",
     HOMEPAGE="https://www.microsoft.com/en-us/download/details.aspx?id=52763",
+    HOPS=2,
     CITATION="""\
 @inproceedings{yih2016webqsp,
   title = {The Value of Semantic Parse Labeling for Knowledge Base Question Answering},
@@ -103,6 +104,7 @@ WEBQSP = FreebaseQuestions(
 CWQ = FreebaseQuestions(
     NAME="cwq",
     HOMEPAGE="https://www.tau-nlp.sites.tau.ac.il/compwebq",
+    HOPS=4,
     CITATION="""\
 @inproceedings{talmor2018complexwebquestions,
   title = {The Web as a Knowledge-Base for Answering Complex Questions},

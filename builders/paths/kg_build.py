@@ -25,6 +25,7 @@ from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected, collect
 from builders.work.rejects import RejectPolicy
 from safe_stepwise.engines.base import Request, conversation
+from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import completion_of, prompt_digest, propose_request
 from safe_stepwise.records import RelationPath, identity
 from safe_stepwise.store import names, tables
@@ -42,7 +43,7 @@ def config_features(config: str) -> Any:
 
     text, flag, number = Value("string"), Value("bool"), Value("int32")
     turns = List({"role": text, "content": text})
-    keys = {"id": text, "question_id": text, "hops": number}
+    keys = {"id": text, "question_id": text, "topic": text, "hops": number}
     if config.startswith(names.PROMPT_COMPLETION):
         return Features({**keys, "rank": number, "prompt": turns, "completion": turns})
     if config.startswith(names.KTO):
@@ -52,7 +53,7 @@ def config_features(config: str) -> Any:
         {
             **dict.fromkeys(("question_id", "question", "topic", "template"), text),
             "hops": number,
-            "path": List(text),
+            **dict.fromkeys(("topics", "path"), List(text)),
             "origin": ClassLabel(names=list(ORIGINS)),
             "f1": Value("float64"),
             **dict.fromkeys(("shortest", "best", "gold", "spurious"), flag),
@@ -117,7 +118,8 @@ class LabelledTopic:
         candidates = [c for c in self.candidates if c.shortest or c.path in self.best or c.path == self.gold]
         if self.gold is not None and self.gold not in {c.path for c in candidates}:
             candidates.append(Candidate(self.gold, 0.0, False))  # it leads to no answer
-        keys = {name: self.searched[name] for name in ("question_id", "question", "topic", "template", "hops")}
+        columns = ("question_id", "question", "topic", "topics", "template", "hops")
+        keys = {name: self.searched[name] for name in columns}
         for candidate in candidates:
             is_gold = candidate.path == self.gold
             yield {
@@ -134,11 +136,10 @@ class LabelledTopic:
 
     def _turns(self, benchmark: str, path: RelationPath, kind: str = "") -> Row:
         """Return the columns that all rows in conversational form share."""
-        question_id = self.searched["question_id"]
+        columns = {name: self.searched[name] for name in ("question_id", "topic", "hops")}
         return {
-            "id": identity([benchmark, question_id, self.searched["topic"], path, kind])[:16],
-            "question_id": question_id,
-            "hops": self.searched["hops"],
+            "id": identity([benchmark, columns["question_id"], columns["topic"], path, kind])[:16],
+            **columns,
             **conversation(self._request, completion_of(path)),
         }
 
@@ -169,10 +170,16 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
         collect(plan, policy, partial(jobs, plan, graph), Searcher(), plan.sources, collected, "question")
         corpus, audit = _survey(plan, collected), Audit()
         files = _write(plan, collected, corpus, audit, folder)
+        if not any(file.rows for file in files[names.PATHS].values()):
+            raise UserError(
+                f"{', '.join(plan.sources)}: not one question has a path of up to {plan.hops} relations to an answer; "
+                "see whether answers and topics are named as in the graph, or raise --max-hops"
+            )
         test_templates = len(corpus.held_out)
-        options = ("version", "benchmark", "split", "limit", "seed", "test_share", "max_hops", "negatives")
+        options = ("version", "benchmark", "split", "limit", "seed", "test_share", "negatives")
         record = {
             **{name: getattr(plan, name) for name in options},
+            "max_hops": plan.hops,
             "sources": inputs,
             "graph": graph_record,
             "rows": collected.standing.finished,
@@ -181,6 +188,7 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
             "templates": {"train": corpus.templates - test_templates, "test": test_templates},
             "gold_paths": len(set(corpus.gold.values())),
             "hops": audit.by_hop(),
+            "triples_left_out": audit.triples_left_out,
             "positive_share": audit.positive_share(),
             "neighbours": audit.adjacent_same_question,
             "files": files,
@@ -227,12 +235,15 @@ class Audit:
 
     def __init__(self) -> None:
         self._counts: dict[int, Counter[str]] = defaultdict(Counter)
+        self.triples_left_out = 0
+        """Triples of the rows' own graphs with a blank name."""
         self.adjacent_same_question = 0
         """KTO rows of all configs that follow a row of the same question."""
 
     def add(self, labelled: LabelledTopic, kinds: Mapping[RelationPath, str]) -> None:
         """Count one topic entity, the rules that find its gold path, and its KTO rows, whose ``kinds`` are by path."""
         counts, gold = self._counts[labelled.searched["hops"]], labelled.gold
+        self.triples_left_out += labelled.searched["left_out"]
         best_f1 = [c.path for c in labelled.candidates if c.f1 == labelled.top_f1]
         paths_by_rule = zip(RULES, (labelled.shortest, best_f1, labelled.best), strict=True)
         counts.update(["topics", *kinds.values()])

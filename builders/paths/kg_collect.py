@@ -11,7 +11,7 @@ from builders.benchmarks.sources import RowsChunk, canonical_split
 from builders.paths import weak
 from builders.paths.negatives import NEGATIVES, negatives
 from builders.paths.relation_inputs import GraphFile
-from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of
+from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of, with_topic
 from builders.work import plans, shards
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.commands.values import Count, Name, Share
@@ -29,15 +29,19 @@ SCHEMA = pa.schema(
     {
         "index": pa.int32(),
         **dict.fromkeys(("question_id", "question", "topic", "template"), pa.string()),
+        "topics": pa.list_(pa.string()),
         "hops": pa.int32(),
         "answers": pa.int32(),
+        "left_out": pa.int32(),
         "candidates": pa.list_(
             pa.struct({"path": _PATH, "f1": pa.float64(), "shortest": pa.bool_(), "tied": pa.bool_()})
         ),
         "negatives": pa.list_(pa.struct({"path": _PATH, "kind": pa.string(), "of": _PATH})),
     }
 )
-"""The columns of a shard: a row is a topic entity of a question, whose row in the chunk is ``index``."""
+"""The columns of a shard: a row is a topic entity of a question, whose row in the chunk is ``index``.
+
+``left_out`` are triples of the question's own graph with a blank name, counted at its first topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ class PathsBuild(plans.Plan):
     split: Annotated[str, canonical_split]
     kb: Path | None = None
     test_share: Share = TEST_SHARE
-    max_hops: Count = store.HOPS
+    max_hops: Count | None = None
+    """The most relations of a path; None: those that the benchmark's questions need."""
     negatives: Count = NEGATIVES
     """The most negatives of each hard kind."""
 
@@ -58,6 +63,10 @@ class PathsBuild(plans.Plan):
         check_graph(self.benchmark, self.kb)
         if not 0 < self.test_share < 1:
             raise UserError(f"--test-share {self.test_share}: a share lies between 0 and 1")
+
+    @property
+    def hops(self) -> int:
+        return self.max_hops or reader_of(self.benchmark).HOPS
 
 
 class Searcher(shards.NoModel):
@@ -96,14 +105,15 @@ class PathsChunk(RowsChunk):
         return RowsSummary(tuple(ids), tuple(rejects)), pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
     def _parse(self, content: Mapping[str, Any]) -> tuple[KGQuestion, store.GraphStore]:
-        question = reader_of(self.benchmark).parse(content, self.split)
+        question = with_topic(reader_of(self.benchmark).parse(content, self.split))
         return question, own_graph(self.benchmark, content) if self.graph is None else self.graph.open()
 
     def _searched(self, index: int, question: KGQuestion, graph: store.GraphStore) -> Iterator[dict[str, Any]]:
         """Yield a row for each topic entity of a question."""
         explored = weak.explore_all(graph, question, self.max_hops)
         template = masked(question.question, question.topics)
-        for topic, topic_paths in explored.items():
+        left_out = graph.left_out if isinstance(graph, store.MemoryGraph) else 0
+        for number, (topic, topic_paths) in enumerate(explored.items()):
             key = f"{self.seed}\0{question.id}\0{topic}"
             wrong = negatives(topic, explored, key, self.max_negatives)
             yield {
@@ -112,8 +122,10 @@ class PathsChunk(RowsChunk):
                 "question": question.question,
                 "topic": topic,
                 "template": template,
+                "topics": question.topics,
                 "hops": question.hops,
                 "answers": len(question.answers),
+                "left_out": 0 if number else left_out,
                 "candidates": [_columns(c, "path", "f1", "shortest", "tied") for c in topic_paths.candidates],
                 "negatives": [{**_columns(n, "path", "kind"), "of": n.source} for n in wrong],
             }
@@ -125,7 +137,7 @@ def _columns(noun: object, *names: str) -> dict[str, Any]:
 
 def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
     """Yield the rows of all sources in chunks."""
-    reader, settings = reader_of(plan.benchmark), (graph, plan.max_hops, plan.negatives, plan.seed)
+    reader, settings = reader_of(plan.benchmark), (graph, plan.hops, plan.negatives, plan.seed)
     for number, source in enumerate(plan.sources):
         for chunk in reader.chunks(source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
             head = (plan.benchmark, plan.split, chunk.start, chunk.rows, plan.work / "shards")

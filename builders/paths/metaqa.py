@@ -50,6 +50,8 @@ CAVEAT = (
     "in their topic alone, the path of their number of hops that yields their answers best."
 )
 NEEDS_GRAPH = True
+HOPS = 3
+HAS_GOLD = True
 MAX_ANSWERS = 50_000
 """The most answers of a question: more than the graph has entities."""
 

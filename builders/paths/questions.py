@@ -8,11 +8,12 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks.sources import InputSource, RawRow, canonical_split
+from builders.benchmarks.sources import InputSource, RawRow, canonical_split, decode, id_of
 from builders.paths import relation_readers
 from builders.paths.relation_inputs import GraphFile, graph_of
 from builders.paths.weak import Explored, Templates, explore_all
-from safe_stepwise.errors import RowError
+from builders.work.rejects import Reject, RejectPolicy
+from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath
@@ -39,13 +40,15 @@ class Questions:
     """The most relations of a path."""
     work: Path
     """The folder into which a large graph is written."""
+    keep_rejects: bool = False
+    """Whether rows that can't be read are kept apart."""
 
     def __post_init__(self) -> None:
         relation_readers.check_graph(self.benchmark, self.kb)
 
     @cached_property
     def description(self) -> dict[str, Any]:
-        """Describe the questions for a record; raise ``UserError`` for an unreadable source or ``kb``."""
+        """Describe the questions for a record; raise ``UserError`` for an unreadable source, row or ``kb``."""
         graph = None if self._shared is None else self._shared[1]
         return {
             "benchmark": self.benchmark,
@@ -53,34 +56,59 @@ class Questions:
             "split": self.split,
             "graph": None if graph is None else {"name": graph["name"], "sha256": graph["digest"]},
             "max_hops": self.hops,
+            "rejected": len(self.rejects),
+            "triples_left_out": self._readable[2],
         }
 
     @classmethod
     def of_options(cls, options: Any, work: Path) -> "Questions":
         """Return the questions that an evaluation's options name; raise ``UserError`` for an unknown benchmark."""
         benchmark = relation_readers.known_benchmark(options.benchmark)
-        return cls(benchmark, options.questions, options.split, options.kb, options.max_hops, work)
+        hops = options.max_hops or relation_readers.reader_of(benchmark).HOPS
+        keep = options.on_error == "keep"
+        return cls(benchmark, options.questions, options.split, options.kb, hops, work, keep)
 
     def read(self) -> list[KGQuestion]:
         """Read all questions; raise ``UserError``, with the place, for a row that can't be read or repeats an id."""
-        questions: dict[str, KGQuestion] = {}
-        for raw, content in self._rows():
-            with relation_readers.locate_errors(raw):
+        return [*self._readable[0].values()]
+
+    @property
+    def rejects(self) -> list[bytes]:
+        """The lines of ``rejects.jsonl``: rows that can't be read, with the reasons."""
+        return [*self._readable[1].values()]
+
+    @cached_property
+    def _readable(self) -> tuple[dict[str, KGQuestion], dict[int, bytes], int]:
+        """The questions by id, the rejects by the number of their row, and how many triples are left out."""
+        questions, rejects, left_out = dict[str, KGQuestion](), dict[int, bytes](), 0
+        policy = RejectPolicy(self.benchmark, self.split, self.keep_rejects)
+        for number, raw in enumerate(self._rows()):
+            content: Mapping[str, Any] = {}
+            try:
+                content = decode(raw)
                 question = relation_readers.reader_of(self.benchmark).parse(content, canonical_split(self.split))
-                relation_readers.own_graph(self.benchmark, content)
+                graph = relation_readers.own_graph(self.benchmark, content)
                 if question.id in questions:
                     raise RowError(f"the id {question.id!r} was there before")
+            except RowError as error:
+                reject = Reject(number, raw.location, id_of(content), str(error), content or raw.payload)
+                rejects[number] = policy.line(reject)
+                continue
             questions[question.id] = question
-        return [*questions.values()]
+            left_out += graph.left_out
+        if not questions:
+            raise UserError(f"{', '.join(self.sources)}: none of the {len(rejects)} rows can be read")
+        return questions, rejects, left_out
 
     def graphs(self) -> Iterator[GraphStore]:
         """Yield each question's graph, in order, or a shared one without end; raise ``UserError`` for a bad graph."""
         if self._shared is not None:
             yield from repeat(self._shared[0].open())
-        for raw, content in self._rows():
-            with relation_readers.locate_errors(raw):
-                graph = relation_readers.own_graph(self.benchmark, content)
-            yield graph
+        for number, raw in enumerate(self._rows()):
+            if number not in self._readable[1]:
+                with relation_readers.locate_errors(raw):
+                    graph = relation_readers.own_graph(self.benchmark, decode(raw))
+                yield graph
 
     def gold(
         self, questions: Sequence[KGQuestion], trained: Mapping[str, tuple[RelationPath, ...]], places: Collection[int]
@@ -111,7 +139,7 @@ class Questions:
     def _shared(self) -> tuple[GraphFile, dict[str, Any]] | None:
         return None if self.kb is None else graph_of(self.kb, self.work)
 
-    def _rows(self) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:
+    def _rows(self) -> Iterator[RawRow]:
         for source in self.sources:
             yield from relation_readers.raw_rows(self.benchmark, source, self.split)
 

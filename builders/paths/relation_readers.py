@@ -25,6 +25,10 @@ class Reader(Protocol):
     """Limits of its paths, for the card."""
     NEEDS_GRAPH: bool
     """Whether the graph is a separate file, and not a part of each row."""
+    HOPS: int
+    """The most relations that a path of its questions needs."""
+    HAS_GOLD: bool
+    """Whether gold paths are annotated, or can be derived from the numbers of hops."""
 
     def chunks(self, source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
         """Yield the source's rows in order, as `sources.chunks`."""
@@ -77,15 +81,10 @@ def own_graph(benchmark: str, row: Mapping[str, Any]) -> MemoryGraph:
         raise RowError(str(error)) from None
 
 
-def raw_rows(
-    benchmark: str, source: str, split: str, limit: int | None = None
-) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:
-    """Yield a source's rows in order with their content; raise ``UserError``, with the place, for a bad one."""
+def raw_rows(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[RawRow]:
+    """Yield a source's rows in order."""
     for chunk in reader_of(benchmark).chunks(source, canonical_split(split), size=_SIZE, limit=limit):
-        for row in chunk.rows:
-            with locate_errors(row):
-                content = decode(row)
-            yield row, content
+        yield from chunk.rows
 
 
 @contextmanager
@@ -97,9 +96,16 @@ def locate_errors(row: RawRow) -> Iterator[None]:
         raise UserError(f"{row.location}: {error}; mend the row") from None
 
 
+def with_topic(question: KGQuestion) -> KGQuestion:
+    """Return a question that a path can start from; raise RowError for another."""
+    if not question.topics:
+        raise RowError("it has no topic entity: there is nowhere to start from")
+    return question
+
+
 def questions(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[KGQuestion]:
-    """Yield the questions of a file or a pinned Hub dataset, in order; raise ``UserError`` if it is bad."""
-    for row, content in raw_rows(benchmark, source, split, limit):
+    """Yield a source's questions to build from, in order; raise ``UserError``, with the place, for a bad row."""
+    for row in raw_rows(benchmark, source, split, limit):
         with locate_errors(row):
-            question = reader_of(benchmark).parse(content, canonical_split(split))
+            question = with_topic(reader_of(benchmark).parse(decode(row), canonical_split(split)))
         yield question

@@ -5,10 +5,12 @@ A hash of (seed, id) decides each choice, so the order of the candidates does no
 
 import hashlib
 import math
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+
+import networkx as nx
 
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
@@ -384,45 +386,21 @@ def _check_questions(prefix: str, rows: int, questions: int | None, per_question
 
 
 def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict[str, str]:
-    """Assign classes to as many questions as possible; where all are full, earlier ones move (augmenting paths).
+    """Assign classes to as many questions as possible: a maximum flow from questions to classes with this room.
 
     >>> cover({"q1": ["a", "b"], "q2": ["a"]}, {"a": 1, "b": 1}) == {"q1": "b", "q2": "a"}
     True
     """
-    assigned: dict[str, str] = {}
-    members: dict[str, dict[str, None]] = {name: {} for name in room}
-    room_left = Counter(room)
-    for question in sorted(options, key=lambda name: len(options[name])):
-        moves = _path(options, members, room_left, question)
-        for mover, new in reversed(moves):
-            if mover in assigned:
-                del members[assigned[mover]][mover]
-            members[new][mover] = None
-            assigned[mover] = new
-        if moves:
-            room_left[moves[-1][1]] -= 1
-    return assigned
-
-
-def _path(
-    options: Mapping[str, Sequence[str]], members: Mapping[str, Mapping[str, None]], room: Counter[str], newcomer: str
-) -> list[tuple[str, str]]:
-    """Return moves (question, class), the newcomer first, that end in a class with room; empty if impossible."""
-    classes = options[newcomer]
-    if direct := [name for name in classes if room[name] > 0]:
-        # The class with most room keeps the rare ones free for questions without a choice.
-        return [(newcomer, max(direct, key=lambda name: (room[name], name)))]
-    queue = deque((name, [(newcomer, name)]) for name in dict.fromkeys(classes))
-    visited = set(classes)
-    while queue:
-        name, moves = queue.popleft()
-        for mover in members[name]:
-            for next_class in options[mover]:
-                if next_class in visited:
-                    continue
-                visited.add(next_class)
-                further = [*moves, (mover, next_class)]
-                if room[next_class] > 0:
-                    return further
-                queue.append((next_class, further))
-    return []
+    # Nodes are numbers, as texts in the sets of networkx would have another order in each process.
+    source, sink = 0, len(options) + 1
+    classes = {name: -number for number, name in enumerate(room, 1)}
+    flows = nx.DiGraph()
+    flows.add_nodes_from((source, sink))
+    flows.add_edges_from((classes[name], sink, {"capacity": number}) for name, number in room.items())
+    for number, names in enumerate(options.values(), 1):
+        flows.add_edge(source, number, capacity=1)
+        flows.add_edges_from(((number, classes[name]) for name in names), capacity=1)
+    _, flow = nx.maximum_flow(flows, source, sink)
+    chosen = ((question, name) for question, names in options.items() for name in names)
+    numbers = {question: number for number, question in enumerate(options, 1)}
+    return {question: name for question, name in chosen if flow[numbers[question]][classes[name]]}

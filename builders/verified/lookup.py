@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,8 +58,8 @@ def questions_by_text(folder: Path, texts: Collection[str]) -> dict[str, Questio
     return {wanted[name]: q for q in questions if (name := " ".join(q.question.split())) in wanted}
 
 
-def verified_rows(benchmark: str, file: Path, split: str, ids: Container[str] | None = None) -> Iterator[Labelled]:
-    """Yield a file's questions (of ``ids``, if given) with labels by annotations; print a line for each bad row."""
+def verified_rows(benchmark: str, file: Path, split: str) -> Iterator[Labelled]:
+    """Yield a file's questions with labels by annotations; print a line for each bad row."""
     teacher = AnnotationsTeacher()
     for row in sources.raw_rows(str(file), split):
         try:
@@ -67,8 +67,7 @@ def verified_rows(benchmark: str, file: Path, split: str, ids: Container[str] | 
         except RowError as error:
             print(f"left out: {row.location}: {error}")
             continue
-        if ids is None or question.id in ids:
-            yield question, asyncio.run(verify(question, teacher))
+        yield question, asyncio.run(verify(question, teacher))
 
 
 def drop_repeats(rows: Iterable[Labelled]) -> list[Labelled]:

@@ -11,13 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from evaluators.audit.rows import Key, Stratum, balance_keys, label_content, labeled_splits
+from evaluators.audit.rows import Key, Stratum, balance_keys, has_id, label_content, labeled_splits, read_place
 from evaluators.outcomes import grouped
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES
-from safe_stepwise.store import boundary, codec, page, parquet
+from safe_stepwise.store import page, parquet
 
 ROWS = 2_000
 """The most rows of a page, unless a user says otherwise."""
@@ -45,13 +42,13 @@ def read_page(folder: Path, size: int = ROWS) -> PageOfLabels:
     splits = labeled_splits(folder)
     strata: dict[Key, Stratum] = {}
     for benchmark, split, file in splits:
-        for id_, label in parquet.read_rows(file, _label, ("id", "noise_type")):
+        for (_, id_), (_, label) in parquet.read_rows(file, partial(read_place, benchmark), ("id", "noise_type")):
             strata[f"{benchmark} {split}", id_] = (benchmark, split, label)
     chosen = balance_keys(grouped(strata, strata.__getitem__), size, seed=0)
     rows: dict[Key, dict[str, Any]] = {}
     for benchmark, split, file in splits:
-        ids = pa.array([id_ for place, id_ in chosen if place == f"{benchmark} {split}"], pa.string())
-        for row in parquet.read_rows(file, partial(_row, benchmark, split), select=partial(_has_id, ids)):
+        is_chosen = has_id(id_ for place, id_ in chosen if place == f"{benchmark} {split}")
+        for row in parquet.read_rows(file, partial(_row, benchmark, split), select=is_chosen):
             rows[f"{benchmark} {split}", row["id"]] = row
     shown, total_size = set[Key](), 0
     for key in chosen:
@@ -61,14 +58,6 @@ def read_page(folder: Path, size: int = ROWS) -> PageOfLabels:
         shown.add(key)
     totals = Counter(label for *_, label in strata.values())
     return PageOfLabels([row for key, row in rows.items() if key in shown], totals)
-
-
-def _has_id(ids: Any, batch: Any) -> Any:
-    return pc.is_in(batch.column("id"), value_set=ids)
-
-
-def _label(row: Mapping[str, Any]) -> tuple[str, str]:
-    return boundary.read(str, row["id"]), codec.class_of(row, "noise_type", NOISE_TYPES)
 
 
 def _row(benchmark: str, split: str, row: Mapping[str, Any]) -> dict[str, Any]:

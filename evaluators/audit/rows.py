@@ -1,6 +1,6 @@
 """Read the rows of a published set as a reviewer sees them, and draw samples that are balanced over strata."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, islice, zip_longest
@@ -46,11 +46,8 @@ class AuditRow:
 def read_strata(folder: Path, audited: Audited) -> dict[Key, Stratum]:
     """Read key and stratum of each row that a teacher judged, an id once; raise ``UserError`` without such a set."""
     by_key: dict[Key, Stratum] = {}
-    if audited == LABELS:
-        keyed = _read_labels(folder, _label_place, ("id", "noise_type"))
-    else:
-        keyed = _read_steps(folder, _step_place, _PLACE)
-    for key, stratum in keyed:
+    reading = (read_place, ("id", "noise_type")) if audited == LABELS else (_step_place, _PLACE)
+    for key, stratum in _read(folder, audited, *reading):
         by_key.setdefault(key, stratum)
     return {key: stratum for key, stratum in by_key.items() if stratum[1] != _UNJUDGED}
 
@@ -58,27 +55,36 @@ def read_strata(folder: Path, audited: Audited) -> dict[Key, Stratum]:
 def select_rows(folder: Path, audited: Audited, keys: Collection[Key]) -> dict[Key, AuditRow]:
     """Read the rows that have one of these keys; raises the errors of `read_strata`."""
     keys = frozenset(keys)
-    ids = pa.array([id_ for _, id_ in keys], pa.string())
-    has_id = lambda batch: pc.is_in(batch.column("id"), value_set=ids)  # noqa: E731
-    if audited == LABELS:
-        selected = _read_labels(folder, _label_row, condition=has_id)
-    else:
-        selected = _read_steps(folder, _step_row, _STEP, has_id)
+    read: Callable[..., AuditRow] = _label_row if audited == LABELS else _step_row
+    columns = None if audited == LABELS else _STEP
     by_key: dict[Key, AuditRow] = {}
-    for row in selected:
+    for row in _read(folder, audited, read, columns, has_id(id_ for _, id_ in keys)):
         if row.key in keys:
             by_key.setdefault(row.key, row)
     return by_key
 
 
-def _read_labels(
-    folder: Path,
-    read: Callable[[str, Mapping[str, Any]], T],
-    columns: Sequence[str] | None = None,
-    condition: Callable[[Any], Any] | None = None,
+def has_id(ids: Iterable[str]) -> Callable[[Any], Any]:
+    """Return the condition that a row of an Arrow batch has one of these ids."""
+    values = pa.array([*ids], pa.string())
+    return lambda batch: pc.is_in(batch.column("id"), value_set=values)
+
+
+def _read(
+    folder: Path, audited: Audited, read: Callable[..., T], columns: Sequence[str] | None, condition: Any = None
 ) -> Iterator[T]:
-    for benchmark, _, file in labeled_splits(folder):
-        yield from parquet.read_rows(file, partial(read, benchmark), columns, condition)
+    """Read the rows of a set that meet a condition: ``read`` takes a label's benchmark and row, or a step's row."""
+    if audited == LABELS:
+        for benchmark, _, file in labeled_splits(folder):
+            yield from parquet.read_rows(file, partial(read, benchmark), columns, condition)
+        return
+    dataset = parquet.dataset_folder(folder, VERIFIER_STEPS)
+    if dataset is None or not (files := parquet.parquet_files(dataset, STEPS)):
+        raise UserError(
+            f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or regenerate"
+        )
+    for file in files:
+        yield from read_step_rows(file, columns or (), read, condition)
 
 
 def labeled_splits(folder: Path) -> list[tuple[str, str, Path]]:
@@ -89,28 +95,13 @@ def labeled_splits(folder: Path) -> list[tuple[str, str, Path]]:
     return [(name, file.name.partition("-")[0], file) for name, files in by_benchmark.items() for file in files]
 
 
-def _read_steps(
-    folder: Path,
-    read: Callable[[Mapping[str, Any]], T],
-    columns: Sequence[str],
-    condition: Callable[[Any], Any] | None = None,
-) -> Iterator[T]:
-    dataset = parquet.dataset_folder(folder, VERIFIER_STEPS)
-    if dataset is None or not (files := parquet.parquet_files(dataset, STEPS)):
-        raise UserError(
-            f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or regenerate"
-        )
-    for file in files:
-        yield from read_step_rows(file, columns, read, condition)
-
-
-def _label_place(benchmark: str, row: Mapping[str, Any]) -> tuple[Key, Stratum]:
+def read_place(benchmark: str, row: Mapping[str, Any]) -> tuple[Key, Stratum]:
+    """Return key and stratum of a labelled row; raises ``ValueError`` for a row of another form."""
     return (benchmark, boundary.read(str, row["id"])), (benchmark, codec.class_of(row, "noise_type", NOISE_TYPES))
 
 
 def _label_row(benchmark: str, row: Mapping[str, Any]) -> AuditRow:
-    content = label_content(benchmark, row)
-    return AuditRow((benchmark, boundary.read(str, row["id"])), (benchmark, content["label"]), content)
+    return AuditRow(*read_place(benchmark, row), label_content(benchmark, row))
 
 
 def label_content(benchmark: str, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -116,12 +116,8 @@ class System:
         return ", ".join(condition_text(name, value) for name, value in pairs)
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "players": dict(self.players),
-            "options": dict(self.options),
-            "conditions": dict(self.conditions),
-        }
+        fields = {"players": self.players, "options": self.options, "conditions": self.conditions}
+        return {"method": self.method, **{name: dict(pairs) for name, pairs in fields.items()}}
 
 
 def system_of(outcome: Outcome) -> System:

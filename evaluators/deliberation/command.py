@@ -27,15 +27,22 @@ from safe_stepwise.open import Opener, check_spec
 from safe_stepwise.records import Trajectory, identity
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.figures import png
-from safe_stepwise.store.files import json_bytes, lock_folder, remove_folder, write_atomically, write_lines
-from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES, marked
+from safe_stepwise.store.files import (
+    json_bytes,
+    lock_folder,
+    remove_folder,
+    write_atomically,
+    write_lines,
+    write_parts,
+)
+from safe_stepwise.store.names import JOURNAL, QUESTIONS, REJECTS, RESULTS, TRAJECTORIES, marked
 from safe_stepwise.store.progress import note
 from safe_stepwise.store.published_tables import published
 from safe_stepwise.store.tables import fill, format_cell, percent, text_table
 
 PAGE, FIGURE = "deliberation.md", "hits_by_hop.png"
 FILES = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, PAGE, FIGURE)
-"""The files of an evaluation."""
+"""The files of an evaluation, beside those of rejected rows."""
 GRAPH = ".graph"
 """A folder that holds a large graph until the end."""
 _LEARNING = ("train", "labels")
@@ -116,8 +123,12 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Questi
         check_spec(spec)
     rows = rows_of(options, options.output / GRAPH)
     opener = Opener(options.timeout)
-    with lock_folder(options.output, "evaluation", (*FILES, GRAPH)), options.replies() as replies:
+    with lock_folder(options.output, "evaluation", (*FILES, REJECTS, GRAPH)), options.replies() as replies:
         questions = QuestionSet.choose(options, rows)
+        (options.output / REJECTS).unlink(missing_ok=True)
+        if rows.rejects:
+            write_parts(options.output / REJECTS, rows.rejects)
+            note(f"rows that can't be read, kept apart in {REJECTS} and not counted: {len(rows.rejects):,}")
         if questions.note:
             note(questions.note)
         # Faults of the files show before an engine lacks its extra.
@@ -188,7 +199,7 @@ def _results(plan: Plan, runs: Mapping[str, Sequence[ScoredCase]]) -> dict[str, 
             "options": plan.loop_options,
             "seed": options.seed,
             "resamples": RESAMPLES,
-            "prompt_sha256": path_proposing.prompt_digest(),
+            "prompt_sha256": path_proposing.prompt_digest(joint=options.joint),
             "code_sha256": plan.code,
         },
         "runs": records,

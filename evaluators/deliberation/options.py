@@ -14,7 +14,7 @@ from typing import Any, Literal
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.store import HOPS, NO_TOPIC, Convention
+from safe_stepwise.graphs.store import NO_TOPIC, Convention
 from safe_stepwise.methods.deliberation import PathOptions
 from safe_stepwise.methods.running import AT_ONCE
 
@@ -56,12 +56,17 @@ class Options(ModelOptions):
     """Paths per topic entity; None: `CANDIDATES` with a generator, else 1."""
     free: bool = False
     """Whether a proposer may name any path, not only those that the graph has."""
-    max_hops: Count = HOPS
+    joint: bool = False
+    """Whether an engine names all paths of a question in one reply; else a path from one topic entity."""
+    max_hops: Count | None = None
+    """The most relations of a path; None: those that the benchmark's questions need."""
     convention: Convention = NO_TOPIC
     """The entities that a path must not return to."""
     loop: PathOptions = field(default_factory=PathOptions)
     at_once: Count = AT_ONCE
     """Questions that are answered concurrently."""
+    on_error: Literal["stop", "keep"] = "stop"
+    """Whether a row that can't be read ends the run, or is kept apart."""
     seed: int = 0
     in_flight: Count = 64
     """The maximum of concurrent requests to an engine."""
@@ -73,6 +78,8 @@ class Options(ModelOptions):
             raise UserError("--labels weak: name the set that holds them with --train")
         if self.held_out and self.train is None:
             raise UserError("--held-out: name the set whose test split is meant with --train")
+        if self.joint and not self.free:
+            raise UserError("--joint: a reply of all paths can't be held to the graph; add --free (ways: [free])")
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -94,7 +101,8 @@ class Options(ModelOptions):
         values: Mapping[str, tuple[Any, Any]] = {
             "candidates": (self.candidates_per_topic, self._usual_candidates),
             "free": (self.free, False),
-            "max_hops": (self.max_hops, HOPS),
+            "joint": (self.joint, False),
+            "max_hops": (self.max_hops, None),
             "convention": (self.convention, NO_TOPIC),
             "labels": (self.labels, "gold"),
             "seed": (self.seed, 0),

@@ -6,7 +6,10 @@
   cosine of TF-IDF weights of words; of those as near the more frequent one).
 
 The last two exclude the question itself from what they learn, and are constrained to the graph's paths where an
-engine is. An engine proposes one path per topic entity greedily, and further paths sampled at a seed each.
+engine is. An engine proposes one path per topic entity greedily, and further paths sampled at a seed each; or,
+jointly, all paths of a question in each reply. Constrained to the graph, it chooses among the paths that there are. If
+these are too many to list, it goes on from the path that it has chosen so far, by as many hops as can be listed: a
+token has the probability that it has among all paths, most of which are never listed.
 """
 
 import asyncio
@@ -17,7 +20,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
+from evaluators.deliberation import EXTEND, FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.options import BASELINES, Options, check_names, split_name
 from evaluators.deliberation.questions import GraphQuestion, PathExample, PathsSet, merge_examples
 from safe_stepwise.engines.base import EngineError, Request
@@ -47,6 +50,8 @@ class Proposal:
     text: str = ""
     reason: str = ""
     usage: Usage | None = None
+    is_begun: bool = False
+    """Whether the path's first hops are chosen, and further ones are still to be."""
 
 
 Ranking = Callable[[GraphQuestion, str], Iterable[RelationPath]]
@@ -73,8 +78,8 @@ class Baseline:
         for topic in case.question.topics:
             ranked: Iterable[RelationPath] = dict.fromkeys(self.rank(case, topic))
             if self.constrained:
-                executable = frozenset(knowledge.list_paths(topic))
-                ranked = (path for path in ranked if path in executable)
+                in_reach = (path for path in ranked if len(path) <= knowledge.hops)
+                ranked = (path for path in in_reach if knowledge.rank_ends(Candidate(topic, path)))
             proposals += [Proposal(topic, PATH, path) for path in islice(ranked, self.limit)]
         return proposals
 
@@ -135,51 +140,80 @@ def _frequent(counts: Counter[RelationPath], excluded: PathExample | None) -> li
 
 @dataclass(frozen=True, slots=True)
 class ModelProposer:
-    """A model, usually with an adapter; ``constrained`` to the paths that the graph has."""
+    """A model, usually with an adapter; ``constrained`` to the paths that the graph has, or ``joint``."""
 
     name: str
     client: Client
     candidates: int
     constrained: bool
     seed: int
+    joint: bool = False
 
     @property
     def identity(self) -> Any:
         """A JSON value with all that can change what it proposes."""
-        settings = [self.candidates, self.constrained, self.seed, TEMPERATURE, path_proposing.prompt_digest()]
+        prompt = path_proposing.prompt_digest(joint=self.joint)
+        settings = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt]
         return [dict(self.client.engine.identity), self.client.allowance.plain, *settings]
 
     async def propose(self, case: GraphQuestion, knowledge: Knowledge) -> list[Proposal]:
         """Return the proposals, topic by topic, the greedy one first."""
         client: Client = CountingClient(self.client) if self.client.engine.simulated else self.client
-        proposals = []
+        words, proposals = case.question.question, list[Proposal]()
         for topic in case.question.topics:
-            paths = knowledge.list_paths(topic)
-            if not paths:
+            if not knowledge.list_paths(topic):
                 proposals.append(Proposal(topic, NOWHERE, reason="the graph has no path from it"))
-                continue
-            greedy = path_proposing.propose_request(case.question.question, topic, paths if self.constrained else None)
-            sampling = replace(greedy.sampling, temperature=TEMPERATURE)
-            seeds = range(self.seed + 1, self.seed + self.candidates)
-            requests = [greedy, *(replace(greedy, sampling=replace(sampling, seed=seed)) for seed in seeds)]
-            proposals += await asyncio.gather(*(_proposal(client, topic, request) for request in requests))
+            elif not self.joint:
+                walks = (self._walk(client, words, topic, knowledge, seed) for seed in self._seeds)
+                proposals += chain(*await asyncio.gather(*walks))
+        if self.joint and len(proposals) < len(case.question.topics):
+            request = path_proposing.joint_request(words, case.question.topics)
+            proposals += chain(*await asyncio.gather(*(_propose(client, "", request, seed) for seed in self._seeds)))
         return proposals
+
+    @property
+    def _seeds(self) -> list[int | None]:
+        """The seed of each reply; None for the greedy one."""
+        return [None, *range(self.seed + 1, self.seed + self.candidates)]
+
+    async def _walk(
+        self, client: Client, words: str, topic: str, knowledge: Knowledge, seed: int | None
+    ) -> list[Proposal]:
+        """Propose one path, hop by hop if the graph has too many to choose from; earlier replies go first."""
+        proposals = list[Proposal]()
+        choices = knowledge.list_paths(topic)
+        while True:
+            request = path_proposing.propose_request(words, topic, choices if self.constrained else None)
+            (proposal,) = await _propose(client, topic, request, seed)
+            path, longest = proposal.path, len(choices[-1])
+            choices = knowledge.list_paths(topic, path) if path in choices and len(path) == longest else []
+            if not self.constrained or len(choices) < 2:  # the path itself alone
+                return [*proposals, proposal]
+            proposals.append(replace(proposal, is_begun=True))
 
 
 Proposer = Baseline | ModelProposer
 """What proposes paths for a question."""
 
 
-async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
+async def _propose(client: Client, topic: str, request: Request, seed: int | None) -> list[Proposal]:
+    """Return what a reply proposes, at first its text and usage; without a ``topic`` it is a joint reply."""
+    if seed is not None:
+        request = replace(request, sampling=replace(request.sampling, temperature=TEMPERATURE, seed=seed))
     try:
         reply = await client.complete(request)
     except EngineError as error:
-        return Proposal(topic, FAILED_CALL, reason=str(error))
+        return [Proposal(topic, FAILED_CALL, reason=str(error))]
+    first = Proposal(topic, UNREADABLE, text=reply.transcript, usage=reply.usage)
     try:
-        path, outcome, reason = path_proposing.read_path(reply.text), PATH, ""
+        if topic:
+            candidates = [Candidate(topic, path_proposing.read_path(reply.text))]
+        else:
+            candidates = path_proposing.read_joint(reply.text)
     except ValueError as error:
-        path, outcome, reason = (), UNREADABLE, reply.flaw or str(error)
-    return Proposal(topic, outcome, path, reply.transcript, reason, reply.usage)
+        return [replace(first, reason=reply.flaw or str(error))]
+    proposals = [replace(first, topic=candidate.topic, outcome=PATH, path=candidate.path) for candidate in candidates]
+    return [proposals[0], *(replace(proposal, text="", usage=None) for proposal in proposals[1:])]
 
 
 def make_proposers(
@@ -198,14 +232,16 @@ def _proposer(
     limit, constrained = options.candidates_per_topic, not options.free
     if spec not in BASELINES:
         client = clients[spec]
-        return ModelProposer(client.name, client, limit, constrained, options.seed)
+        return ModelProposer(client.name, client, limit, constrained, options.seed, options.joint)
     if spec == "oracle":
         if not any(case.gold for case in cases):
             raise UserError("--paths oracle: no gold path of any question is known")
         return make_oracle()
     labelled = [(case, tuple(chain(*case.gold.values()))) for case in cases]
-    own = (PathExample(c.question.question, c.template, c.question.hops, paths) for c, paths in labelled if paths)
-    examples = train.examples(options.labels) if train else merge_examples(own)
+    case_examples = (
+        PathExample(c.question.question, c.template, c.question.hops, paths) for c, paths in labelled if paths
+    )
+    examples = train.examples(options.labels) if train else merge_examples(case_examples)
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {options.labels} path")
     return (make_majority if spec == "majority" else make_nearest)(examples, limit, constrained)
@@ -220,11 +256,13 @@ async def answer_case(
     a proposal's too, ends the question with the stop reason ``failed``; earlier usage is kept.
     """
     method = deliberation.NAME if clients else FIRST_PATH
-    proposals = await proposer.propose(case, knowledge)
+    nowhere = Proposal("", NOWHERE, reason="the question has no topic entity to start from")
+    proposals = await proposer.propose(case, knowledge) if case.question.topics else [nowhere]
     attempts = tuple(_attempt(number, proposal, knowledge) for number, proposal in enumerate(proposals, 1))
     if failures := [proposal.reason for proposal in proposals if proposal.outcome == FAILED_CALL]:
         return Trajectory(case.question.id, method, (), attempts, "", FAILED, failures[0])
-    pool = [*dict.fromkeys(Candidate(p.topic, p.path) for p in proposals if p.outcome == PATH)]
+    finished = (proposal for proposal in proposals if proposal.outcome == PATH and not proposal.is_begun)
+    pool = [*dict.fromkeys(Candidate(proposal.topic, proposal.path) for proposal in finished)]
     if clients:
         simulated = any(client.engine.simulated for client in clients.values())
         players = {role: CountingClient(client) if simulated else client for role, client in clients.items()}
@@ -249,4 +287,5 @@ def _attempt(number: int, proposal: Proposal, knowledge: Knowledge) -> Attempt:
     path = {"topic": proposal.topic, "said": proposal.outcome, "path": list(proposal.path)}
     read = {**path, **reason, "executable": leads}
     usage = {} if proposal.usage is None else {PROPOSER: proposal.usage}
-    return Attempt(number, proposal.text, None, leads, usage, state=PROPOSE, read=read)
+    state = EXTEND if proposal.is_begun else PROPOSE
+    return Attempt(number, proposal.text, None, leads, usage, state=state, read=read)

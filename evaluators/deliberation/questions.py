@@ -121,6 +121,10 @@ class QuestionRows(Protocol):
     def read(self) -> list[KGQuestion]:
         """Read all questions."""
 
+    @property
+    def rejects(self) -> Sequence[bytes]:
+        """The lines of ``rejects.jsonl``: rows that can't be read, with the reasons."""
+
     def graphs(self) -> Iterator[GraphStore]:
         """Yield the graph of each question, in order."""
 
@@ -152,7 +156,9 @@ class QuestionSet:
         """Choose questions by the options; raises ``UserError`` for faults of the files."""
         description = rows.description
         train = read_set(options.train, options.benchmark, options.splits) if options.train else None
-        cases = tuple(GraphQuestion(asked, masked(asked.question, asked.topics), {}) for asked in rows.read())
+        cases = tuple(
+            GraphQuestion(question, masked(question.question, question.topics), {}) for question in rows.read()
+        )
         indices, splits, note = select_held_out(cases, train, options.held_out)
         selected = tuple(_limit_per_hop(cases, indices, options.per_hop))[: options.limit]
         description = {

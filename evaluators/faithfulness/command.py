@@ -99,7 +99,7 @@ def measure_folder(
     report = folder if (folder / COMPARISON).is_file() else folder / REPORT
     with files.lock_folder(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
         source = read_source(results["settings"]) if read_source else None
-        pairs = [*read_pairs(folder, results["settings"], source)]
+        pairs = [*read_pairs(folder, source)]
         _require_evidence(folder, pairs, source)
 
         def record(measured: dict[str, Any]) -> None:
@@ -114,23 +114,21 @@ def measure_folder(
     return "\n".join([*lines, "", *map(str, paths)])
 
 
-def read_pairs(folder: Path, settings: Mapping[str, Any], source: QuestionSet | None = None) -> Iterator[Pair]:
+def read_pairs(folder: Path, source: QuestionSet | None = None) -> Iterator[Pair]:
     """Yield each outcome in a folder with its question; questions that share an id keep their order.
 
-    ``settings`` are the evaluation's; ``source`` adds annotations to questions without evidence. Raise ``UserError``
-    for files that can't be read, or that lack the question of an outcome.
+    ``source`` adds annotations to questions without evidence. Raise ``UserError`` for files that can't be read, or
+    that lack the question of an outcome.
     """
-    conditions = outcomes.conditions_of(settings)  # the rows of older folders lack them
 
     def key_of(outcome: Outcome) -> tuple[str, str]:
         system = canonical_json([outcome.method, outcome.players, outcome.options, outcome.conditions])
         return _key(outcome.benchmark, outcome.question_id, outcomes.asking_conditions(outcome.conditions)), system
 
-    questions = outcomes.read_questions(folder, conditions)
-    keyed = outcomes.numbered(questions, lambda q: _key(q.benchmark, q.id, q.conditions))
+    keyed = outcomes.numbered(outcomes.read_questions(folder), lambda q: _key(q.benchmark, q.id, q.conditions))
     annotated = {(q.benchmark, q.id): q for q in source.questions} if source else {}
     by_key = {key: _annotate(record.as_question, annotated, source) for key, record in keyed}
-    for ((key, _), number), outcome in outcomes.numbered(outcomes.read_outcomes(folder, conditions), key_of):
+    for ((key, _), number), outcome in outcomes.numbered(outcomes.read_outcomes(folder), key_of):
         if (question := by_key.get((key, number))) is None:
             raise UserError(
                 f"{folder}: {outcome.benchmark} {outcome.question_id} was answered, and is not "

@@ -74,9 +74,7 @@ def read_run(text: str) -> EvaluationRun:
             raise UserError(f"{text!r}: write DIR, or DIR=NAME to call it so")
         folder, name = Path(place), " ".join(title.split())
     settings = reading.read_results(folder)["settings"]
-    conditions = reading.conditions_of(settings)
-    # Older runs keep their conditions in the settings alone.
-    outcomes, questions = reading.read_outcomes(folder, conditions), reading.read_questions(folder, conditions)
+    outcomes, questions = reading.read_outcomes(folder), reading.read_questions(folder)
     run = EvaluationRun(folder, name, settings, tuple(outcomes), tuple(questions))
     if not run.outcomes:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
@@ -241,7 +239,7 @@ def join(options: Options) -> str:
         comparison = report.write(union.outcomes, output / REPORT, seed, main)
         ablation.write(tables, output / REPORT, further)
         content = _results(runs, union, judge, seed)
-        rules = [*faithfulness.read_pairs(output, content["settings"])]
+        rules = [*faithfulness.read_pairs(output)]
         earned, summary = faithfulness.measure_evaluation(rules, output, output / REPORT)
         write_atomically(output / RESULTS, json_bytes({**content, "comparison": comparison.results, **earned}))
     return _summary(runs, union, tables, output, summary)

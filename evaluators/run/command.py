@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from evaluators.comparison import report, score_tables, scores
@@ -90,18 +89,13 @@ def _run_plan(plan: Evaluation, seed: int, published: Sequence[published_tables.
         note(warning)
     runs = evaluate(plan)
     results = write(plan, runs)
-    folder = report_folder(plan)
-    comparison = report.write([outcome for run in runs for outcome in run.outcomes], folder, seed, published)
+    comparison = report.write([outcome for run in runs for outcome in run.outcomes], plan.report, seed, published)
     # The questions as far as they are kept, so that faithfulness can be measured anew.
     questions = [QuestionRecord.from_question(q, plan.conditions).as_question for q in plan.questions]
     pairs = [pair for run in runs for pair in zip(run.outcomes, questions, strict=True)]
-    earned, earned_text = faithfulness.measure_evaluation(pairs, plan.output, folder)
+    earned, earned_text = faithfulness.measure_evaluation(pairs, plan.output, plan.report)
     write_atomically(plan.output / names.RESULTS, json_bytes({**results, "comparison": comparison.results, **earned}))
     return render_summary(plan, results, earned_text)
-
-
-def report_folder(plan: Evaluation) -> Path:
-    return plan.report or plan.output / names.REPORT
 
 
 def _replaced_results(plan: Evaluation) -> str:
@@ -141,9 +135,8 @@ def render_summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
     lines += ["", earned] if earned else []
-    folder = report_folder(plan)
-    files = [plan.output / names.TRAJECTORIES, plan.output / names.RESULTS, folder / names.COMPARISON]
-    files += [folder / names.METHODS_PAGE] if (folder / names.METHODS_PAGE).is_file() else []
+    files = [plan.output / names.TRAJECTORIES, plan.output / names.RESULTS, plan.report / names.COMPARISON]
+    files += [page] if (page := plan.report / names.METHODS_PAGE).is_file() else []
     lines += ["", *map(str, files), "", "to read the traces:"]
     return "\n".join([*lines, f"safe-stepwise view_traces {plan.output}"])
 

@@ -13,7 +13,7 @@ trajectory whose steps the symbolic generator wrote, in their order; failed traj
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,8 @@ class Evaluation:
     questions: tuple[Question, ...]
     settings: tuple[Setting, ...]
     output: Path
+    report: Path
+    """The folder of tables and figures."""
     judge: judging.Judge | None = None
     corpus: Corpus | None = None
     at_once: int = running.AT_ONCE
@@ -100,8 +102,6 @@ class Evaluation:
     """The source of the questions, for the record."""
     scoring: Mapping[str, str] = field(default_factory=dict)
     """The benchmark whose rule scores the answers of another one, by that one's name."""
-    report: Path | None = None
-    """The folder of tables and figures, if not within ``output``."""
     derivations: Mapping[str, Sequence[Derivation]] = field(default_factory=dict)
     """People's derivations by question id (R4C), against which sub-answers are measured."""
 
@@ -220,7 +220,7 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
         (plan.output / TRUTH).unlink(missing_ok=True)
     folders = _export(plan, runs)
     roles = roles_of(outcomes)
-    agreements = [judging.count_verdicts(run.verdicts).agreement for run in runs]
+    agreements = [judging.measure_agreement(run.verdicts) for run in runs]
     return {
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome in outcomes),
@@ -228,7 +228,7 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
         "runs": [
             {
                 **record(run.outcomes, roles),
-                "judge_agreement": asdict(agreement) if agreement else None,
+                "judge_agreement": agreement,
                 "predictions": f"{predictions.FOLDER}/{folder}",
             }
             for run, agreement, folder in zip(runs, agreements, folders, strict=True)

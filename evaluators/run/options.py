@@ -4,7 +4,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -23,6 +23,7 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.loop import GENERATE
 from safe_stepwise.metric.judge import Judge
 from safe_stepwise.records import Question
+from safe_stepwise.store.names import REPORT
 
 SHORT = ("generator", "verifier")
 """Roles with an option of their own; other roles take ``--player ROLE=SPEC``."""
@@ -171,8 +172,8 @@ class Options(Trial, ModelOptions):
             "seed": self.seed,
             **({"as_published": followed} if self.as_published else {}),
         }
-        evaluation = Evaluation(tuple(questions), settings, self.output, judge, corpus, self.at_once, notes)
-        return replace(evaluation, report=self.report)
+        folders = self.output, self.report or self.output / REPORT
+        return Evaluation(tuple(questions), settings, *folders, judge, corpus, self.at_once, notes)
 
     def _settings(self, opened: Callable[[str, str], Client]) -> tuple[Setting, ...]:
         methods, players, cached = self.check(), self.players, functools.cache(opened)

@@ -7,7 +7,7 @@ A field is a name and a text: a relation path, its instances in the graph, the g
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
+from evaluators.deliberation import EXTEND, FIRST_PATH, FOLLOW, PROPOSE
 from safe_stepwise.methods.deliberation import INSTANTIATE, NAME, POOL
 from safe_stepwise.methods.path_deliberating import CONSTRAINTS, SELECT, VERIFY
 
@@ -26,12 +26,12 @@ def fields_of(method: str, state: str, read: Any) -> list[Field] | None:
         return None
 
 
-_STATES = (PROPOSE, FOLLOW, POOL, CONSTRAINTS, SELECT, INSTANTIATE, VERIFY)
+_STATES = (PROPOSE, EXTEND, FOLLOW, POOL, CONSTRAINTS, SELECT, INSTANTIATE, VERIFY)
 
 
 def _fields(state: str, read: Mapping[str, Any]) -> Iterator[Field]:
     """Yield the fields of an attempt at a state; raises an error if its record is malformed."""
-    if state == PROPOSE:
+    if state in (PROPOSE, EXTEND):
         yield "Path", _path(read) if read["path"] else f"none from {read['topic']}: {read['said']}"
         yield "Leads", "somewhere" if read["executable"] else "nowhere"
         yield "Reason", str(read.get("reason", ""))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.paths.questions import Questions
+from builders.paths.relation_readers import READERS
 from evaluators.deliberation.command import run_deliberation
 from evaluators.deliberation.options import BASELINES, CANDIDATES, Options, engines_of, split_name
 from evaluators.traces import page
@@ -16,8 +17,7 @@ from releases.settings import check_player
 from releases.stage import CostEstimate, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
 from releases.stages.training import write_card
 from safe_stepwise.commands.options import copy_into
-from safe_stepwise.errors import at_place
-from safe_stepwise.graphs.store import HOPS
+from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.store.names import ADAPTER, PATHS, RESULTS, SFT, paths_set
 from trainers.checkpoints import read_json
 
@@ -34,8 +34,9 @@ class DeliberationStage(Stage[PathsManifest]):
     """One of `releases.paths_manifest.Mode`."""
     manifest_type = PathsManifest
     note = (
-        "Answers are priced at most: a path proposed for each candidate, and with a generator 1 + "
-        "2(k + 1) calls a question of k + 1 candidates; none is cached, and no reply is asked for anew."
+        "Answers are priced at most: a path proposed for each candidate, in one call (one a hop where the graph has "
+        "too many paths to list), and with a generator 1 + 2(k + 1) calls a question of k + 1 candidates; none is "
+        "cached, and no reply is asked for anew."
     )
 
     @classmethod
@@ -49,9 +50,14 @@ class DeliberationStage(Stage[PathsManifest]):
         return [PATHS, *(folder for placeholder, folder in _ADAPTER_FOLDERS.items() if self.entry.uses(placeholder))]
 
     def validate(self) -> None:
-        trained = self.release.manifest.trained
+        """Raise ``UserError`` for what would only fail once the set is built and the adapters are trained."""
+        trained, benchmark = self.release.manifest.trained, self.release.manifest.paths.benchmark
         with at_place(EVALUATION):
             specs = engines_of(self.entry.paths)
+            learners = {"majority", "nearest"} & {split_name(text)[1] for text in self.entry.paths}
+            if learners and self.entry.labels == "gold" and not READERS[benchmark].HAS_GOLD:
+                raise UserError(f"{min(learners)}: {benchmark} has no gold path to learn from; write labels: weak")
+            self.options()
         for spec in (*specs, *([self.entry.generator] if self.entry.generator else ())):
             check_player(spec, f"{EVALUATION}.paths", trained)
 
@@ -89,7 +95,6 @@ class DeliberationStage(Stage[PathsManifest]):
         release, entry, manifest = self.release, self.entry, self.release.manifest
         paths, run_options = manifest.paths, release.options
         optional: dict[str, Any] = {
-            "max_hops": paths.max_hops,
             "splits": None if manifest.adapter is None else manifest.adapter.splits,
             **run_options.model_options,
         }
@@ -105,6 +110,9 @@ class DeliberationStage(Stage[PathsManifest]):
             generator=entry.generator and self._fill_folders(entry.generator),
             train=release.datasets / paths_set(paths.benchmark),
             free=self.mode == "free",
+            joint=manifest.adapter is not None and manifest.adapter.paths == "joint",
+            max_hops=paths.max_hops,
+            on_error=paths.on_error,
             seed=manifest.seed,
             **{name: value for name, value in optional.items() if value is not None},
         )
@@ -122,7 +130,8 @@ class DeliberationStage(Stage[PathsManifest]):
         by_hops = Counter[int]()
         for key in rows:
             if (counts := forecast.sources[key].by_hops) is None:
-                return min(total, per_hop * (self.release.manifest.paths.max_hops or HOPS))
+                paths = self.release.manifest.paths
+                return min(total, per_hop * (paths.max_hops or READERS[paths.benchmark].HOPS))
             by_hops.update(counts)
         return sum(min(number, per_hop) for number in by_hops.values())
 

@@ -233,8 +233,6 @@ class ProposerStage(TrainingStage[PathsManifest]):
     """Release stage: train a proposer of paths by SFT or KTO; the adapter of the last method is published."""
 
     entry: RecipeEntry
-    splits: str
-    """``question`` or ``template``: what train and test do not share."""
     start: Path | None
     """The folder of the adapter from which training starts, None for a new one."""
     manifest_type = PathsManifest
@@ -246,7 +244,7 @@ class ProposerStage(TrainingStage[PathsManifest]):
             return
         start, entries = None, adapter.stages.values()
         for name, entry in zip([names.SFT, names.ADAPTER][-len(entries) :], entries, strict=True):
-            yield cls(release, name, entry, adapter.splits, start)
+            yield cls(release, name, entry, start)
             start = release.output / name
 
     @property
@@ -260,7 +258,7 @@ class ProposerStage(TrainingStage[PathsManifest]):
 
     @property
     def recipe(self) -> PathRecipe:
-        options = {"dataset": str(self.dataset), "output": str(self.folder), "splits": self.splits}
+        options = {"dataset": str(self.dataset), "output": str(self.folder)}
         options |= {} if self.start is None else {"start": str(self.start)}
         return self.entry.read(PathRecipe, **options)
 

@@ -119,12 +119,13 @@ def _page_row(number: int, report: RowReport) -> dict[str, Any]:
     for n, page in enumerate(report.question.passages, 1):
         spans = [((start, end), anchor) for (passage, start, end), anchor in quoted.items() if passage == n]
         passages.append({"title": page.title, "pieces": _cut(text_of(page), spans)})
+    gravity = lambda claim: _BY_GRAVITY.index(claim.status)  # noqa: E731
     steps = [
         {
             "label": step.label,
             "tone": {SOUND: "good", CORRECT: "good", UNDECIDED: "warn", NO_STEP: "warn"}.get(step.label, "bad"),
             "reason": step.feedback.get("diagnosis", ""),
-            "pieces": _cut(step.text, [(c.span, c.status) for c in _by_gravity(step.claims)]),
+            "pieces": _cut(step.text, [(c.span, c.status) for c in sorted(step.claims, key=gravity)]),
             "claims": [
                 {
                     "status": c.status,
@@ -141,10 +142,6 @@ def _page_row(number: int, report: RowReport) -> dict[str, Any]:
     ]
     question = {"question": report.question.question, "judgedBy": report.judged_by, "note": report.note}
     return {**question, "passages": passages, "steps": steps}
-
-
-def _by_gravity(claims: Sequence[Finding]) -> list[Finding]:
-    return sorted(claims, key=lambda claim: _BY_GRAVITY.index(claim.status))
 
 
 def _cut(text: str, spans: Sequence[tuple[tuple[int, int], str]]) -> list[tuple[str, str]]:

@@ -39,11 +39,6 @@ class OptionSpec:
     values: Mapping[str, Any] | None = None
 
     @property
-    def is_negated(self) -> bool:
-        """Whether the option sets its field to False."""
-        return self.spelling.startswith("--no-") and not self.field.startswith("no_")
-
-    @property
     def param(self) -> str:
         """The name of the value in click's context."""
         return self.field.replace(".", "__")
@@ -210,7 +205,8 @@ def _flags(spec: OptionSpec, is_list: bool, text: str) -> Iterator[click.Option]
     elif "/" in spec.spelling:
         yield Option(spec, help=text, default=None)
     else:
-        yield Option(spec, is_flag=True, flag_value=not spec.is_negated, help=text)
+        is_negated = spec.spelling.startswith("--no-") and not spec.field.startswith("no_")
+        yield Option(spec, is_flag=True, flag_value=not is_negated, help=text)
 
 
 def _append_flag(ctx: click.Context, param: click.Parameter, value: Any) -> None:

@@ -90,7 +90,7 @@ class VerifiedLoop:
 
     def application(self, host: str = "127.0.0.1") -> web.Application:
         routes = [
-            *serving.model_routes({MODEL: self._marks}, OWNER),
+            *serving.model_routes(MODEL, self._marks, OWNER),
             web.get("/health", self._health),
             web.post("/v1/chat/completions", self._complete),
         ]

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -85,17 +85,10 @@ def usage_object(usage: Usage) -> dict[str, Any]:
     }
 
 
-def list_models(names: Mapping[str, Any], owner: str) -> dict[str, Any]:
-    """Make the list of models; ``names`` maps each to its further fields."""
-    head = {"object": "model", "created": 0, "owned_by": owner}
-    return {"object": "list", "data": [{"id": name, **head, **fields} for name, fields in names.items()]}
-
-
-def check_model(name: Any, names: Iterable[str]) -> str:
-    """Return the name of a model that the server has; raises `HttpRefusal` for any other."""
-    if name not in names:
-        raise HttpRefusal(404, f"no such model: this server has {', '.join(names)} alone")
-    return str(name)
+def check_model(name: Any, model: str) -> None:
+    """Raise `HttpRefusal` for any other than the server's model."""
+    if name != model:
+        raise HttpRefusal(404, f"no such model: this server has {model} alone")
 
 
 def message_text(message: Any) -> str:
@@ -111,7 +104,7 @@ def message_text(message: Any) -> str:
 
 def request_messages(body: Mapping[str, Any], model: str) -> list[Any]:
     """Return the messages of a request for a ``model``; raises `HttpRefusal` for a request that is not valid."""
-    check_model(body.get("model"), [model])
+    check_model(body.get("model"), model)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise HttpRefusal(400, "messages has to be a list of at least one")
@@ -132,15 +125,15 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Started = Callable[[int], None]
 
 
-def model_routes(names: Mapping[str, Any], owner: str) -> list[web.RouteDef]:
-    """Make the routes to the list of models and to each; ``names`` maps a model to its further fields."""
+def model_routes(name: str, marks: Mapping[str, Any], owner: str) -> list[web.RouteDef]:
+    """Make the routes to the list of models and to the one in it; ``marks`` are its further fields."""
+    model = {"id": name, "object": "model", "created": 0, "owned_by": owner, **marks}
 
     async def get_models(_: web.Request) -> web.Response:
-        return answer_json(list_models(names, owner))
+        return answer_json({"object": "list", "data": [model]})
 
     async def get_model(request: web.Request) -> web.Response:
-        name = check_model(request.match_info["name"], names)
-        (model,) = list_models({name: names[name]}, owner)["data"]
+        check_model(request.match_info["name"], name)
         return answer_json(model)
 
     return [web.get("/v1/models", get_models), web.get("/v1/models/{name:.+}", get_model)]

@@ -189,7 +189,7 @@ class StandIn:
         self.model = openai.STAND_IN if spec == _PLAIN else f"{openai.STAND_IN}-{digest}"
 
     def application(self, most_bytes: int, host: str = "127.0.0.1") -> web.Application:
-        routes = [*serving.model_routes({self.model: MARKS}, OWNER), web.post("/v1/chat/completions", self._complete)]
+        routes = [*serving.model_routes(self.model, MARKS, OWNER), web.post("/v1/chat/completions", self._complete)]
         return serving.application(routes, most_bytes, host)
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:

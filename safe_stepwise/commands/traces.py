@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.transcript import render_attempt
+from safe_stepwise.commands.transcript import render_attempt, verdict_text
 from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
@@ -83,9 +83,7 @@ def render_trace(trace: Trace) -> Iterator[str]:
     for attempt in run.attempts:
         for line in render_attempt(attempt):
             yield f"  {line}"
-    reasons = doubts(run)
-    end = f"NOT VERIFIED: {'; '.join(reasons)}" if reasons else "verified"
-    yield terminal.printable(f"{end}; {run.stop_reason}")
+    yield terminal.printable(f"{verdict_text(doubts(run))}; {run.stop_reason}")
     yield terminal.printable(f"Answer: {run.answer or 'none'}")
     if trace.scores:
         yield terminal.printable(trace.scores)

@@ -1,7 +1,7 @@
 """Renders an answer of the loop as text and as JSON, for `answer`, `serve` and `traces`."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from safe_stepwise.engines.client import Client
@@ -47,13 +47,17 @@ def answer_record(
     }
 
 
+def verdict_text(reasons: Sequence[str]) -> str:
+    """Render whether an answer is verified, with the reasons to doubt it."""
+    return f"NOT VERIFIED: {'; '.join(reasons)}" if reasons else "verified"
+
+
 def render_answer(record: Mapping[str, Any]) -> str:
     """Render a record's answer and verification as two lines; if it is not verified, that warning comes first."""
-    end = "verified" if record["verified"] else f"NOT VERIFIED: {'; '.join(record['doubts'])}"
     tries, steps = record["trajectory"]["attempts"], record["trajectory"]["steps"]
     marked = names.SIMULATED if record["simulated"] else ""
     answer = f"Answer: {terminal.printable(record['answer']) or 'none'}"
-    summary = terminal.printable(f"{end}; {len(steps)} steps, {len(tries)} tries{marked}")
+    summary = terminal.printable(f"{verdict_text(record['doubts'])}; {len(steps)} steps, {len(tries)} tries{marked}")
     return f"{answer}\n{summary}" if record["verified"] else f"{summary}\n{answer}"
 
 

@@ -320,6 +320,10 @@ MAX_CHAINS = 5_000
 """For a path with more chains, constraints are decided by its ends without the entities on the way."""
 
 
+MAX_LISTED = 200
+"""A topic of MetaQA has 119 executable paths at most; of Freebase with four hops, some 100,000."""
+
+
 class GraphKnowledge:
     """Implements `methods.deliberation.Knowledge` with a graph.
 
@@ -337,14 +341,22 @@ class GraphKnowledge:
     def __init__(self, graph: GraphStore, convention: Convention = NO_TOPIC, hops: int = HOPS) -> None:
         self.graph, self.convention, self.hops = graph, convention, hops
         self._ranked: dict[Candidate, tuple[str, ...]] = {}
+        self._listed: dict[tuple[str, RelationPath], list[RelationPath]] = {}
 
-    def list_paths(self, topic: str) -> list[RelationPath]:
-        """List the paths of up to ``hops`` relations with an instance from a topic, shortest first, then by name."""
-        paths = store.paths_from(self.graph, topic, self.hops)
-        if self.convention != "no_revisit":
-            return paths
-        # The search allows revisits; without them some of its paths have no instance.
-        return [path for path in paths if self.chains(Candidate(topic, path), 1)]
+    def list_paths(self, topic: str, path: RelationPath = ()) -> list[RelationPath]:
+        """List the paths that go on from a path (itself, too) with an instance, shortest first, then by name.
+
+        They have up to ``hops`` relations. If these are more than `MAX_LISTED`, only as many whole hops are listed as
+        are not, but one at least.
+        """
+        if (topic, path) not in self._listed:
+            start = self.graph.node(topic)
+            reached = () if start is None else store.search(self.graph, start, self.hops, path, MAX_LISTED)
+            paths = sorted(reached, key=lambda path: (len(path), path))
+            if self.convention == "no_revisit":  # the search allows revisits; without them some have no instance
+                paths = [path for path in paths if self.chains(Candidate(topic, path), 1)]
+            self._listed[topic, path] = [*([path] if path else []), *paths]
+        return self._listed[topic, path]
 
     def rank_ends(self, candidate: Candidate) -> tuple[str, ...]:
         """Rank the ends of a path, those with most instances first, then by name; computed once per path."""

@@ -110,11 +110,18 @@ class MemoryGraph:
     """
 
     def __init__(self, triples: Iterable[NamedTriple]) -> None:
-        """Store the triples; raises ``ValueError`` for a relation that `check_relation` refuses."""
+        """Store the triples; raises ``ValueError`` for a relation that `check_relation` refuses.
+
+        Triples with an empty name are left out; ``left_out`` is their number.
+        """
         self._nodes: dict[str, int] = {}
         self._edges: list[dict[str, set[int]]] = []
+        self.left_out = 0
         names: dict[str, tuple[str, str]] = {}
         for head, relation, tail in triples:
+            if not (head and relation and tail):
+                self.left_out += 1
+                continue
             if relation not in names:
                 names[relation] = check_relation(relation), inverse(relation)
             forwards, backwards = names[relation]
@@ -215,23 +222,31 @@ MAX_VISITED = 5_000_000
 """Maximum number of visits while listing the chains of a path, dead ends included."""
 
 
-def search(graph: GraphStore, topic: int, hops: int = HOPS) -> Reached:
-    """Find all paths of 1 to ``hops`` relations from a topic that have ends by ``no_topic``, with their ends.
+def search(
+    graph: GraphStore, topic: int, hops: int = HOPS, path: RelationPath = (), limit: int | None = None
+) -> Reached:
+    """Find all paths of up to ``hops`` relations that go on from ``path``, with their ends by ``no_topic``.
 
-    Searches breadth first. A hop that would exceed `MAX_PATHS` or `MAX_REACHED` is left out as a whole, with a note.
+    Searches breadth first. A hop that would exceed `MAX_PATHS` or `MAX_REACHED` is left out as a whole, with a note;
+    with a ``limit``, one that would exceed that number of paths, but for the first.
     """
     reached: dict[RelationPath, frozenset[int]] = {}
-    last: Reached = {(): frozenset((topic,))}
+    ends = frozenset((topic,))
+    for relation in path:
+        ends = frozenset(graph.follow(ends, relation) - {topic})
+    last: Reached = {path: ends}
     onwards: dict[frozenset[int], Reached] = {}
     visited = 0
-    for hop in range(hops):
+    for hop in range(len(path), hops):
         frontier: dict[RelationPath, frozenset[int]] = {}
-        for path, nodes in last.items():
+        for prefix, nodes in last.items():
             if nodes not in onwards:
                 steps = {(relation,): frozenset(ends - {topic}) for relation, ends in graph.steps(nodes).items()}
                 onwards[nodes] = {step: ends for step, ends in steps.items() if ends}
                 visited += sum(map(len, steps.values()))
-            frontier |= {path + step: ends for step, ends in onwards[nodes].items()}
+            frontier |= {prefix + step: ends for step, ends in onwards[nodes].items()}
+            if limit is not None and reached and len(reached) + len(frontier) > limit:
+                return reached
             if len(reached) + len(frontier) > MAX_PATHS or visited > MAX_REACHED:
                 _tell_cut(hop, graph.names([topic])[0])
                 return reached
@@ -247,10 +262,3 @@ def _tell_cut(hop: int, topic: str) -> None:
     """Print a note that a search ended early, once per topic and hop."""
     excess = f"more than {MAX_PATHS:,} paths, or {MAX_REACHED:,} entities on the way"
     note(f"from {topic!r} paths of up to {hop} relations are searched: {hop + 1} would be {excess}")
-
-
-def paths_from(graph: GraphStore, topic: str, hops: int = HOPS) -> list[RelationPath]:
-    """List the paths that `search` finds from a topic's name, shortest first, then by name."""
-    start = graph.node(topic)
-    paths = () if start is None else search(graph, start, hops)
-    return sorted(paths, key=lambda path: (len(path), path))

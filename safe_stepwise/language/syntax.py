@@ -311,13 +311,13 @@ def _cues(words: Sequence[Word]) -> tuple[tuple[SenseCue, ...], list[int]]:
     return sense_cues(" ".join(spellings)), starts
 
 
-def parse_tree(text: str, names: Iterable[str] = ()) -> list[tuple[Token, tuple[int, int]]]:
+def parse_tree(text: str) -> list[tuple[Token, tuple[int, int]]]:
     """Return the tokens of a text's dependency tree with their offsets in the text; a name is one token.
 
     >>> [(token.dep_, span) for token, span in parse_tree("Dune Rain is a film.")]
     [('nsubj', (0, 9)), ('ROOT', (10, 12)), ('det', (13, 14)), ('attr', (15, 19)), ('punct', (19, 20))]
     """
-    pieces = _pieces(text, (), names, {})
+    pieces = _pieces(text, (), (), {})
     original = _offsets(pieces)
     doc = _parser()(_UNREADABLE.sub(" ", "".join(piece.words for piece in pieces)))
     return [(token, (original(token.idx, False), original(token.idx + len(token), True))) for token in doc]

@@ -49,8 +49,11 @@ path that was followed gave an answer."""
 class Knowledge(Protocol):
     """The interface of the graph that the loop asks; its ends are the entities that a path leads to."""
 
-    def list_paths(self, topic: str) -> Sequence[RelationPath]:
-        """List all paths that have an instance from a topic entity, shortest first, then by name."""
+    hops: int
+    """The most relations of a path."""
+
+    def list_paths(self, topic: str, path: RelationPath = ()) -> Sequence[RelationPath]:
+        """List the paths that go on from a path (itself, too) with an instance, by whole hops, shortest first."""
 
     def rank_ends(self, candidate: Candidate) -> Sequence[str]:
         """Rank the ends of a path: those with most instances first, then by name."""

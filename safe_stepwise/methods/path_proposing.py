@@ -1,19 +1,21 @@
 """Renders the request for a relation path, alike for training rows and in the loop, and parses its reply.
 
-Deliberation on Priors asks for all paths of all topic entities at once (appendix B.2.1); here a request is of one
-topic entity and a reply of one path, so that replies can be drawn, ranked and held to the paths that there are.
+A request is of one topic entity and a reply of one path (Deliberation on Priors, section 3.2), so that replies can be
+drawn, ranked and held to the paths that there are. The *joint* request is of all topic entities, its reply of all
+paths (appendix B.2.1 and the authors' code).
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request, Schema
-from safe_stepwise.records import RelationPath
-from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.methods.path_deliberating import plain_path
+from safe_stepwise.records import Candidate, RelationPath
+from safe_stepwise.store.boundary import parse_json, read
 
-_PROMPT = "deliberation/propose"
+PROMPTS = _PROMPT, _JOINT = "deliberation/propose", "deliberation/propose_joint"
 TOPIC = "[topic]"
 """Stands for a topic entity in a masked question."""
 
@@ -40,6 +42,34 @@ def propose_request(question: str, topic: str, paths: Sequence[RelationPath] | N
     return Request(messages, prompt.sampling, schema, prompt.role, choices=choices, in_full=True)
 
 
+def joint_request(question: str, topics: Sequence[str]) -> Request:
+    """Render the greedy request for all paths from all topic entities of a question."""
+    prompt = prompts.load(_JOINT)
+    messages = prompt.messages(question=question, topics=topics)
+    return Request(messages, prompt.sampling, prompt.schema, prompt.role, in_full=True)
+
+
+def joint_completion(candidates: Iterable[Candidate]) -> str:
+    """Render the reply that names all paths, each with its topic entity.
+
+    >>> joint_completion([Candidate("Oru", ("by",))])
+    '{"paths": [{"topic": "Oru", "path": ["by"]}]}'
+    """
+    return json.dumps({"paths": [*map(plain_path, candidates)]}, ensure_ascii=False)
+
+
+def read_joint(text: str) -> list[Candidate]:
+    """Parse the paths in a joint reply; raises ``ValueError`` if there are none, or one is none.
+
+    >>> read_joint(joint_completion([Candidate("Oru", ("by",))]))
+    [Candidate(topic='Oru', path=('by',))]
+    """
+    candidates = read(dict[str, list[Candidate]], parse_json(text.strip()), "the reply").get("paths", [])
+    if not candidates or not all(candidate.path for candidate in candidates):
+        raise ValueError('no {"paths": [{"topic": ..., "path": [relation, ...]}, ...]}')
+    return candidates
+
+
 def completion_of(path: RelationPath) -> str:
     """Render the reply that names a path.
 
@@ -62,9 +92,9 @@ def read_path(text: str) -> RelationPath:
     return tuple(path)
 
 
-def prompt_digest() -> str:
-    """Return the SHA-256 (64 hex digits) of the constant text of a request."""
-    return prompts.load(_PROMPT).digest
+def prompt_digest(*, joint: bool = False) -> str:
+    """Return the SHA-256 (64 hex digits) of the constant text of a request, or of a ``joint`` one."""
+    return prompts.load(_JOINT if joint else _PROMPT).digest
 
 
 def masked(question: str, topics: Sequence[str]) -> str:

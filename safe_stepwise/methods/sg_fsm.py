@@ -27,6 +27,7 @@ from typing import Any
 from safe_stepwise.engines.base import Request
 from safe_stepwise.methods import prompting
 from safe_stepwise.methods import reading as reads
+from safe_stepwise.methods.generator import remarks
 from safe_stepwise.methods.machine import UNASKED, Machine, MachineMethod, Move, State
 from safe_stepwise.methods.prompting import MachineOptions, request_of, texts_of
 from safe_stepwise.methods.reading import Reading
@@ -103,11 +104,7 @@ class Memory:
     @property
     def remarks(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
         """The rejected findings or sub-questions, each with the remarks of its verdict by title."""
-        remarks = []
-        for text, verdict in self.faults:
-            entries = [("Fault", verdict.error_type), ("Why", verdict.diagnosis), ("Now", verdict.guidance)]
-            remarks.append((text, tuple((name, content) for name, content in entries if content.strip())))
-        return remarks
+        return [(text, remarks(verdict)) for text, verdict in self.faults]
 
 
 def _ask_decomposer(memory: Memory) -> Request | None:

@@ -12,7 +12,7 @@ import inspect
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.running import make_answerer, run_questions, statistics
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.metric import input as columns
-from safe_stepwise.metric.judge import Judge, JudgeCase, Verdict, count_verdicts
+from safe_stepwise.metric.judge import Judge, JudgeCase, Verdict, report_verdicts
 from safe_stepwise.open import open_clients
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
@@ -61,7 +61,7 @@ def answers_given(
     with a verdict, None without a judge or verdict; ``unscored`` counts answers without one, 0
     without a judge. With a judge also ``judge_failed``: how many of those got no reply at all.
 
-    ``judge_repeats`` above 1 adds ``judge_agreement`` (see `judge.Agreement`); ``skip_exact`` calls
+    ``judge_repeats`` above 1 adds ``judge_agreement`` (see `judge.measure_agreement`); ``skip_exact`` calls
     exact matches correct without a request; ``examples`` puts worked examples into the judge's prompt (SAFE v1,
     Figure 14); ``cache`` is the file of replies, by default the user's own; ``timeout`` is for one call to a
     server, in seconds. Where an engine without a model took part, ``simulated`` is True.
@@ -87,7 +87,7 @@ def answers_given(
     async def judged() -> dict[str, Any]:
         async with setting.opened({"judge": judge}) as clients:
             verdicts = await _verdicts(setting.judge(clients), cases)
-            return {**report, **_report(verdicts), **_notes(clients)}
+            return {**report, **report_verdicts(verdicts), **_notes(clients)}
 
     return event_loop.wait_for(judged())
 
@@ -179,7 +179,7 @@ async def _compute_loop(
             "prompt_tokens": report["prompt_tokens"] | {"judge": sum(usage.prompt for usage in usages)},
             "cached_tokens": report["cached_tokens"] | {"judge": sum(usage.cached for usage in usages)},
         }
-        return {**report, **_report(verdicts), **tokens, **_notes(clients)}
+        return {**report, **report_verdicts(verdicts), **tokens, **_notes(clients)}
 
 
 OPTIONS: Mapping[str, frozenset[str]] = {
@@ -297,12 +297,6 @@ def _bar(unit: str, items: Sized, done: Sized, clients: Collection[Client]) -> A
 
 def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:
     return {"simulated": True} if any(client.engine.simulated for client in clients.values()) else {}
-
-
-def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    judged = count_verdicts(verdicts)
-    agreement = {"judge_agreement": asdict(judged.agreement)} if judged.agreement else {}
-    return {"accuracy": judged.accuracy, "unscored": judged.unscored, "judge_failed": judged.failed, **agreement}
 
 
 def _loop_report(questions: Sequence[Question], trajectories: Sequence[Trajectory], options: Any) -> dict[str, Any]:

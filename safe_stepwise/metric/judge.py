@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
@@ -234,55 +234,32 @@ def verdict_of(replies: Sequence[JudgeReply]) -> Verdict:
     return Verdict(winners[0], explanation, tuple(replies))
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """The agreement of a judge with itself over the ``questions`` that have all their replies.
+def report_verdicts(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Report verdicts as the metric does.
+
+    ``accuracy`` is the share (0-1) of correct ones among the scored, None if none was scored; ``judge_failed`` counts
+    the ``unscored`` ones whose requests all failed; ``judge_agreement`` is there if an answer was judged repeatedly.
+
+    >>> report_verdicts([Verdict("correct", "Yes."), Verdict("unscored", "?")])
+    {'accuracy': 1.0, 'unscored': 1, 'judge_failed': 0}
+    """
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    scored = counts["correct"] + counts["incorrect"]
+    agreement = measure_agreement(verdicts)
+    return {
+        "accuracy": counts["correct"] / scored if scored else None,
+        "unscored": counts["unscored"],
+        "judge_failed": sum(bool(v.replies) and all(r.failed for r in v.replies) for v in verdicts),
+        **({"judge_agreement": agreement} if agreement else {}),
+    }
+
+
+def measure_agreement(verdicts: Sequence[Verdict]) -> dict[str, float] | None:
+    """Measure the agreement of a judge with itself over the ``questions`` that have all their replies; None without.
 
     ``unanimous`` is the share of questions on which all replies have one outcome, ``pairwise`` the share of pairs of
     replies to one question with the same outcome, averaged over questions; both from 0 to 1.
     """
-
-    questions: int
-    unanimous: float
-    pairwise: float
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictCounts:
-    """Numbers of verdicts by outcome; ``failed``: the ``unscored`` ones whose requests all failed."""
-
-    correct: int
-    incorrect: int
-    unscored: int
-    failed: int
-    agreement: Agreement | None
-    """None if no answer was judged more than once."""
-
-    @property
-    def accuracy(self) -> float | None:
-        """The share (0-1) of correct answers among the scored ones; None if none was scored."""
-        scored = self.correct + self.incorrect
-        return self.correct / scored if scored else None
-
-
-def count_verdicts(verdicts: Sequence[Verdict]) -> VerdictCounts:
-    """Count verdicts by outcome.
-
-    >>> counts = count_verdicts([Verdict("correct", "Yes."), Verdict("unscored", "?")])
-    >>> counts.accuracy, counts.unscored
-    (1.0, 1)
-    """
-    outcomes = Counter(verdict.outcome for verdict in verdicts)
-    return VerdictCounts(
-        correct=outcomes["correct"],
-        incorrect=outcomes["incorrect"],
-        unscored=outcomes["unscored"],
-        failed=sum(bool(v.replies) and all(r.failed for r in v.replies) for v in verdicts),
-        agreement=_agreement(verdicts),
-    )
-
-
-def _agreement(verdicts: Sequence[Verdict]) -> Agreement | None:
     groups = (verdict.replies for verdict in verdicts if len(verdict.replies) > 1)
     repeated = [[reply.outcome for reply in group] for group in groups if not any(reply.failed for reply in group)]
     if not repeated:
@@ -290,4 +267,5 @@ def _agreement(verdicts: Sequence[Verdict]) -> Agreement | None:
     unanimous = sum(len(set(outcomes)) == 1 for outcomes in repeated)
     matches = ([a == b for a, b in combinations(outcomes, 2)] for outcomes in repeated)
     pairwise = math.fsum(sum(pairs) / len(pairs) for pairs in matches)
-    return Agreement(len(repeated), unanimous / len(repeated), pairwise / len(repeated))
+    size = len(repeated)
+    return {"questions": size, "unanimous": unanimous / size, "pairwise": pairwise / size}

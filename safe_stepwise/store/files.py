@@ -139,24 +139,22 @@ def write_parts(path: Path, chunks: "Iterable[ReadableBuffer]") -> None:
 
 def write_files(folder: Path, names: Iterable[str], files: Mapping[str, bytes]) -> None:
     """Write ``files`` (content by name) into a folder, and remove its other ``names``; raises ``UserError``."""
-    try:
+    with report_unwritable(folder, "--output"):
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             if name in files:
                 write_atomically(folder / name, files[name])
             else:
                 (folder / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written ({error.strerror}); choose another --output") from None
 
 
 @contextmanager
-def report_unwritable(path: Path) -> Iterator[None]:
+def report_unwritable(path: Path, choice: str = "place") -> Iterator[None]:
     """Turn an ``OSError`` inside the context into a ``UserError``: the user chose a path that can't be written."""
     try:
         yield
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+        raise UserError(f"{path}: cannot be written ({error.strerror}); choose another {choice}") from None
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.files import report_unwritable, write_atomically
 from safe_stepwise.store.tables import environment
 
 _SHARED = Path(__file__).parent / "templates"
@@ -72,11 +72,9 @@ def write_page(output: Path, html: str) -> None:
 
 def write_file(output: Path, content: bytes) -> None:
     """Write a file that an option names; raises ``UserError`` for a file that can't be written."""
-    try:
+    with report_unwritable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(output, content)
-    except OSError as error:
-        raise UserError(f"{output}: cannot be written ({error.strerror}); choose another place") from None
 
 
 def embedded(data: object) -> str:

@@ -1,27 +1,130 @@
 """Make test cases for judges of chains: a fact stated correctly, or with one error, alone or within its gold path.
 
-An error exchanges the head, the tail or the relation, or swaps head and tail. A seed makes the choices.
+The facts come from questions with gold paths: 2Wiki's evidence, MuSiQue's decomposition, R4C's derivations of HotpotQA
+(each annotator's is a gold path) and MetaQA's paths. An error exchanges the head, the tail or the relation, or swaps
+head and tail. A seed makes the choices.
 """
 
+import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import TypeVar
+from itertools import groupby, islice
+from typing import Literal, TypeVar, get_args
 
-from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds, fact_of, is_alike, is_same
+from evaluators.derivations import Derivation
+from safe_stepwise.checking import statements
+from safe_stepwise.checking.faithfulness.grounds import (
+    Chain,
+    Grounds,
+    Path,
+    fact_of,
+    grounds_of,
+    grounds_of_paths,
+    is_alike,
+    is_same,
+)
 from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_country, is_nation, same_nation
 from safe_stepwise.language.text import as_date, as_number
-from safe_stepwise.records import Triple
-from studies.calibration.sources import CalibrationSource, split_hops, word_plainly
-from studies.calibration.tables import KINDS, WRONG, ClaimKind, StepContext
+from safe_stepwise.records import Question, Triple
 
+ClaimKind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
+KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
+WRONG = KINDS[1:]
+StepContext = Literal["alone", "in its path"]
+SETTINGS: tuple[StepContext, ...] = get_args(StepContext)
 T = TypeVar("T")
+Wording = Callable[[Sequence[Triple], int], str]
+"""A function that states a fact as a clause; the number chooses among its wordings."""
+_FILM_WORDINGS = {
+    "directed_by": ("{h} was directed by {t}", "{t} directed {h}", "the director of {h} is {t}"),
+    "written_by": ("{h} was written by {t}", "{t} wrote {h}", "the writer of {h} is {t}"),
+    "starred_actors": ("{t} starred in {h}", "{h} starred {t}", "{t} acted in {h}"),
+    "release_year": ("{h} was released in {t}", "{h} came out in {t}"),
+    "in_language": ("{h} is in the language {t}", "the language of {h} is {t}"),
+    "has_genre": ("the genre of {h} is {t}", "{h} has the genre {t}"),
+    "has_tags": ("{h} has the tag {t}", "a tag of {h} is {t}"),
+    "has_imdb_rating": ("the IMDb rating of {h} is {t}", "{h} is rated {t} on IMDb"),
+    "has_imdb_votes": ("the number of IMDb votes of {h} is {t}", "{h} has {t} votes on IMDb"),
+}
+"""Wordings of MetaQA's relations, which the language module can read; MetaQA has no passages to word them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSource:
+    """A question with its gold paths (``grounds``); ``wording`` states its facts in plain sentences."""
+
+    benchmark: str
+    id: str
+    grounds: Grounds
+    wording: Wording
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether thresholds are reported, not chosen, on this question: the first byte of its id's SHA-256 is odd."""
+        return hashlib.sha256(self.id.encode()).digest()[0] % 2 == 1
+
+    def phrase(self, facts: Sequence[Triple], *seeds: str) -> str:
+        """State one fact, or the several facts of one hop, as a sentence."""
+        clause = self.wording(facts, choice_for(self.id, *seeds)).strip()
+        return f"{clause[:1].upper()}{clause[1:].removesuffix('.')}."
+
+
+def question_source(
+    question: Question, graph: Iterable[Triple] = (), derivations: Sequence[Derivation] = ()
+) -> CalibrationSource | None:
+    """Make a source from ``derivations``, else annotations, with a ``graph`` of facts; None without a gold path."""
+    if not derivations:
+        grounds = grounds_of(question, graph)
+        return CalibrationSource(question.benchmark, question.id, grounds, statements.state) if grounds.paths else None
+    paths = [[Triple(*triple) for _, _, triple in facts] for facts in derivations]
+    compares = question.kind == "comparison"
+    grounds = grounds_of_paths(question.question, question.accepted, paths, graph, question.passages, compares)
+    return CalibrationSource(question.benchmark, question.id, grounds, word_plainly) if grounds.paths else None
+
+
+def word_plainly(facts: Sequence[Triple], _: int) -> str:
+    """State a fact whose relation is the words between its ends, as R4C's are.
+
+    >>> word_plainly([Triple("Oru", "lies on", "the Vel")], 0)
+    'Oru lies on the Vel'
+    """
+    return f"{facts[0].head} {facts[0].relation} {facts[0].tail}"
+
+
+def word_film_fact(facts: Sequence[Triple], choice: int) -> str:
+    """State a fact of MetaQA's knowledge base in its own wordings; other relations get the wordings of all benchmarks.
+
+    >>> word_film_fact([Triple("Dune Rain", "directed_by", "Ors Velt")], 1)
+    'Ors Velt directed Dune Rain'
+    """
+    fact = facts[0]
+    if fact.relation not in _FILM_WORDINGS:
+        return statements.state(facts, choice)
+    return statements.fill(statements.pick(_FILM_WORDINGS[fact.relation], choice), h=fact.head, t=fact.tail)
+
+
+def split_hops(path: Path) -> list[list[Triple]]:
+    """Group the facts of a path by hop; a hop that joins several answers has several facts.
+
+    >>> meet, age = Triple("Ana", "where do … and … meet", "Oru"), Triple("Ors", "is", "old")
+    >>> [len(hop) for hop in split_hops((meet, Triple("Vel", meet.relation, "Oru"), age))]
+    [2, 1]
+    """
+
+    def hop_key(index: int) -> object:
+        fact = path[index]
+        joins = is_free(fact) and fact.relation.count("…") > 1
+        return (fact.relation, fact.tail) if joins else index
+
+    return [[path[n] for n in places] for _, places in groupby(range(len(path)), hop_key)]
+
+
 _MOST_CANDIDATES = 40
 """The most candidates that are tried for one fact."""
 _FILM_SORTS = {
@@ -235,24 +338,6 @@ def _cases_in_paths(
             sentence = source.phrase([claim], *marks, str(index))
             chain = Chain((*sentences[:index], sentence, *sentences[index + 1 :]), answer)
             yield ChainCase(source, "in its path", kind, source.grounds, chain, hops[index][0], claim)
-
-
-def leave_one_out_cases(sources: Sequence[CalibrationSource]) -> tuple[ChainCase, ...]:
-    """Make a true case of each annotator's derivation, with the derivations of the other annotators as gold paths.
-
-    Only questions with human-written derivations qualify, as only there each path is an alternative to the others.
-    """
-    cases = []
-    for source in sources:
-        paths = source.grounds.paths
-        for number, path in enumerate(paths if source.wording is word_plainly else ()):
-            gold_paths = paths[:number] + paths[number + 1 :]
-            grounds = replace(source.grounds, paths=gold_paths)
-            answer = source.grounds.answers[0] if source.grounds.answers else ""
-            chain = Chain(tuple(source.phrase([fact]) for fact in path), answer)
-            if gold_paths:
-                cases.append(ChainCase(source, "in its path", "true", grounds, chain, path[0], path[0]))
-    return tuple(cases)
 
 
 def _inject_error(

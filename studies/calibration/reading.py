@@ -1,25 +1,15 @@
-"""The options of `calibrate_faithfulness`, the questions it reads, and distances between derivations.
-
-Two people word one fact in two ways. So a fact of a derivation (R4C) is identified by the sentence it was read from,
-(title, index from 0), not by its triple. A derivation is the sequence of its facts' sentences. A trajectory is that of
-its Attribution steps: each stands for the sentence of the cited passage that shares most content words with it. The
-distance between two sequences is their edit distance over the longer length (arXiv 2402.11199, C.3).
-"""
+"""The options of `calibrate_faithfulness`, and the questions that it reads."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations
+from itertools import chain
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, TypeVar
-
-from rapidfuzz.distance import Levenshtein
 
 from builders.benchmarks import BENCHMARKS
 from builders.paths.sources import derive, read_films, with_paths
-from builders.steps.making import AnnotationsMaker
 from builders.verified.evaluation_questions import read
 from builders.verified.lookup import Labelled, drop_repeats, labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -27,91 +17,20 @@ from builders.verified.verification import verify
 from evaluators.derivations import Derivation
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
-from safe_stepwise.checking.step_reading import content_words, read_step
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Question, Step, Triple
+from safe_stepwise.records import Triple
 from safe_stepwise.scoring import CUSTOM
-from studies.calibration.sources import CalibrationSource, question_source, word_film_fact
-from studies.calibration.tables import Distance
-
-Place = tuple[str, int]
-"""A sentence: the title of its passage, and its index from 0."""
-
-
-def distance(source: Sequence[Hashable], target: Sequence[Hashable]) -> float:
-    """Return the edit distance of two sequences, divided by the length of the longer one (0-1).
-
-    >>> distance("ab", "ba"), distance("abc", "abd"), distance("", "")
-    (1.0, 0.3333333333333333, 0.0)
-    """
-    return Levenshtein.distance(source, target) / max(len(source), len(target), 1)
-
-
-def trajectory_sentences(question: Question, steps: Iterable[Step]) -> tuple[Place, ...]:
-    """List the sentence that each citing step of a trajectory restates, in the order of the steps.
-
-    >>> from safe_stepwise.records import Passage
-    >>> page = Passage("Oru", ("Oru is a town.", "It lies on the Vel."))
-    >>> question = Question("q", "b", "train", "Where?", "Vel", passages=(page,))
-    >>> trajectory_sentences(question, [Step(1, "As Passage 1 says, Oru lies on the Vel.", "Attribution")])
-    (('Oru', 1),)
-    """
-    sentences = []
-    for step in steps:
-        reading = read_step(step.text)
-        cited = [n for n in reading.cited if n <= len(question.passages)]
-        if step.kind == "Attribution" and cited and question.passages[cited[0] - 1].sentences:
-            page = question.passages[cited[0] - 1]
-            shared = [len(content_words(s) & reading.words) for s in page.sentences]
-            sentences.append((page.title, shared.index(max(shared))))
-    return tuple(sentences)
-
-
-def annotator_distances(people: Sequence[Sequence[Sequence[Place]]]) -> list[Distance]:
-    """Measure how far annotators are from the others; ``people``: by question, each one's derivation as sentences."""
-    distances = []
-    for index in range(max(map(len, people), default=0)):
-        rows = [(annotators[index], _leave_out(annotators, index)) for annotators in people if len(annotators) > index]
-        distances.append(_mean_distance(f"annotator {index + 1}", "the others", rows))
-    pairs = [(sentences, _leave_out(annotators, n)) for annotators in people for n, sentences in enumerate(annotators)]
-    return [*distances, _mean_distance("people", "each other", pairs)]
-
-
-def trajectory_distance(
-    people: Mapping[str, Sequence[Sequence[Place]]], trajectories: Mapping[str, Sequence[Place]]
-) -> Distance:
-    """Measure the distance of ideal trajectories to human derivations (both by question id), as between people."""
-    pairs = ((id_, pair) for id_, a in people.items() for pair in combinations(a, max(1, len(a) - 1)))
-    rows = [(trajectories[id_], pair) for id_, pair in pairs if id_ in trajectories]
-    return _mean_distance("ideal trajectories", "people", rows)
-
-
-def _leave_out(annotators: Sequence[Sequence[Place]], index: int) -> list[Sequence[Place]]:
-    return [sentences for n, sentences in enumerate(annotators) if n != index]
-
-
-def _mean_distance(
-    subject: str, reference: str, rows: Sequence[tuple[Sequence[Place], Sequence[Sequence[Place]]]]
-) -> Distance:
-    rows = [(source, targets) for source, targets in rows if targets]
-
-    def mean(measure: Callable[[list[float]], float], form: Callable[..., Sequence[Place]]) -> float:
-        shares = (measure([distance(form(source), form(target)) for target in targets]) for source, targets in rows)
-        return round(fmean([*shares] or [0.0]), 6)
-
-    pairs, once = sum(len(targets) for _, targets in rows), mean(fmean, lambda places: tuple(dict.fromkeys(places)))
-    return Distance(subject, reference, pairs, mean(fmean, tuple), mean(min, tuple), once, mean(fmean, sorted))
-
+from studies.calibration.cases import CalibrationSource, question_source, word_film_fact
 
 T = TypeVar("T")
 Derivations = Mapping[str, Sequence[Derivation]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionOptions:
-    """The options that name a study's questions, verified or a benchmark's, and its output."""
+class CalibrationOptions:
+    """The options of `calibrate_faithfulness`, which name questions, verified or a benchmark's, and its output."""
 
     verified: Path | None = None
     questions: Sequence[str] = ()
@@ -119,12 +38,6 @@ class QuestionOptions:
     derivations: Path | None = None
     retrieval: Sequence[Annotated[str, Name(RETRIEVALS)]] = ("words",)
     output: Path
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalibrationOptions(QuestionOptions):
-    """The options of `calibrate_faithfulness`."""
-
     kb: Path | None = None
     kb_questions: Path | None = None
     seed: int = 0
@@ -148,7 +61,7 @@ class BenchmarkSources:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def labelled_rows(options: QuestionOptions) -> Iterator[tuple[str, Iterable[Labelled]]]:
+def labelled_rows(options: CalibrationOptions) -> Iterator[tuple[str, Iterable[Labelled]]]:
     """Yield each benchmark's questions with labels: verified ones, or a file's, labelled by their annotations."""
     if options.verified:
         yield from ((name, drop_repeats(rows)) for name, rows in labelled(options.verified))
@@ -205,21 +118,3 @@ def select_films(options: CalibrationOptions, kb: Path, kb_questions: Path) -> B
         if len(benchmark.sources) == options.rows:
             break
     return benchmark
-
-
-def measure_distances(rows: Sequence[Labelled], derivations: Derivations) -> list[Distance]:
-    """Measure how far human derivations and ideal trajectories are from each other, on questions that have both."""
-    trajectories = {}
-    for question, label in rows:
-        if question.id in derivations and label.noise_type == "none":
-            step_rows = AnnotationsMaker().make(question, label).rows
-            steps: list[Step] = []
-            for row in step_rows:  # after the trajectory come twins of its steps, with the same numbers
-                if row.origin == "ideal" and row.step.number == len(steps) + 1:
-                    steps.append(row.step)
-            if steps:
-                trajectories[question.id] = trajectory_sentences(question, steps)
-    people = {id_: [[(title, n) for title, n, _ in facts] for facts in derivations[id_]] for id_ in trajectories}
-    if not trajectories:
-        raise UserError("--derivations: none of the questions has one; give HotpotQA's rows")
-    return [*annotator_distances(list(people.values())), trajectory_distance(people, trajectories)]

@@ -1,7 +1,6 @@
 """Write the calibration as files: ``calibration.json``, ``calibration.md`` and ``curve.svg``."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +8,20 @@ from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.store.figures import panels, svg
 from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill, format_cell
-from studies.calibration.tables import SIGMAS, WRONG, Calibration, Distance, StepContext, Threshold
+from studies.calibration.cases import WRONG, StepContext
+from studies.calibration.passing import SIGMAS, Calibration, Threshold
 
 JSON, PAGE, CURVE = "calibration.json", "calibration.md", "curve.svg"
 FILES = (JSON, PAGE, CURVE)
-CEILING = 0.21
-"""The mean distance (0-1) of two annotators' derivations in R4C, measured once."""
 
 
-def write(measured: Sequence[Calibration], distances: Sequence[Distance], seed: int, folder: Path) -> str:
+def write(measured: Sequence[Calibration], seed: int, folder: Path) -> str:
     """Write the files into a folder, byte for byte reproducible; return the page. Raises ``UserError`` if it can't."""
-    text = page(measured, distances, seed)
+    text = page(measured, seed)
     numbers = {
         "seed": seed,
         "paper_sigma": SIGMA,
         "benchmarks": {benchmark.benchmark: benchmark.as_json() for benchmark in measured},
-        "distances": [asdict(distance) for distance in distances],
     }
     files = {JSON: json_bytes(numbers), PAGE: text.encode("utf-8", "backslashreplace")}
     if any(benchmark.thresholds for benchmark in measured):
@@ -33,15 +30,13 @@ def write(measured: Sequence[Calibration], distances: Sequence[Distance], seed: 
     return text
 
 
-def page(measured: Sequence[Calibration], distances: Sequence[Distance], seed: int) -> str:
+def page(measured: Sequence[Calibration], seed: int) -> str:
     return fill(
         Path(__file__).parent / "templates",
         "calibration.md.jinja",
         seed=seed,
         benchmarks=[_section(benchmark) for benchmark in measured],
         has_curve=any(benchmark.thresholds for benchmark in measured),
-        distances=Sheet(_DISTANCES, distances),
-        ceiling=CEILING,
     )
 
 
@@ -60,7 +55,6 @@ def _section(measured: Calibration) -> dict[str, Any]:
         + (f" Facts that such an error cannot befall: {impossible}." if impossible else ""),
         "alone": _pass_table(measured, "alone"),
         "in_paths": _pass_table(measured, "in its path"),
-        "others": "; ".join(f"{judge} {share:.3f}" for judge, share in measured.annotator_shares.items()),
         "repairs": repairs,
         "thresholds": Sheet(_THRESHOLDS, measured.thresholds),
     }
@@ -88,16 +82,6 @@ _THRESHOLDS: tuple[Column[Threshold], ...] = (
     Column("true pass", lambda threshold: threshold.true_passes, decimal(3)),
     Column("wrong tail pass", lambda threshold: threshold.wrong_tail_passes, decimal(3)),
 )
-_DISTANCES: tuple[Column[Distance], ...] = (
-    Column("who", lambda distance: distance.who),
-    Column("against", lambda distance: distance.against),
-    Column("pairs", lambda distance: distance.pairs),
-    Column("distance", lambda distance: distance.mean, decimal(3)),
-    Column("of the nearest", lambda distance: distance.nearest, decimal(3)),
-    Column("once a sentence", lambda distance: distance.once, decimal(3)),
-    Column("in any order", lambda distance: distance.unordered, decimal(3)),
-)
-
 
 _COLORS = ("#4477aa", "#ee7733", "#228833", "#aa3377")
 

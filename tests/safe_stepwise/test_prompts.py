@@ -116,6 +116,7 @@ LIMITS = {
     "judge_path": 512,
     "reason_path": 1024,
     "propose": 128,
+    "propose_joint": 512,
     "constraints": 768,
     "select_path": 512,
     "verify_path": 2048,

@@ -31,7 +31,7 @@ from scripts import (
     audit_labels,
     build_verified,
     build_verifier_steps,
-    compare_derivations,
+    calibrate_faithfulness,
     compare_labels,
     evaluate_stepwise,
     evaluate_verifier,
@@ -311,12 +311,14 @@ def test_labels_to_compare_with(kind: str, built: Path, tmp_path: Path) -> None:
         names = [file.name, "published labels"]
         damaged(file, TEXT, lambda: outcome(compare_labels.main, options, names))
         return
-    (tmp_path / "hotpotqa_train.jsonl").write_bytes(lines([HOTPOT]))
-    (tmp_path / "hotpotqa_dev.jsonl").write_bytes(lines([{**HOTPOT, "_id": "h2"}]))
+    questions = tmp_path / "hotpotqa_train.jsonl"
+    questions.write_bytes(lines([HOTPOT]))
     file = tmp_path / "r4c_derivations.jsonl"
     told = [["Vel", 1, ["Vel", "crosses", "Oru"]], ["Oru", 1, ["Oru", "in", "Marn"]]]
     file.write_bytes(lines([{"id": "h1", "derivations": [told]}]))
-    damaged(file, TEXT, lambda: outcome(compare_derivations.main, arguments(data=tmp_path), [file.name]))
+    options = arguments(questions=questions, benchmark="hotpotqa", derivations=file, output=tmp_path / "out")
+    names = [file.name, "--derivations"]
+    damaged(file, TEXT, lambda: outcome(calibrate_faithfulness.main, options, names))
 
 
 def step_files(folder: Path, what: str) -> list[Path]:

@@ -205,7 +205,7 @@ def test_files_are_read_before_an_engine_is_opened(
     for how, said in (
         (("--kb", "nowhere"), "nowhere: can't be read"),
         (("--questions", "nowhere"), "nowhere: no such file"),
-        (("--questions", str(tmp_path / "bad")), "bad:1: .*hop"),
+        (("--questions", str(tmp_path / "bad")), r"bad:1 \(id x\): hop is .* --on-error keep"),
         (("--train", "nowhere"), "no dp-metaqa-paths in it"),
         (("--paths", "orcale"), "did you mean oracle"),
         ((), "needs an extra"),
@@ -446,7 +446,7 @@ def test_rows_that_bring_their_graph(tmp_path: Path) -> None:
         main([*more, "--paths", "oracle", "--kb", str(file)])
     rows[3]["graph"] = [["Film 3", "film.by"]]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(UserError, match=r"rows\.jsonl:4: triple 1 of graph is not"):
+    with pytest.raises(UserError, match=r"rows\.jsonl:4 \(id w3\): triple 1 of graph is not"):
         main([*more, "--paths", "oracle"])
 
 

@@ -34,6 +34,18 @@ paths:
 """
 ADAPTER = "adapter: {sft: {recipe: dp-sft-smollm2-cpu}, kto: {recipe: dp-kto-smollm2-cpu}}\n"
 SET = "datasets/dp-metaqa-paths"
+JOINT = "adapter: {paths: joint, sft: {recipe: dp-sft-smollm2-cpu, change: {filters.paths: none}}}\n"
+ROG_MANIFEST = """
+version: v0.3.0
+seed: 4
+paths:
+  benchmark: webqsp
+  questions: [{input: rows.jsonl}]
+"""
+ROG = {
+    "id": "q1", "question": "what did ana write", "answer": ["Oru"], "a_entity": ["Oru"], "q_entity": ["Ana"],
+    "graph": [["Ana", "wrote", "Oru"], ["Ana", "knows", ""]],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -318,6 +330,11 @@ def test_a_mistake_in_a_manifest_is_one_line(
             "adapter.sft.change: splits are those of all stages",
         ),
         (
+            "{sft: {recipe: dp-sft-smollm2-cpu, change: {paths: joint}}}",
+            "adapter.sft.change: paths are those of all stages; write adapter.paths",
+        ),
+        ("{paths: joint, sft: {recipe: dp-sft-smollm2-cpu}}", "adapter.sft: filters.paths: are ranked for single"),
+        (
             "{sft: {recipe: dp-sft-smollm2-cpu, change: {epoch: 2}}}",
             "adapter.sft: .*epoch: no such key; did you mean epochs",
         ),
@@ -351,6 +368,40 @@ def test_a_mistake_in_an_evaluation_is_one_line(
     with pytest.raises(UserError, match=expected) as caught:
         regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("deliberation", "expected"),
+    [
+        ("{paths: [majority]}", "deliberation: majority: webqsp has no gold path to learn from; write labels: weak"),
+        ("{paths: [oracle, 'near=nearest']}", "deliberation: nearest: webqsp has no gold path"),
+        ("{paths: [oracle], ways: [constrained]}", r"deliberation: --joint: .*ways: \[free\]"),
+    ],
+)
+def test_what_would_fail_after_the_build_fails_in_the_dry_run(
+    tmp_path: Path, deliberation: str, expected: str
+) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROG) + "\n")
+    joint = JOINT if "ways" in deliberation else ""
+    file = tmp_path / "paths.yaml"
+    file.write_text(f"{ROG_MANIFEST}{joint}deliberation: {deliberation}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=expected) as caught:
+        regenerate.main([str(file), "--output", str(tmp_path / "out"), "--dry-run"])
+    assert "\n" not in str(caught.value)
+
+
+def test_baselines_learn_weak_labels_where_no_path_is_gold(tmp_path: Path) -> None:
+    none = {**ROG, "id": "q2", "q_entity": []}
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (ROG, none)))
+    (tmp_path / "paths.yaml").write_text(
+        f"{ROG_MANIFEST}  on_error: keep\n"
+        "deliberation: {paths: [majority], labels: weak, ways: [free], held_out: false}\n"
+    )
+    output, cache = tmp_path / "out", tmp_path / "replies.sqlite"
+    regenerate.regenerate(tmp_path / "paths.yaml", output, workers=1, cache=cache)
+    results = json.loads((output / "report" / "results.json").read_text())
+    assert (results["questions"], results["runs"][0]["paths"]["nowhere"]) == (2, 1)
+    assert results["settings"]["labels"] == "weak"
 
 
 def test_what_kto_went_on_from_is_there_with_kto_alone(manifest: Path) -> None:

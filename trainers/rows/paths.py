@@ -4,9 +4,13 @@ SFT learns ``prompt_completion``, weakly labelled paths; KTO learns ``kto``, rig
 Priors, section 3.1). ``splits`` chooses whether train and test may not share a question, or not even a question's
 template (the configs ``..._by_template``). The latter is the fair test for questions made from templates.
 
+A *deletion* takes the path of a topic entity away: its reply names no path, and no right reply does so. With
+``labels`` eq1 or joint ``paths`` the right replies are rendered from the config ``paths``, which has every shortest
+path; a wrong joint reply has the wrong path in place of its topic's paths.
+
 Source: ours (`safe-stepwise build_paths`), licence as its card says. One row of ``kto``::
 
-    {"id": "9d1c...", "question_id": "3hop-train-5", "hops": 3, "label": false, "kind": "flipped",
+    {"id": "9d1c...", "question_id": "3hop-train-5", "hops": 3, "topic": "Oru", "label": false, "kind": "flipped",
      "prompt": [{"role": "system", "content": "Name the relations ..."}, ...],
      "completion": [{"role": "assistant", "content": "{\"path\": [\"~directed_by\"]}"}]}
 
@@ -15,17 +19,33 @@ and of ``prompt_completion``, where ``rank`` 0 is a question's first path of sev
     {"id": "5c0e...", "question_id": "3hop-train-5", "hops": 3, "rank": 0, "prompt": ..., ...}
 """
 
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from safe_stepwise.engines.base import Request, conversation
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.path_proposing import prompt_digest, read_path
-from safe_stepwise.store.names import BY_TEMPLATE, PATHS_RECORD, PATHS_SETS, PROMPT_COMPLETION
+from safe_stepwise.methods.path_proposing import (
+    completion_of,
+    joint_completion,
+    joint_request,
+    prompt_digest,
+    propose_request,
+    read_joint,
+    read_path,
+)
+from safe_stepwise.records import Candidate, identity
+from safe_stepwise.store.names import BY_TEMPLATE, PATHS, PATHS_RECORD, PATHS_SETS, PROMPT_COMPLETION
 from safe_stepwise.store.names import KTO as KTO_ROWS
 from trainers.config import PathFilters, PathRecipe
-from trainers.rows.base import ANEW, BadRow, DatasetSource, Row, RowKind, find, kind_of, load
+from trainers.rows.base import ANEW, BadRow, DatasetSource, Row, RowKind, find, kind_of, load, refuse
+
+POSITIVE = "positive"
+"""The kind of a right path."""
+_RENDERED = ("question_id", "question", "topic", "topics", "path")
 
 
 @dataclass(frozen=True)
@@ -34,6 +54,8 @@ class PathRows(RowKind):
 
     method: str
     splits: str
+    labels: str = "filtered"
+    joint: bool = False
 
     @property
     def labelled(self) -> bool:  # type: ignore[override]
@@ -41,13 +63,13 @@ class PathRows(RowKind):
 
     @property
     def config(self) -> str:
-        config = KTO_ROWS if self.labelled else PROMPT_COMPLETION
+        return self._grouped(KTO_ROWS if self.labelled else PROMPT_COMPLETION)
+
+    def _grouped(self, config: str) -> str:
         return config + (BY_TEMPLATE if self.splits == "template" else "")
 
     def rows(self, dataset: str, split: str, filters: PathFilters) -> tuple[DatasetSource, list[Row]]:
-        source, loaded = self._load(dataset, split)
-        to_name = getattr(loaded.features.get("kind"), "int2str", None)  # other features hold text
-        rows: list[Row] = [{**row, "kind": to_name(row["kind"])} if to_name else row for row in loaded]
+        source, rows = self._all_rows(dataset, split)
         needed = {"id", "question_id", "prompt", "completion"} | ({"label", "kind"} if self.labelled else {"rank"})
         for row in rows[:1]:
             if missing := sorted(needed - set(row)):
@@ -56,23 +78,45 @@ class PathRows(RowKind):
         if unknown := sorted(set(filters.negatives) - kinds):
             available = ", ".join(sorted(kinds))
             raise UserError(f"{dataset}: filters.negatives: no {unknown[0]} in it, only {available}")
+        pathless = [row["id"] for row in rows if row.get("label", True) and _reply(row) == completion_of(())]
+        refuse(dict.fromkeys(pathless, "is right, but names no path"), dataset, ANEW)
         shuffled = sorted(rows, key=lambda row: sha256(row["id"].encode()).digest())
         return source, [row for row in shuffled if _is_selected(row, filters)]
 
     def questions(self, dataset: str, split: str) -> dict[str, str]:
-        rows = self._load(dataset, split)[1].select_columns(["id", "question_id"])
-        return {row["id"]: row["question_id"] for row in rows}
+        return {row["id"]: row["question_id"] for row in self._all_rows(dataset, split)[1]}
 
     def check(self, completion: str) -> None:
+        if self.labelled and not self.joint and completion == completion_of(()):
+            return  # a deletion
         try:
-            read_path(completion)
+            (read_joint if self.joint else read_path)(completion)
         except ValueError as error:
             raise BadRow(f"has a completion that is no path, or is cut short ({error})") from None
 
     def prompt_digest(self) -> str:
+        return prompt_digest(joint=self.joint)
+
+    def set_digest(self) -> str:
         return prompt_digest()
 
-    def _load(self, dataset: str, split: str) -> tuple[DatasetSource, Any]:
+    def _all_rows(self, dataset: str, split: str) -> tuple[DatasetSource, list[Row]]:
+        """Load the rows before filtering; the right ones anew if they are rendered here."""
+        source, loaded = self._load(dataset, split, self.config)
+        to_name = getattr(loaded.features.get("kind"), "int2str", None)  # other features hold text
+        rows: list[Row] = [{**row, "kind": to_name(row["kind"])} if to_name else row for row in loaded]
+        if not self.joint and self.labels == "filtered":
+            return source, rows
+        paths = self._load(dataset, split, self._grouped(PATHS))[1]
+        if not {"topic", "topics"} <= {*loaded.column_names, *paths.column_names}:
+            raise UserError(f"{dataset}: its rows lack their topics; {ANEW}")
+        rule = "shortest" if self.labels == "eq1" else "best"
+        right = _by_question(row for row in paths.select_columns([*_RENDERED, rule]) if row[rule])
+        wrong = _by_question(row for row in rows if not row.get("label", True))
+        render = _render_joint if self.joint else _render_single
+        return source, [row for id_, members in right.items() for row in render(members, wrong.get(id_, ()))]
+
+    def _load(self, dataset: str, split: str, config: str) -> tuple[DatasetSource, Any]:
         """Load the rows of a split; the folder may hold the set of any benchmark."""
         folder = Path(dataset).expanduser()
         inner = sorted(folder.glob(f"{PATHS_SETS}/data")) if not (folder / "data").is_dir() else []
@@ -80,12 +124,51 @@ class PathRows(RowKind):
             names = ", ".join(path.parent.name for path in inner)
             raise UserError(f"{dataset}: holds several sets ({names}); name one of them")
         source, place = find(dataset, inner[0].parent.name if inner else PATHS_SETS, PATHS_RECORD)
-        return source, load(dataset, place, source.revision, self.config, split)
+        return source, load(dataset, place, source.revision, config, split)
+
+
+def _reply(row: Row) -> str:
+    return "".join(turn["content"] for turn in row["completion"])
+
+
+def _by_question(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    by_question: dict[str, list[Row]] = {}
+    for row in rows:
+        by_question.setdefault(row["question_id"], []).append(row)
+    return by_question
+
+
+def _render_single(right: Sequence[Row], wrong: Sequence[Row]) -> Iterator[Row]:
+    """Yield a question's right replies, then its wrong ones but for those that name a right path."""
+    replies = {(row["topic"], completion_of(row["path"])): row for row in right}
+    for (topic, reply), row in replies.items():
+        yield _row(row, propose_request(row["question"], topic), reply, POSITIVE)
+    yield from (row for row in wrong if (row["topic"], _reply(row)) not in replies)
+
+
+def _render_joint(right: Sequence[Row], wrong: Sequence[Row]) -> Iterator[Row]:
+    """Yield a question's right reply, then one for each wrong path, which takes the place of its topic's paths."""
+    first = right[0]
+    request = joint_request(first["question"], first["topics"])
+    candidates = [Candidate(row["topic"], tuple(row["path"])) for row in right]
+    yield _row(first, request, joint_completion(candidates), POSITIVE)
+    for row in wrong:
+        path = tuple(json.loads(_reply(row))["path"])
+        replaced = Candidate(row["topic"], path)
+        remaining = [candidate for candidate in candidates if candidate.topic != replaced.topic]
+        if replaced not in candidates and (remaining or path):
+            yield _row(first, request, joint_completion([*remaining, *([replaced] if path else [])]), row["kind"])
+
+
+def _row(row: Row, request: Request, reply: str, kind: str) -> Row:
+    id_ = identity([row["question_id"], row["topic"], reply, kind])[:16]
+    columns = {"id": id_, "question_id": row["question_id"], "rank": 0, "label": kind == POSITIVE, "kind": kind}
+    return {**columns, **conversation(request, reply)}
 
 
 @kind_of.register
 def _(recipe: PathRecipe) -> RowKind:
-    return PathRows(recipe.method, recipe.splits)
+    return PathRows(recipe.method, recipe.splits, recipe.filters.labels, recipe.paths == "joint")
 
 
 def _is_selected(row: Row, filters: PathFilters) -> bool:

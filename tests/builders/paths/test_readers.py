@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from builders.paths import metaqa
 from builders.paths.freebase import CWQ, WEBQSP
-from builders.paths.relation_readers import questions
+from builders.paths.relation_readers import own_graph, questions
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import KGQuestion, identity
 
@@ -86,7 +86,6 @@ def test_rog_rows_come_as_lines_and_as_parquet(benchmark: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"q_entity": []}, "nowhere to start"),
         ({"graph": [["a", "b"]]}, "triple 1 of graph is not"),
         ({"graph": [["a", "b", 3]]}, "triple 1 of graph is"),
         ({"graph": None}, "missing field 'graph'"),
@@ -99,8 +98,19 @@ def test_what_is_no_rog_row_is_told(change: dict[str, Any], said: str) -> None:
         WEBQSP.triples(row) if "graph" in change else CWQ.parse(row, "train")
 
 
-def test_a_question_without_an_answer_is_one() -> None:
+def test_a_question_without_an_answer_or_a_topic_is_one(tmp_path: Path) -> None:
     assert WEBQSP.parse({**ROG, "answer": []}, "test").answers == frozenset()
+    assert WEBQSP.parse({**ROG, "q_entity": []}, "test").topics == ()
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({**ROG, "q_entity": []}) + "\n")
+    with pytest.raises(UserError, match=r"rows\.jsonl:1: it has no topic entity: there is nowhere to start from"):
+        list(questions("webqsp", str(file), "train"))
+
+
+@pytest.mark.parametrize("blank", ["", " ", None])
+def test_a_triple_with_a_blank_name_is_left_out_and_counted(blank: str | None) -> None:
+    graph = own_graph("cwq", {**ROG, "graph": [*ROG["graph"], ["Ana", "none", blank], [blank, "r", "Oru"]]})
+    assert (graph.relations, graph.left_out) == (("people.person.wrote", "~people.person.wrote"), 2)
 
 
 @given(st.dictionaries(st.sampled_from(["id", "question", "answers", "hop", "graph"]), st.one_of(

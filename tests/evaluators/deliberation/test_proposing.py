@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,10 +28,11 @@ from evaluators.deliberation.proposing import (
 from evaluators.deliberation.questions import GraphQuestion, PathExample, PathsSet, select_held_out
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
+from safe_stepwise.graphs import knowledge
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.methods.deliberation import PathOptions
-from safe_stepwise.methods.path_proposing import completion_of, masked
+from safe_stepwise.methods.path_proposing import completion_of, joint_completion, masked
 from safe_stepwise.players.judging import OVER_PATHS
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import Attempt, Candidate, KGQuestion, RelationPath, Trajectory, Usage
@@ -88,6 +91,74 @@ def test_held_to_the_graph_the_next_nearest_path_that_exists_is_named() -> None:
     assert paths_of(make_nearest(nowhere, 1), one) == [("at",)]
     assert paths_of(make_nearest(nowhere, 1, constrained=True), one) == [BY]
     assert paths_of(make_majority([nowhere[0]], 1, constrained=True), one) == []
+
+
+def test_hop_by_hop_any_path_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = GraphKnowledge(MemoryGraph(FILMS)).list_paths("Oru")
+    assert {len(path) for path in every} == {1, 2, 3}
+    one = asked("who made [{}]", "Ana")
+    monkeypatch.setattr(knowledge, "MAX_LISTED", 2)
+    for path in every:
+        known, meant = GraphKnowledge(MemoryGraph(FILMS)), completion_of(path)
+        engine = Meaning(meant)
+        model = ModelProposer("m", Client(engine), 1, constrained=True, seed=0)
+        case = asyncio.run(answer_case(one, known, model, {}, PathOptions()))
+        states = [attempt.state for attempt in case.attempts]
+        assert states == [*["extend"] * (len(states) - 2), "propose", "follow"]
+        assert case.attempts[-2].read["path"] == list(path)
+        assert len(engine.requests) == len(states) - 1 <= 3
+        assert all(len(request.choices) <= 4 for request in engine.requests)
+        cost = measure([score_case(one, case)], 0)["cost"]["by_role"]["proposer"]
+        assert cost["calls"] == len(engine.requests)
+
+
+class Meaning:
+    """A model that means one reply, and gives the allowed one that is like it longest."""
+
+    identity, name, simulated = MappingProxyType({"kind": "meaning"}), "meaning", False
+
+    def __init__(self, meant: str) -> None:
+        self.meant, self.requests = meant, list[Request]()
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
+        self.requests += requests
+        return [Completion(max(r.choices or [self.meant], key=self._likeness), Usage(1, 0, 1)) for r in requests]
+
+    def _likeness(self, reply: str) -> tuple[int, int]:
+        alike = takewhile(lambda pair: pair[0] == pair[1], zip(reply, self.meant, strict=False))
+        return len([*alike]), -len(reply)
+
+    async def check(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def test_a_joint_reply_names_paths_of_all_topics() -> None:
+    two = replace(asked("what of [{}]", "Ana").question, topics=("Oru", "Vel", "nobody"))
+    paths = [Candidate("Oru", BY), Candidate("Vel", IN), Candidate("Vel", ("at",))]
+    engine = Meaning(joint_completion(paths))
+    model = ModelProposer("m", Client(engine), 2, constrained=False, seed=0, joint=True)
+    case = GraphQuestion(two, "", {})
+    proposals = asyncio.run(model.propose(case, KNOWN))
+    assert [(p.topic, p.path) for p in proposals] == [
+        ("nobody", ()), *[(candidate.topic, candidate.path) for candidate in paths] * 2
+    ]  # fmt: skip
+    assert len(engine.requests) == 2
+    assert [request.sampling.temperature for request in engine.requests] == [0, 1]
+    assert '"Oru" "Vel" "nobody"' in engine.requests[0].messages[1].content
+    assert sum(p.usage is not None for p in proposals) == 2
+    answered = asyncio.run(answer_case(case, KNOWN, model, {}, PathOptions()))
+    assert answers_of(answered) == ("Ana",)
+    engine.meant = "Ana"
+    assert [p.outcome for p in asyncio.run(model.propose(case, KNOWN))] == ["nowhere", "unreadable", "unreadable"]
+
+
+def test_a_question_without_a_topic_is_answered_with_a_reason() -> None:
+    none = GraphQuestion(replace(asked("who made [{}]", "Ana").question, topics=()), "", {})
+    case = trajectory(make_oracle(), none)
+    assert (case.stop_reason, answers_of(case)) == ("no_paths", ())
+    assert "no topic entity" in case.attempts[0].read["reason"]
+    assert score_case(none, case).scores["dp"].hit == 0
 
 
 def test_nobody_learns_from_the_question_itself() -> None:

@@ -126,18 +126,15 @@ def test_other_questions_under_one_id_are_refused(tmp_path: Path, change: dict[s
 
 
 def test_without_a_gold_passage_the_passages_are_others(tmp_path: Path) -> None:
-    """Runs of before tell in their settings alone that evidence was taken away."""
-    less = QuestionRecord("musique", "q0", "What is q0?", ("x",), ())
-    a = wrote(tmp_path / "a", outcomes([1]))
-    b = wrote(tmp_path / "b", outcomes([0]), drop_gold=True, asked={"q0": less})
-    corpus = {"name": "pages.jsonl", "sha256": "ab" * 32}
-    c = wrote(
-        tmp_path / "c", outcomes([1]), drop_gold=True, corpus=corpus, asked={"q0": less}
-    )  # fmt: skip
-    found = join(a, b, c)
-    assert [o.conditions for o in found.outcomes] == [
-        {}, {"drop_gold": True}, {"drop_gold": True, "corpus": "pages.jsonl@abababababab"},
-    ]  # fmt: skip
+    less = QuestionRecord("musique", "q0", "What is q0?", ("x",), (), {"drop_gold": True})
+    under = {"drop_gold": True}, {"drop_gold": True, "corpus": "pages.jsonl@abababababab"}
+    b, c = ([replace(o, conditions=u) for o in outcomes([n])] for n, u in enumerate(under))
+    found = join(
+        wrote(tmp_path / "a", outcomes([1])),
+        wrote(tmp_path / "b", b, drop_gold=True, asked={"q0": less}),
+        wrote(tmp_path / "c", c, drop_gold=True, asked={"q0": less}),
+    )
+    assert [o.conditions for o in found.outcomes] == [{}, *under]
     assert [(q.conditions, len(q.passages)) for q in found.questions] == [
         ({}, 1), ({"drop_gold": True}, 0),
     ]  # fmt: skip

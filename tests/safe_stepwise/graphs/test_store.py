@@ -20,7 +20,6 @@ from safe_stepwise.graphs.store import (
     NamedTriple,
     instances,
     inverse,
-    paths_from,
     read_triples,
     search,
 )
@@ -56,6 +55,12 @@ def allowed(chain: tuple[str, ...], convention: str) -> bool:
     if convention == "no_topic":
         return chain[0] not in chain[1:]
     return convention == "walk" or len(set(chain)) == len(chain)
+
+
+def paths_from(graph: GraphStore, topic: str, hops: int) -> list[tuple[str, ...]]:
+    start = graph.node(topic)
+    found = {} if start is None else search(graph, start, hops)
+    return sorted(found, key=lambda path: (len(path), path))
 
 
 @given(triples_of_a_graph, st.lists(st.sampled_from([*RELATIONS, *map(inverse, RELATIONS)]), max_size=3))
@@ -137,6 +142,22 @@ def test_a_search_finds_each_path_that_leads_somewhere_and_no_other(triples: lis
     assert {path: frozenset(graph.names(ends)) for path, ends in found.items()} == {
         path: ends for path, ends in reached.items() if ends
     }
+
+
+@given(triples_of_a_graph, st.sampled_from(NAMES), st.integers(1, 9))
+def test_hop_by_hop_the_same_paths_are_found(triples: list[NamedTriple], topic: str, limit: int) -> None:
+    graph = MemoryGraph(triples)
+    start = graph.node(topic)
+    if start is None:
+        return
+    found, pending = dict(search(graph, start, 3, limit=limit)), [()]
+    assert len(found) <= limit or {len(path) for path in found} == {1}
+    while pending:
+        further = search(graph, start, 3, pending.pop(), limit)
+        deepest = max(map(len, further), default=0)
+        pending += [path for path in further if len(path) == deepest]
+        found |= further
+    assert found == search(graph, start, 3)
 
 
 DENSE = [(f"e{one}", f"r{(one * other) % 7}", f"e{other}") for one in range(40) for other in range(40) if one != other]

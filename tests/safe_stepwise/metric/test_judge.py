@@ -25,11 +25,10 @@ from safe_stepwise.metric.judge import (
     JudgeReply,
     Outcome,
     Verdict,
-    VerdictCounts,
     VerdictError,
-    count_verdicts,
     judge_request,
     read_verdict,
+    report_verdicts,
     verdict_of,
 )
 from safe_stepwise.open import open_engine
@@ -85,7 +84,7 @@ def test_a_verdict_that_breaks_off_is_asked_for_with_twice_the_room() -> None:
     assert [request.sampling.max_tokens for request in asked] == [512, 1024]
     judge, asked = judging(lambda _: said("correct", "word " * 2_000))
     (found,) = verdicts(judge, case)
-    assert (found.outcome, count_verdicts([found]).failed) == ("unscored", 1)
+    assert (found.outcome, report_verdicts([found])["judge_failed"]) == ("unscored", 1)
     assert "cut at 1,024 tokens" in found.explanation
     assert len(asked) == 2
 
@@ -328,9 +327,8 @@ def test_a_failed_request_is_unscored_and_counted_apart() -> None:
         return "?" if '"Marn"' in request.messages[1].content else said("correct")
 
     judge, _ = judging(reply)
-    found = count_verdicts(verdicts(judge, *(JudgeCase(name, ("Vel",)) for name in ("Oru", "Marn", "Vel"))))
-    assert found == VerdictCounts(1, 0, unscored=2, failed=1, agreement=None)
-    assert found.accuracy == 1.0
+    found = verdicts(judge, *(JudgeCase(name, ("Vel",)) for name in ("Oru", "Marn", "Vel")))
+    assert report_verdicts(found) == {"accuracy": 1.0, "unscored": 2, "judge_failed": 1}
 
 
 def test_a_case_without_references_is_refused() -> None:
@@ -384,18 +382,16 @@ def test_agreement_with_itself() -> None:
 
     judge, _ = judging(reply, repeats=3, skip_exact=True)
     names = ("Vel", "River Vel", "Tie", "Broken", "", "Velo")
-    found = count_verdicts(verdicts(judge, *(JudgeCase(name, ("Vel",)) for name in names)))
-    assert (found.correct, found.incorrect, found.unscored) == (4, 2, 0)
-    assert found.failed == 0  # one reply of three is missing
-    assert found.agreement is not None
-    assert found.agreement.questions == 3
-    assert found.agreement.unanimous == pytest.approx(2 / 3)
-    assert found.agreement.pairwise == pytest.approx((1 + 1 / 3 + 1) / 3)
+    found = report_verdicts(verdicts(judge, *(JudgeCase(name, ("Vel",)) for name in names)))
+    assert (found["accuracy"], found["unscored"]) == (4 / 6, 0)
+    assert found["judge_failed"] == 0  # one reply of three is missing
+    pairwise = pytest.approx((1 + 1 / 3 + 1) / 3)
+    assert found["judge_agreement"] == {"questions": 3, "unanimous": pytest.approx(2 / 3), "pairwise": pairwise}
 
 
 def test_nothing_scored_has_no_accuracy() -> None:
-    assert count_verdicts(()).accuracy is None
-    assert count_verdicts([Verdict("unscored", "?")]).accuracy is None
+    assert report_verdicts(())["accuracy"] is None
+    assert report_verdicts([Verdict("unscored", "?")])["accuracy"] is None
 
 
 # -------------------------------------------------------------------------------------- no model

@@ -99,7 +99,6 @@ OWN = {**ROW, "passages": [{"title": HOSTILE, "text": "Oru is in Marn."}]}
         "build_verifier_steps --verified {h} --teacher annotations --rows 3 --output o",
         "compare_labels --data {h}",
         "compare_labels --verified {h} --published {h}",
-        "compare_derivations --data {h}",
         "evaluate_stepwise --questions {own} --method safe --generator {h} --verifier x --output o",
         "evaluate_stepwise --questions {own} --method no_verification --generator mock:{mock} "
         "--output {out}{h} --cache {out}/c",

@@ -10,16 +10,19 @@ from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.statements import state
 from safe_stepwise.records import Question, Triple
 from studies.calibration.cases import (
+    KINDS,
+    WRONG,
+    CalibrationSource,
     ChainCase,
     ErrorValues,
     are_alike,
     form_of,
-    leave_one_out_cases,
     make_cases,
     may_equal,
+    question_source,
+    word_film_fact,
+    word_plainly,
 )
-from studies.calibration.sources import CalibrationSource, question_source, word_film_fact, word_plainly
-from studies.calibration.tables import KINDS, WRONG
 
 
 def film(number: int, director: str, born: str) -> CalibrationSource:
@@ -126,15 +129,3 @@ def test_any_names_have_a_form_and_may_mean_each_other(one: str, other: str) -> 
     assert form_of(one) in {"day", "month", "year", "number", "country", "people", "name", "words"}
     assert may_equal(one, other) == may_equal(other, one)
     assert are_alike(one, other) == are_alike(other, one)
-
-
-def test_a_derivation_is_held_against_those_of_others() -> None:
-    asked = Question("q", "hotpotqa", "train", "Where?", "Oru")
-    people = [[("Oru", 0, ("Oru", "lies on", river))] for river in ("the Vel", "a river", "the Marn")]
-    source = question_source(asked, derivations=people)
-    assert source is not None
-    for case in leave_one_out_cases([source, *FILMS]):
-        assert case.chain.steps == (f"Oru lies on {case.fact.tail}.",)
-        assert [case.fact] not in [list(path) for path in case.grounds.paths]
-        assert len(case.grounds.paths) == 2
-    assert len(leave_one_out_cases([source, *FILMS])) == 3

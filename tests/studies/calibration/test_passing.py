@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, StepVerdict
-from studies.calibration.cases import make_cases
-from studies.calibration.passing import JudgedCase, build_table, calibrate, choose_threshold, judge_cases
+from studies.calibration.cases import WRONG, make_cases
+from studies.calibration.passing import ChainJudge, JudgedCase, build_table, calibrate, choose_threshold, judge_cases
 from studies.calibration.report import curve_figure, page
-from studies.calibration.tables import WRONG, ChainJudge
 from tests.studies.calibration.test_cases import FILMS, POOL
 
 CASES = make_cases(FILMS, POOL, 0)[0]
@@ -64,7 +63,7 @@ def test_the_papers_rule_repairs_what_it_grades() -> None:
     pages, curves = set(), set()
     for _ in range(2):
         measured = calibrate("b", FILMS, [ChainJudge("house"), PAPER])
-        pages.add(page([measured], [], 0))
+        pages.add(page([measured], 0))
         curves.add(curve_figure([measured]))
     assert len(pages) == len(curves) == 1
     alone = {t.judge: t for t in measured.tables if t.setting == "alone"}

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.path_proposing import completion_of
+from safe_stepwise.methods.path_proposing import completion_of, joint_completion
+from safe_stepwise.records import Candidate
+from tests.trainers import paths_sets
 from tests.trainers.paths_sets import NAME, write_set
 from trainers.config import PathFilters, PathRecipe
 from trainers.data import train_rows
@@ -74,6 +76,24 @@ def test_a_completion_has_to_be_a_whole_path() -> None:
     for cut in (whole[:-1], whole[:-3], json.dumps({"path": []}), json.dumps(["directed_by"])):
         with pytest.raises(BadRow, match="is no path, or is cut short"):
             SFT.check(cut)
+
+
+def test_a_deletion_names_no_path_and_is_wrong() -> None:
+    deletion = completion_of(())
+    KTO.check(deletion)
+    joint = PathRows("kto", "question", joint=True)
+    joint.check(joint_completion([Candidate("Oru", ("by",))]))
+    for cut in (joint_completion([]), joint_completion([Candidate("Oru", ())]), '{"paths": [{"path": ["by"]}]}'):
+        with pytest.raises(BadRow, match="is no path"):
+            joint.check(cut)
+
+
+def test_a_right_reply_without_a_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(paths_sets.WORDS, (), "what is {}")
+    folder = write_set(tmp_path)
+    for kind in (SFT, KTO):
+        with pytest.raises(UserError, match=r"is right, but names no path"):
+            kind.open(str(folder), "train", PathFilters())
 
 
 def test_a_set_of_another_kind_is_named(tmp_path: Path) -> None:
