@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from safe_stepwise.errors import UserError, install_command
 from safe_stepwise.records import Usage
@@ -75,14 +75,27 @@ class Scene(Protocol):
         """Everything in the scene that can change a simulated reply to the same messages, as JSON values."""
 
 
+class Pair(NamedTuple):
+    """What a request asks as a question of entailment, with the reply to each answer.
+
+    ``stated``: the premise entails the hypothesis; ``denied``: it contradicts it; ``absent``: neither.
+    """
+
+    premise: str
+    hypothesis: str
+    stated: str
+    denied: str
+    absent: str
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One call of a model. The ``role`` names the caller (``extract``, ``judge``); tokens are counted by role.
 
     ``choices`` are the only replies that the model may give, to the letter; empty, they allow every reply. An engine
     that can't enforce them uses the ``schema``, which should list the same replies. ``pair`` is what the messages ask,
-    as premise and hypothesis, for a model of entailment. With ``in_full`` a reply that is cut on its second call, too,
-    is an error; otherwise it is returned.
+    for a model of entailment. With ``in_full`` a reply that is cut on its second call, too, is an error; otherwise it
+    is returned.
     """
 
     messages: tuple[Message, ...]
@@ -91,7 +104,7 @@ class Request:
     role: str = ""
     scene: Scene | None = field(default=None, compare=False, repr=False)
     choices: tuple[str, ...] = ()
-    pair: tuple[str, str] | None = field(default=None, compare=False, repr=False)
+    pair: Pair | None = field(default=None, compare=False, repr=False)
     in_full: bool = field(default=False, compare=False, repr=False)
 
 

@@ -1,18 +1,18 @@
 """The engine of a model of entailment: a cross-encoder that says whether a premise states a hypothesis.
 
 Spec: ``nli:MODEL[@REVISION]``, a Hub id or a local folder of a Transformers model for sequence classification with a
-label *entailment*. It answers only requests with a ``pair``, in the JSON that they ask for and without a quotation. A
-premise that is longer than the model's context is read in overlapping parts; one part that entails is enough.
+label *entailment* and perhaps *contradiction*. It answers only requests with a ``pair``: rulings on labels
+(``--adjudicate``) and verdicts on steps. A premise that is longer than the model's context is read in overlapping
+parts: one part that entails is enough, or else one that contradicts.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.base import Completion, EngineError, Pair, Request
 from safe_stepwise.engines.chat import escape_control
 from safe_stepwise.engines.transformers import Row, Runner, TransformersEngine, silence_loading
 from safe_stepwise.engines.weights import Model, Weights, error_line, loading
@@ -20,7 +20,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
 EXAMPLE = "nli:./my-cross-encoder"
-ENTAILMENT = "entailment"
+ENTAILMENT, CONTRADICTION = "entailment", "contradiction"
 _SHARED = 8
 """The part of the context (an eighth) that two parts of a long premise share, so that no fact is cut in two."""
 _POSITIONS_KEPT = 2
@@ -41,10 +41,10 @@ class EntailmentEngine(TransformersEngine):
 
 @dataclass(slots=True)
 class _PairRow(Row):
-    """One pair of a batch, in ``windows`` that fit the context; ``is_entailed`` once it was read."""
+    """One pair of a batch, in ``windows`` that fit the context, with the ``reply`` once it was read."""
 
     windows: dict[str, list[list[int]]] = field(default_factory=dict)
-    is_entailed: bool = False
+    reply: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class _PairRunner:
     tokenizer: Any
     model: Any
     context: int
-    label: int
-    """The number of the label *entailment*."""
+    labels: Mapping[str, int]
+    """The number of each label, in lower case."""
 
     @classmethod
     def load(cls, weights: Weights, device: str, dtype: str) -> _PairRunner:
@@ -69,15 +69,17 @@ class _PairRunner:
         if ENTAILMENT not in labels:
             raise UserError(f"{weights}: labels pairs {', '.join(labels)}; name a model with the label {ENTAILMENT}")
         context = min(tokenizer.model_max_length, model.config.max_position_embeddings - _POSITIONS_KEPT)
-        return cls(tokenizer, model.to(device).eval(), context, labels[ENTAILMENT])
+        return cls(tokenizer, model.to(device).eval(), context, labels)
 
     def row(self, request: Request) -> Row | EngineError:
         """Make the row of a request; return an error if it has no pair, or its hypothesis alone fills the context."""
         if request.pair is None:
-            return EngineError("nli: judges pairs of premise and hypothesis, as --adjudicate asks; it writes no text")
+            return EngineError(
+                "nli: judges claims beside passages, for --adjudicate and --verifier; it writes no text"
+            )
         try:
             windows = self.tokenizer(
-                *(escape_control(text, self.tokenizer.all_special_tokens) for text in request.pair),
+                *(escape_control(text, self.tokenizer.all_special_tokens) for text in request.pair[:2]),
                 truncation="only_first",
                 max_length=self.context,
                 stride=self.context // _SHARED,
@@ -95,9 +97,14 @@ class _PairRunner:
         for row in rows:
             batch = self.tokenizer.pad(row.windows, return_tensors="pt").to(self.model.device)
             with torch.inference_mode():
-                labels = self.model(**batch).logits.argmax(dim=-1)
-            row.is_entailed, row.is_finished = bool((labels == self.label).any()), True
+                labels = set(self.model(**batch).logits.argmax(dim=-1).tolist())
+            row.reply, row.is_finished = self._reply(row.request.pair, labels), True
+
+    def _reply(self, pair: Pair | None, labels: Collection[int]) -> str:
+        if pair is None:
+            return ""
+        is_denied = self.labels.get(CONTRADICTION) in labels
+        return pair.stated if self.labels[ENTAILMENT] in labels else pair.denied if is_denied else pair.absent
 
     def completion(self, row: _PairRow) -> Completion:
-        reply = json.dumps({"stated": "yes" if row.is_entailed else "no", "quote": ""})
-        return Completion(reply, Usage(prompt=sum(map(len, row.windows["input_ids"]))))
+        return Completion(row.reply, Usage(prompt=sum(map(len, row.windows["input_ids"]))))

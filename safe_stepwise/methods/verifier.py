@@ -13,15 +13,17 @@ from dataclasses import replace
 from typing import Any
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Message, Request, Schema
-from safe_stepwise.feedback import feedback_schema
+from safe_stepwise.engines.base import Message, Pair, Request, Schema
+from safe_stepwise.feedback import feedback_schema, format_feedback
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.records import Passage, Question, Step
-from safe_stepwise.steps import format_step
+from safe_stepwise.records import Feedback, Passage, Question, Step
+from safe_stepwise.steps import final_answer, format_step
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS, TAXONOMY, Category, labels
 
 ROLE = "verify"
+GUIDANCE = "Write this step again, and say only what a passage or an earlier step states."
+"""The guidance of verifiers that write no words of their own."""
 
 
 def verifier_request(
@@ -67,9 +69,30 @@ def verifier_request(
 
 
 def request_verdict(question: Question, previous: Sequence[Step], step: Step, *setting: Any) -> Request:
-    """Render `verifier_request` about a question, with the `Scene` for a symbolic player."""
+    """Render `verifier_request` about a question, with the `Scene` for players and the pair for a model of entailment."""
     request = verifier_request(question.question, question.passages, previous, step, *setting)
-    return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
+    scene = Scene(question, previous=tuple(previous), step=step)
+    premise = "\n".join([render_premise(question.passages), *(accepted.text for accepted in previous)])
+    return replace(request, scene=scene, pair=Pair(premise, *_hypothesis(question.question, step)))
+
+
+def render_premise(passages: Sequence[Passage]) -> str:
+    """Write passages as the premise of a question of entailment, one a line."""
+    return "\n".join(f"{page.title}: {page.text}" if page.title else page.text for page in passages)
+
+
+def _hypothesis(question: str, step: Step) -> tuple[str, str, str, str]:
+    """Return what a step says, and the verdicts if it is stated, denied, or neither; of an answer *neither* passes."""
+    sound = Feedback(CORRECT, "A passage or an earlier step states it.", "")
+    if step.kind == "Final Answer":
+        text, denied, absent = f"The answer to “{question}” is “{final_answer(step)}”.", "Wrong Conclusion", CORRECT
+    elif step.kind == "Logical":
+        text, denied, absent = step.text, "Logical Fallacy", "Logical Fallacy"
+    else:
+        text, denied, absent = step.text, "Contradictory", "Unsupported"
+    reasons = {denied: "A passage or an earlier step says otherwise.", absent: "Nothing states it."}
+    verdicts = (sound, *(Feedback(label, reasons[label], GUIDANCE) for label in (denied, absent)))
+    return (text, *map(format_feedback, verdicts))  # type: ignore[return-value]
 
 
 @functools.cache

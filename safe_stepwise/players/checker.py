@@ -13,14 +13,13 @@ from safe_stepwise.engines.base import Completion, Engine, EngineError, Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.methods.verifier import ROLE
+from safe_stepwise.methods.verifier import GUIDANCE, ROLE
 from safe_stepwise.players.symbolic import is_listed
 from safe_stepwise.records import Feedback, Passage
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.taxonomy import CORRECT
 
 STRICT = "strict"
-GUIDANCE = "Write this step again, and say only what a passage or an earlier step states."
 
 
 class CheckerEngine(Engine):

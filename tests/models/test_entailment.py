@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,13 @@ from typing import Any
 import pytest
 
 from builders.verified.teachers.adjudicating import ADJUDICATE
-from safe_stepwise.engines.base import Completion, EngineError, Message, Request
+from safe_stepwise.engines.base import Completion, EngineError, Message, Pair, Request
 from safe_stepwise.engines.entailment import EntailmentEngine
 from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
+from safe_stepwise.feedback import parse_feedback
+from safe_stepwise.methods.verifier import request_verdict
+from safe_stepwise.records import Passage, Question, Step
 from scripts import build_verified
 
 pytest.importorskip("torch", reason="no torch here: `make test-vllm` runs the model tests")
@@ -26,7 +28,7 @@ FAR = "here is far . "
 
 
 def claim(place: str, premise: str) -> Request:
-    return replace(Request((Message("user", "?"),)), pair=(premise, f"Ana lives in {place}"))
+    return replace(Request((Message("user", "?"),)), pair=Pair(premise, f"Ana lives in {place}", "yes", "no", "?"))
 
 
 def write_model(folder: Path, labels: tuple[str, ...]) -> Path:
@@ -76,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
 
 
 def stated(replies: list[Completion]) -> list[str]:
-    return [json.loads(reply.text)["stated"] for reply in replies]
+    return [reply.text for reply in replies]
 
 
 def test_it_judges_pairs_in_a_batch_and_long_premises_in_parts(folder: Path, run: Run) -> None:
@@ -126,6 +128,19 @@ def test_a_model_without_the_label_is_one_line(tmp_path: Path, run: Run) -> None
     engine = EntailmentEngine(Model(str(write_model(tmp_path, ("negative", "positive")))))
     with pytest.raises(UserError, match="labels pairs negative, positive; name a model with the label entailment"):
         run(engine.check())
+
+
+def test_it_verifies_steps(folder: Path, run: Run) -> None:
+    engine = EntailmentEngine(Model(str(folder)))
+    question = Question("q", "b", "", "Where lives Ana?", "Oru", passages=(Passage("", ("Ana lives in Oru",)),))
+    steps = [Step(1, f"Ana lives in {place}", "Attribution") for place in ("Oru", "Vel")]
+    steps += [Step(1, "Ana lives in Vel", "Logical"), Step(1, "####ANSWER: Vel", "Final Answer")]
+    replies = run(engine.generate([request_verdict(question, [], step) for step in steps]))
+    verdicts = [parse_feedback(reply.text) for reply in replies]
+    assert [verdict.error_type for verdict in verdicts[:3]] == ["Correct", "Contradictory", "Logical Fallacy"]
+    assert verdicts[3].error_type in ("Correct", "Wrong Conclusion")
+    assert [bool(verdict.guidance) for verdict in verdicts[:3]] == [False, True, True]
+    run(engine.close())
 
 
 def test_it_rules_on_what_annotations_doubt(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

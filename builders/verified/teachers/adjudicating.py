@@ -9,6 +9,7 @@ many words, namesakes, comparisons. A question without triples has one claim: th
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -21,7 +22,7 @@ from builders.verified.verification import build_graph
 from safe_stepwise import prompts
 from safe_stepwise.checking.statements import state
 from safe_stepwise.checking.step_reading import content_words
-from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.base import Pair, Request
 from safe_stepwise.engines.client import Client, render_usage
 from safe_stepwise.graphs.hop_lookup import look_up
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
@@ -29,6 +30,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.methods.scene import Scene
+from safe_stepwise.methods.verifier import render_premise
 from safe_stepwise.records import Question, Triple, identity
 
 ADJUDICATE = prompts.load("verification/adjudicate")
@@ -207,7 +209,8 @@ def ruling_request(question: Question, claim: str) -> Request:
     """Return the request for a ruling on a claim: all gold passages, then the claim, so that claims share a prefix."""
     pages = [passage for _, passage in question.gold]
     request = ADJUDICATE.request(ADJUDICATE.messages(passages=pages, claim=claim), Scene(question))
-    return replace(request, pair=("\n".join(f"{page.title}: {page.text}" for page in pages), claim))
+    yes, no = (json.dumps({"stated": stated, "quote": ""}) for stated in ("yes", "no"))
+    return replace(request, pair=Pair(render_premise(pages), claim, yes, no, no))
 
 
 async def ruling_requests(question: Question) -> list[Request]:
