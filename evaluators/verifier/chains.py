@@ -16,6 +16,7 @@ The intervals are percentiles of a bootstrap over questions, as a question may h
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
@@ -28,11 +29,13 @@ from evaluators.comparison.significance import CONFIDENCE, Matrix, pooled_interv
 from evaluators.run.runner import Verdicts
 from evaluators.verifier.quality import RESAMPLES, UNPARSED, TrajectoryVerdicts
 from evaluators.verifier.step_set import RequestOptions
+from safe_stepwise.checking.passage_checker import read_free_step
 from safe_stepwise.commands.reading import read_chains
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.formats.agentprocessbench import JudgeRow
-from safe_stepwise.formats.chains import RIGHT, WRONG, Chain, ChainStep
+from safe_stepwise.formats.chains import ANSWER, RIGHT, WRONG, Chain, ChainStep
+from safe_stepwise.formats.claims import QUESTION as NO_QUESTION
 from safe_stepwise.language.text import words_of
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.methods.verifier import request_verdict
@@ -55,7 +58,6 @@ OVERLAP = 0.5
 _WRONG = "Unsupported"
 """The error type that stands for any."""
 _STEP_MARK = re.compile(r"\A\W{0,4}step \d{1,4}\W{0,3}[:.)]\W{0,3}", re.IGNORECASE)
-_ANSWER_ALONE = re.compile(r"\s*<answer>\s*(.*?)\s*</answer>\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +72,22 @@ class ChainJudge:
 
 
 def grammatical(step: ChainStep, number: int) -> Step:
-    """Return a step of a chain as one of our grammar: an answer alone as Final Answer, all else as Attribution.
+    """Return a step of a chain in our grammar, as `check` reads it; a text that is no step becomes an Attribution.
 
-    >>> grammatical(ChainStep("Step 2: Oru is old (Logical)"), 2).text
-    'Oru is old  Logical'
+    >>> grammatical(ChainStep("Step 1: Oru is old (Logical)"), 2)
+    Step(number=2, text='Oru is old', kind='Logical')
     >>> grammatical(ChainStep("<answer>Oru</answer>"), 1).kind
     'Final Answer'
     """
-    answer = _ANSWER_ALONE.fullmatch(step.text)
+    answer = ANSWER.fullmatch(step.text.strip())
+    text = f"{ANSWER_MARKER} {answer[1].strip()} (Final Answer)" if answer else step.shown_text
+    with suppress(StepError):
+        return replace(read_free_step(text, number), number=number)
     text = _STEP_MARK.sub("", step.shown_text)
-    forms = [Step(number, f"{ANSWER_MARKER} {answer[1]}", "Final Answer")] if answer else []
-    forms.append(Step(number, text, "Attribution"))
-    for form in forms:
-        try:
-            format_step(form)
-            return form
-        except StepError:
-            continue
+    with suppress(StepError):
+        form = Step(number, text, "Attribution")
+        format_step(form)
+        return form
     return Step(number, re.sub(r"[()#\ud800-\udfff]", " ", text).strip() or "-", "Attribution")
 
 
@@ -94,6 +95,8 @@ def read_labelled(file: Path, format: str, limit: int | None) -> list[Chain]:
     """Read the chains of a file, or the first ``limit``; raises ``UserError`` for a bad row, or no labelled step."""
     chains = dict[str, Chain]()
     for place, chain in islice(read_chains(file, format), limit):
+        if chain.id in chains and len(chain.id) == 64:  # the digest of a row without id, of which there are two
+            chain = replace(chain, id=f"{chain.id}-{len(chains)}")
         if chain.id in chains:
             raise UserError(f"{place}: the id {printable(chain.id)!r} stands twice; give each chain its own")
         chains[chain.id] = chain
@@ -111,9 +114,12 @@ def chain_requests(
     for chain in chains:
         steps = [grammatical(step, number) for number, step in enumerate(chain.steps, 1)]
         question = annotated.get(chain.question) or Question(chain.id, "", "", chain.question, "")
+        searches = frozenset(number for number, step in enumerate(chain.steps, 1) if step.is_search)
         for place, step in enumerate(chain.steps):
             known = replace(question, passages=chain.known_to(step))
-            requests[chain.id, place] = request_verdict(known, steps[:place], steps[place], *options)
+            requests[chain.id, place] = request_verdict(
+                known, steps[:place], steps[place], *options, searches=searches
+            )
     return requests
 
 
@@ -155,6 +161,8 @@ def read_judges(file: Path, chains: Sequence[Chain]) -> list[ChainJudge]:
     for place, row in read_lines(file, parse, "judge's verdict", "give judge, query_index, sample_index, step_labels"):
         if row.id in keys:
             labels = row.step_labels or {}
+            if unknown := set(labels) - set(keys[row.id]):
+                raise UserError(f"{place}: step_labels has {printable(min(unknown))}, which is no step of {row.id}")
             if (row.id, 0) in by_judge[row.judge]:
                 raise UserError(f"{place}: {printable(row.judge)} judges chain {row.id} twice; remove one")
             by_judge[row.judge] |= {(row.id, n): labels.get(key) for n, key in enumerate(keys[row.id])}
@@ -206,7 +214,9 @@ def measure_judge(judge: ChainJudge, chains: Sequence[Chain], seed: int) -> dict
     """Return a judge's measures with their intervals, as a JSON object."""
     by_question: dict[str, Matrix] = defaultdict(lambda: np.zeros(len(_COLUMNS) + len(_CHAINS)))
     for chain in chains:
-        by_question[chain.question] += _counts(chain, judge.verdicts)
+        # Claims of a benchmark share a question that says nothing; what they share is a document.
+        cluster = chain.question if chain.question != NO_QUESTION else chain.passages[0].text
+        by_question[cluster] += _counts(chain, judge.verdicts)
     counts = np.stack([*by_question.values()])
     return {
         "name": judge.name,

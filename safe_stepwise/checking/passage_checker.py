@@ -5,7 +5,7 @@ nowhere, or not read (`support.weigh`). Whether a step is needed can't be told: 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -20,7 +20,7 @@ from safe_stepwise.language.text import as_date, as_number, has_words, words_of
 from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Step
-from safe_stepwise.steps import EMPHASIS, SEARCH_MARKER, StepError, final_answer, format_step
+from safe_stepwise.steps import EMPHASIS, StepError, final_answer, format_step
 from safe_stepwise.steps import read_step as read_reply
 from safe_stepwise.store.thoughts import split_thought
 
@@ -28,7 +28,6 @@ SOUND, UNDECIDED, NO_STEP = "sound", "undecided", "no step"
 _LIST_MARKS = re.compile(r"\A\s*+(?:\(?\d{1,3}[.)]|\[\d{1,3}\])\s+(?=\S)|\s*+\[\d{1,3}\]\W*\Z")
 _FINAL_ANSWER = re.compile(r"(?:step \d{1,3} ?: ?)?[*_]*final answer ?[*_]*:(?!.*\(final answer\)$)", re.IGNORECASE)
 _STOP_WORDS = word_list("stop_words")
-_SEARCH_WORDS = {*words_of(SEARCH_MARKER).split()}
 _NUMBER = re.compile(r"\d[\d,.]*(?: (?:thousand|million|billion))?")
 
 
@@ -47,14 +46,19 @@ class PassageVerdict:
 
 
 def judge_steps(
-    question: str, passages: Sequence[Passage | str], texts: Sequence[str], known_passages: Sequence[int | None] = ()
+    question: str,
+    passages: Sequence[Passage | str],
+    texts: Sequence[str],
+    known_passages: Sequence[int | None] = (),
+    searches: Collection[int] = (),
 ) -> list[PassageVerdict]:
     """Judge the steps of a chain by the passages alone, each after those before it that are no errors.
 
     A step may be written by the grammar ("Step 1: ... (Attribution)") or freely; one without a kind counts as an
     attribution. The claims' offsets are those of the given strings: ``span`` in the step, ``place`` in the passage
     (`text_of`), which is split into sentences here if it has only one. ``known_passages`` is the number of the first
-    passages that the model had been shown, by step (None: all). Raises ``UserError`` for other arguments.
+    passages that the model had been shown, by step (None: all), ``searches`` the indices of texts that only search.
+    Raises ``UserError`` for other arguments.
 
     >>> page = "Dune Rain is a 1954 film. It was directed by Ors Velt."
     >>> verdicts = judge_steps("Who made it?", [page], ["Ors Velt directed Dune Rain.", "Dune Rain is a 1960 film."])
@@ -73,10 +77,16 @@ def judge_steps(
     pages = [split_page(page) for page in originals]
     starts = [[*_starts(text_of(page), split)] for page, split in zip(originals, pages, strict=True)]
     verdicts, accepted = list[PassageVerdict](), list[Step]()
+    proved, sought = list[Step](), list[Step]()
     places: list[int] = []
     for number, text in enumerate(texts):
+        if number in searches:
+            search = Step(number + 1, text, "Attribution")
+            verdicts.append(judge_search(sought, search))
+            sought.append(search)
+            continue
         try:
-            step = _read_text(text, number + 1)
+            step = read_free_step(text, number + 1)
         except StepError as error:
             verdicts.append(PassageVerdict(NO_STEP, str(error)))
             continue
@@ -85,6 +95,7 @@ def judge_steps(
         )
         claims = (_placed(claim, starts, places) for claim in _claims_in(text, step.text, verdict.claims))
         verdicts.append(replace(verdict, claims=tuple(sorted(dict.fromkeys(claims), key=lambda claim: claim.span))))
+        proved += [step] if verdict.label == SOUND else []
         if verdict.label in (SOUND, UNDECIDED):
             accepted.append(step)
             places.append(number)
@@ -112,7 +123,7 @@ def _starts(text: str, page: Passage) -> Iterator[int]:
         end = start + len(sentence)
 
 
-def _read_text(text: str, number: int) -> Step:
+def read_free_step(text: str, number: int) -> Step:
     """Read a step; one without number or kind gets them. Raises `StepError` for what is no single step.
 
     A list's mark before it and a note's number after it ("2) Oru is old [1].") are no words of the step.
@@ -160,9 +171,6 @@ def judge_by_passages(
     >>> judge_by_passages("Who directed Dune Rain?", [page], [], step).label
     'Contradictory'
     """
-    if step.text.startswith(SEARCH_MARKER):
-        return _judge_search(question, passages, previous, step)
-    previous = [accepted for accepted in previous if not accepted.text.startswith(SEARCH_MARKER)]
     measures = [measure for accepted in previous if (measure := _measure_of(accepted))]
     if step.kind == "Final Answer":
         return _judge_answer(question, measures, previous, words_of(final_answer(step)))
@@ -203,17 +211,15 @@ def judge_by_passages(
     return verdict
 
 
-def _judge_search(question: str, passages: Sequence[Passage], previous: Sequence[Step], step: Step) -> PassageVerdict:
-    """Judge a step that only searches: an earlier one may have sought it, or the question be about nothing like it."""
-    sought, *earlier = (set(words_of(s.text).split()) - _STOP_WORDS for s in (step, *reversed(previous)))
-    searches = [
-        words for words, s in zip(earlier, reversed(previous), strict=True) if s.text.startswith(SEARCH_MARKER)
-    ]
-    if any(sought <= words for words in searches):
+def judge_search(earlier: Sequence[Step], step: Step) -> PassageVerdict:
+    """Judge a step that only searches, after ``earlier`` ones that do: it may have been searched for before.
+
+    >>> judge_search([Step(1, "Search: where is Oru", "Attribution")], Step(2, "Search: Oru", "Attribution")).label
+    'Redundancy'
+    """
+    words, *known_words = (set(words_of(search.text).split()) - _STOP_WORDS for search in (step, *earlier))
+    if any(words <= before for before in known_words):
         return PassageVerdict("Redundancy", "an earlier step has searched for it")
-    words = [set(words_of(text).split()) for text in (question, *(page.text for page in passages))]
-    if sought.isdisjoint(set().union(*words, *earlier) - _SEARCH_WORDS):
-        return PassageVerdict("Off-topic", "neither the question nor a passage speaks of what it searches for")
     return PassageVerdict(SOUND)
 
 

@@ -6,7 +6,7 @@ not accepted.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
@@ -181,11 +181,14 @@ def check_file(options: Options) -> None:
             row["passages"] = row.get("passages") or [""]  # an imported chain may have none
         reading.check_columns(place, row, "question", "passages", "steps")
         with at_place(place, ValueError):
-            steps = [boundary.read(str | ChainStep, step, f"step {n}") for n, step in enumerate(row["steps"], 1)]
+            steps = [
+                boundary.read(str | ChainStep, step, f"step {n}", exact=True) for n, step in enumerate(row["steps"], 1)
+            ]
             texts = [step if isinstance(step, str) else step.shown_text for step in steps]
             sizes.check_steps(texts)
         known_passages = [None if isinstance(step, str) else step.known_passages for step in steps]
-        report = report_row(reading.parse_question(place, row, options.benchmark), texts, known_passages)
+        searches = {n for n, step in enumerate(steps) if isinstance(step, ChainStep) and step.is_search}
+        report = report_row(reading.parse_question(place, row, options.benchmark), texts, known_passages, searches)
         counts.update(step.label for step in report.steps)
         if options.html:
             reports.append(report)
@@ -200,12 +203,14 @@ def check_file(options: Options) -> None:
 main = command(check_file)
 
 
-def report_row(question: Question, texts: Sequence[str], known_passages: Sequence[int | None] = ()) -> RowReport:
+def report_row(
+    question: Question, texts: Sequence[str], known_passages: Sequence[int | None] = (), searches: Collection[int] = ()
+) -> RowReport:
     """Judge the steps of a chain by a question's annotations; if these do not suffice, by its passages.
 
-    ``known_passages`` is that of `judge_steps`; annotations go by all passages.
+    ``known_passages`` and ``searches`` are those of `judge_steps`; annotations go by all passages.
     """
-    verdicts = judge_steps(question.question, question.passages, texts, known_passages)
+    verdicts = judge_steps(question.question, question.passages, texts, known_passages, searches)
     try:
         labels = _labels_by_annotations(question, texts)
         judged_by, note = ANNOTATIONS, ""

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from safe_stepwise.formats.chains import WRONG, Chain, StepLabel
 from safe_stepwise.formats.messages import read_turns, write_turns
+from safe_stepwise.records import identity
 from safe_stepwise.store import boundary
 
 StepLabels = Mapping[str, StepLabel | None]
@@ -57,20 +58,20 @@ def read(row: Mapping[str, Any]) -> Chain:
         pages,
         boundary.read(tuple[str, ...], (content.ground_truth or {}).get("target") or (), "ground_truth.target"),
         content.answer_text or "",
-        None if content.final_label is None else content.final_label != WRONG,
+        {1: True, -1: False}.get(content.final_label or 0),
     )
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
-    """Write a chain as the benchmark has it; an id of another form than ``QUERY.SAMPLE`` becomes sample 0."""
+    """Write a chain as the benchmark has it; for an id of another form than ``QUERY.SAMPLE``, numbers are digests."""
     query, _, sample = chain.id.partition(".")
-    is_indexed = query.isdecimal() and sample.isdecimal()
+    if not (query.isdecimal() and sample.isdecimal()):
+        query, sample = (str(int(identity(text)[:8], 16)) for text in (chain.question, chain.id))
     turns = write_turns(chain.question, chain.steps, chain.passages)
     places = (str(place) for place, turn in enumerate(turns) if turn["role"] == "assistant")
     yield {
-        "query_index": int(query) if is_indexed else 0,
-        "sample_index": int(sample) if is_indexed else 0,
-        **({} if is_indexed else {"id": chain.id}),
+        "query_index": int(query),
+        "sample_index": int(sample),
         "question": chain.question,
         "ground_truth": {"target": [*chain.references]},
         "answer_text": chain.prediction,

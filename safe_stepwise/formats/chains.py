@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from safe_stepwise.errors import RowError
-from safe_stepwise.records import Passage, identity
+from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.steps import SEARCH_MARKER
 from safe_stepwise.store import boundary, sizes
 
@@ -14,7 +14,7 @@ StepLabel = Literal[1, 0, -1]
 """What a step is worth, as in AgentProcessBench: right (1), neutral (0), or wrong (-1)."""
 RIGHT: StepLabel = 1
 WRONG: StepLabel = -1
-_ANSWER = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL)
+ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*+)</answer>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ChainStep:
         """
         if self.is_search:
             return SEARCH_MARKER + " ".join("; ".join(self.searches).split())
-        return " ".join(_ANSWER.sub(lambda tag: f"The answer is {tag[1].rstrip('.')}.", self.text).split())
+        return " ".join(ANSWER.sub(lambda tag: f"The answer is {tag[1].strip().rstrip('.')}.", self.text).split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,10 @@ def check_chain(chain: Chain) -> Chain:
         raise RowError("its question is empty")
     if not chain.steps:
         raise RowError("it has no steps")
+    if (longest := max(len(step.text) for step in chain.steps)) > sizes.MAX_STEP:
+        raise RowError(f"a step has {longest} characters, at most {sizes.MAX_STEP} are read")
     sizes.check_steps([step.shown_text for step in chain.steps])
+    sizes.check_size(Question("", "", "", chain.question, "", passages=chain.passages))
     for number, step in enumerate(chain.steps, 1):
         if not step.shown_text:
             raise RowError(f"step {number} is empty")
@@ -94,14 +97,24 @@ def check_chain(chain: Chain) -> Chain:
     return replace(chain, id=chain.id or identity(content))
 
 
+_TITLE, _TEXT = (
+    ("title", "name", "heading"),
+    ("contents", "sentences", "text", "content", "snippet", "body", "passage", "page_content", "document"),
+)
+
+
 def page_of(content: Any) -> Passage:
     """Read a passage: a text, or an object with title and text (or sentences); raises ``ValueError`` for another."""
     if isinstance(content, str):
         return Passage("", (content,))
     if not isinstance(content, Mapping):
         raise RowError("a passage is neither a text nor an object")
-    text = content.get("sentences", content.get("text", content.get("contents")))
-    page = {"title": content.get("title") or "", "sentences": [text] if isinstance(text, str) else text}
+    text = next((content[name] for name in _TEXT if content.get(name)), None)
+    title = next((content[name] for name in _TITLE if content.get(name)), "")
+    if isinstance(text, str) and not title and "contents" in content:  # as pyserini's indexes have it
+        title, _, text = (text if "\n" in text else f"\n{text}").partition("\n")
+        title = title.removeprefix('"').removesuffix('"')
+    page = {"title": title, "sentences": [text.strip()] if isinstance(text, str) else text}
     return boundary.read(Passage, page, "a passage")
 
 

@@ -19,7 +19,8 @@ def read_turns(
     """Return the steps of a chat and the passages of its tools' results; raises ``ValueError`` for another value.
 
     ``labels`` are the steps' labels by the message's index (from 0), which is also the steps' key; ``first_pages`` are
-    passages that the model had from the start. An assistant's message without text and without a call is no step.
+    passages that the model had from the start. An assistant's message without text and without a call is no step; its
+    label raises ``RowError``. Anthropic's blocks (``tool_use``, ``tool_result``) are read, too.
 
     >>> call = {"function": {"name": "search", "arguments": '{"query": "Oru"}'}}
     >>> steps, pages = read_turns([
@@ -31,33 +32,55 @@ def read_turns(
     >>> [(step.shown_text, step.known_passages) for step in steps], pages[0].text
     ([('Search: Oru', 0), ('In Marn.', 1)], 'Oru is in Marn.')
     """
+    labels = dict(labels or {})
     steps, pages = list[ChainStep](), [*first_pages]
     for number, turn in enumerate(boundary.read(tuple[Mapping[str, Any], ...], turns, "messages")):
         name = f"messages[{number}]"
-        role, text = turn.get("role"), _text_of(turn.get("content"), name)
-        if role == "tool":
+        blocks = _blocks_of(turn.get("content"), name)
+        text = text_of(turn, name)
+        if turn.get("role") in ("tool", "function"):
             add_pages(pages, read_pages(text))
-        elif role == "assistant":
-            calls = boundary.read(tuple[Mapping[str, Any], ...], turn.get("tool_calls") or [], f"{name}.tool_calls")
+        for block in blocks:
+            if block.get("type") == "tool_result":
+                add_pages(pages, read_pages(text_of(block, name)))
+        if turn.get("role") == "assistant":
+            calls = [*_calls_of(turn, name), *(block for block in blocks if block.get("type") == "tool_use")]
             searches = tuple(query for call in calls for query in _queries(call))
-            step = ChainStep(text.strip(), len(pages), searches, (labels or {}).get(str(number)), str(number))
-            steps += [step] if step.shown_text else []
+            step = ChainStep(text.strip(), len(pages), searches, labels.get(str(number)), str(number))
+            if step.shown_text:
+                steps.append(step)
+                labels.pop(str(number), None)
+    if labels:
+        raise RowError(f"step_labels[{min(labels)}]: that message is no step (an assistant's, with text or a call)")
     return tuple(steps), tuple(pages)
 
 
-def _text_of(content: Any, name: str) -> str:
-    """Return the text of a message, which may be a text, none, or a list of parts."""
-    if isinstance(content, list):
-        content = "".join(piece.get("text") or "" for piece in content if isinstance(piece, Mapping))
-    if not isinstance(content, str | None):
+def _blocks_of(content: Any, name: str) -> list[Mapping[str, Any]]:
+    """Return the blocks of a message whose content is a list; raises ``RowError`` for content of another form."""
+    if isinstance(content, str | None):
+        return []
+    if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
         raise RowError(f"{name}.content is neither a text nor a list of parts")
-    return content or ""
+    return content
+
+
+def text_of(turn: Mapping[str, Any], name: str) -> str:
+    """Return the text of a message or block: its content, or the texts of its parts, one a line; or its refusal."""
+    content = turn.get("content") or turn.get("refusal")
+    if isinstance(content, str):
+        return content
+    return "\n".join(text for block in _blocks_of(content, name) if isinstance(text := block.get("text"), str))
+
+
+def _calls_of(turn: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    calls = turn.get("tool_calls") or ([turn["function_call"]] if turn.get("function_call") else [])
+    return boundary.read(tuple[Mapping[str, Any], ...], calls, f"{name}.tool_calls")
 
 
 def _queries(call: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a call searches for: the texts of its usual arguments, or the arguments as they are."""
     function = call.get("function", call)
-    arguments = function.get("arguments", "") if isinstance(function, Mapping) else ""
+    arguments = function.get("arguments", function.get("input", "")) if isinstance(function, Mapping) else ""
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = boundary.parse_json(arguments)
@@ -71,34 +94,35 @@ def _queries(call: Mapping[str, Any]) -> Iterator[str]:
 
 
 def read_pages(content: str) -> list[Passage]:
-    """Read the passages of a tool's result: Search-R1's JSON, JSON of passages, or one text; an error has none.
+    """Read the passages of a tool's result: those of its JSON, or else all of it as one; JSON of an error has none.
 
-    >>> read_pages('{"result": [[{"document": {"contents": "\\\\"Oru\\\\"\\\\nIt is old."}}]]}')
-    [Passage(title='Oru', sentences=('It is old.',), is_gold=False)]
+    >>> read_pages('{"result": [[{"document": {"contents": "\\\\"Oru\\\\"\\\\nIt is old."}}]]}')[0].title
+    'Oru'
+    >>> read_pages("[1] Oru: It is old."), read_pages('{"error": "no such index"}')
+    ([Passage(title='', sentences=('[1] Oru: It is old.',), is_gold=False)], [])
     """
+    if not content.strip():
+        return []
     try:
         value = boundary.parse_json(content)
     except ValueError:
-        return [Passage("", (content.strip(),))] if content.strip() and content.lstrip()[:1] not in "{[" else []
-    if isinstance(value, Mapping) and "error" in value:
-        return []
-    if isinstance(value, Mapping):
-        value = next((value[name] for name in ("result", "results", "documents", "passages") if name in value), [])
-    return [*_pages_in(value)]
+        return [Passage("", (content.strip(),))]
+    pages = [*_pages_in(value)]
+    is_error = isinstance(value, Mapping) and bool(value.get("error"))
+    return pages or ([] if is_error or value in ([], {}) else [Passage("", (content.strip(),))])
 
 
 def _pages_in(value: Any) -> Iterator[Passage]:
+    """Yield the passages at any depth of JSON: the texts of lists, and objects with a text."""
     if isinstance(value, list):
         for inner in value:
-            yield from _pages_in(inner)
-    elif isinstance(value, Mapping) and isinstance(value.get("document"), Mapping):
-        yield from _pages_in(value["document"])
-    elif isinstance(value, Mapping) and isinstance(value.get("contents"), str):
-        title, _, text = value["contents"].partition("\n")
-        yield Passage(title.strip().strip('"'), (text.strip(),))
-    elif isinstance(value, str | Mapping):
+            yield from [page_of(inner)] if isinstance(inner, str) and inner.strip() else _pages_in(inner)
+    elif isinstance(value, Mapping):
         with suppress(ValueError):
             yield page_of(value)
+            return
+        for inner in value.values():
+            yield from _pages_in(inner) if isinstance(inner, list | Mapping) else ()
 
 
 def write_turns(question: str, steps: Sequence[ChainStep], pages: Sequence[Passage]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 from safe_stepwise.errors import RowError
 from safe_stepwise.formats import steps as own_rows
 from safe_stepwise.formats.chains import Chain
-from safe_stepwise.formats.messages import read_turns, write_turns
+from safe_stepwise.formats.messages import read_turns, text_of, write_turns
 
 
 def read(row: Mapping[str, Any]) -> Chain:
@@ -30,7 +30,7 @@ def _question_in(turns: Sequence[Any]) -> str:
         role = turn.get("role") if isinstance(turn, Mapping) else None
         if role == "assistant":
             break
-        opening = str(turn.get("content") or "") if role == "user" else opening
+        opening = text_of(turn, "messages") if role == "user" else opening
     return opening
 
 

@@ -15,7 +15,11 @@ from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.store.thoughts import split_thought
 
 _RESPONSES = ("response", "completion", "output", "generation", "reasoning", "text")
-_NUMBERED = re.compile(r"(?:\A|\n)[ \t*#>_-]*(?:step[ \t]*)?\(?(\d{1,3})[ \t]*[.):](?=[\s*_])[*_ \t]*", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"(?:\A|\n|(?<=[.!?]) )[ \t*#>_-]*+"
+    r"(?:(?:step[ \t]*)?\(?(\d{1,3})[ \t]*[.):](?=[\s*_])|step (\d{1,3})(?=\n))[*_ \t]*",
+    re.IGNORECASE,
+)
 
 
 def read_response(row: Mapping[str, Any]) -> tuple[Chain, str]:
@@ -27,28 +31,35 @@ def read_response(row: Mapping[str, Any]) -> tuple[Chain, str]:
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain from a text that a model wrote; raises ``ValueError`` for a row of another form."""
+    """Read a chain from a text that a model wrote; raises ``ValueError`` for a row of another form.
+
+    Thoughts before the text are left out, unless the text after them is only an answer.
+    """
     chain, response = read_response(row)
-    text = split_thought(response).text or response
-    return replace(chain, steps=tuple(ChainStep(step) for step in split_steps(text)))
+    reply = split_thought(response)
+    texts = split_steps(reply.text)
+    if len(texts) < 2 and reply.thought:
+        texts = [*split_steps(reply.thought), *texts]
+    return replace(chain, steps=tuple(ChainStep(text, len(chain.passages)) for text in texts))
 
 
 def split_steps(text: str) -> list[str]:
-    """Split a chain of thought into its numbered steps, or else into sentences.
+    """Split a chain of thought into its numbered steps, which count up from 1, or else into sentences.
 
     >>> split_steps("Let us see.\\nStep 1: Oru is in Marn. It is old.\\nStep 2: So Marn.")
     ['Let us see.', 'Oru is in Marn. It is old.', 'So Marn.']
-    >>> split_steps("Oru is in Marn. It has\\n2 rivers.")
-    ['Oru is in Marn.', 'It has', '2 rivers.']
+    >>> split_steps("1. Oru is in Marn. 2. So Marn."), split_steps("Oru is in Marn. It has\\n2 rivers.")
+    (['Oru is in Marn.', 'So Marn.'], ['Oru is in Marn.', 'It has', '2 rivers.'])
     """
-    marks = [*_NUMBERED.finditer(text)]
-    if [int(mark[1]) for mark in marks[:2]] == [1, 2] or (len(marks) == 1 and marks[0][1] == "1"):
-        edges = [0, *(mark.start() for mark in marks), len(text)]
-        starts = [0, *(mark.end() for mark in marks)]
-        pieces = [text[start:end].strip() for start, end in zip(starts, edges[1:], strict=True)]
-    else:
+    marks = list[re.Match[str]]()
+    for mark in _NUMBERED.finditer(text):
+        marks += [mark] if int(mark[1] or mark[2]) == len(marks) + 1 else []
+    if not marks:
         pieces = [sentence for line in text.splitlines() for sentence in split_sentences(line)]
-    return [" ".join(piece.split()) for piece in pieces if re.search(r"\w", piece)]
+    else:
+        edges = zip([0, *(mark.end() for mark in marks)], [*(mark.start() for mark in marks), len(text)], strict=True)
+        pieces = [text[start:end] for start, end in edges]
+    return [" ".join(piece.replace("**", "").split()) for piece in pieces if re.search(r"\w", piece)]
 
 
 def describe(chain: Chain) -> dict[str, Any]:

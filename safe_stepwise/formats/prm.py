@@ -15,7 +15,6 @@ from safe_stepwise.store import boundary
 
 MARK = "ки"
 """Where a step ends, and a model is to say whether it is right."""
-_FIRST = re.compile(r"\s*\bStep 1: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +30,9 @@ def read(row: Mapping[str, Any]) -> Chain:
     *texts, ending = content.input.split(MARK)
     if not texts or ending.strip():
         raise RowError(f"its input does not end with a step and {MARK}")
-    opening = _FIRST.search(texts[0])
-    if opening is None:
+    question, first, texts[0] = texts[0].rpartition("Step 1: ")
+    if not first:
         raise RowError("its input has no 'Step 1: ' after the question")
-    question, texts[0] = texts[0][: opening.start()], texts[0][opening.end() :]
     texts[1:] = [re.sub(rf"\A\s*Step {n}: ", "", text) for n, text in enumerate(texts[1:], 2)]
     values = _values(content)
     if len(values) != len(texts):
@@ -46,19 +44,22 @@ def read(row: Mapping[str, Any]) -> Chain:
 
 
 def _values(content: _Row) -> list[str]:
+    """Return the labels: those of a list, or the signs that stand in the label for the marks of the input."""
     if content.value or not isinstance(content.label, str):
         return [*(content.value or content.label)]
-    marked = re.escape(content.input).replace(re.escape(MARK), "(.)")
-    match = re.fullmatch(marked.strip().removesuffix(re.escape(" ")), content.label.strip(), re.DOTALL)
-    if match is None:
-        raise RowError(f"its label is not its input with + or - for each {MARK}")
-    return [*match.groups()]
+    signs, label = list[str](), content.label.strip()
+    for piece in content.input.strip().split(MARK)[:-1]:
+        if not label.startswith(piece) or label[len(piece) :][:1] not in ("+", "-"):
+            raise RowError(f"its label is not its input with + or - for each {MARK}")
+        signs.append(label[len(piece)])
+        label = label[len(piece) + 1 :]
+    return signs
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
     """Write a chain whose steps all have labels (else there is no row); raises ``RowError`` for a text with a mark."""
     texts = [step.shown_text for step in chain.steps]
-    if MARK in "".join((chain.question, *texts)) or _FIRST.search(f" {chain.question} "):
+    if MARK in "".join((chain.question, *texts)) or "Step 1: " in f"{chain.question} {texts[0]}":
         raise RowError(f"its text holds {MARK!r} or 'Step 1: ', which marks a step")
     if all(step.label is not None for step in chain.steps):
         signs = ["-" if step.label == WRONG else "+" for step in chain.steps]

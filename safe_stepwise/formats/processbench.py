@@ -39,14 +39,17 @@ def read(row: Mapping[str, Any]) -> Chain:
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
-    """Write a chain as the benchmark has it; ``label`` is left out if no step has one."""
+    """Write a chain as the benchmark has it, if all its steps up to the first wrong one have labels."""
     labels = [step.label for step in chain.steps]
+    first = labels.index(WRONG) if WRONG in labels else _NONE
+    if None in (labels if first == _NONE else labels[:first]):
+        return
     row = {
         "id": chain.id,
         "generator": chain.model,
         "problem": chain.question,
         "steps": [step.shown_text for step in chain.steps],
-        "label": None if set(labels) == {None} else labels.index(WRONG) if WRONG in labels else _NONE,
+        "label": first,
         "final_answer_correct": chain.is_right,
     }
     yield {name: value for name, value in row.items() if value is not None}

@@ -13,41 +13,46 @@ from typing import Any
 
 from safe_stepwise.errors import RowError
 from safe_stepwise.formats import plain
-from safe_stepwise.formats.chains import Chain, ChainStep, add_pages
+from safe_stepwise.formats.chains import ANSWER, Chain, ChainStep, add_pages
 from safe_stepwise.records import Passage
 
-_RESULT = re.compile(r"<information>(.*?)</information>", re.DOTALL)
-_SEARCH = re.compile(r"<search>(.*?)</search>", re.DOTALL)
-_ANSWER = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL)
+# A tag holds no other tag of its name, so that the search stays linear in a text that never closes them.
+_RESULT = re.compile(r"<information>((?:(?!</?information>).)*+)(?:</information>|\Z)", re.DOTALL)
+_SEARCH = re.compile(r"<search>((?:(?!</?search>).)*+)</search>", re.DOTALL)
 _THOUGHT = re.compile(r"</?think>")
-_DOCUMENT = re.compile(r"(?:\A|\n)\s*Doc \d+ ?\(Title: ?")
+_COMPLAINT = re.compile(
+    r"My (?:previous )?action is (?:invalid|not correct)\..{0,600}?Let me try again\.\s*", re.DOTALL
+)
+"""What the environment writes into the text when it could not read an action."""
+_PROMPT = re.compile(r"\A.*(?:<\|im_start\|>|<\|start_header_id\|>)assistant(?:<\|end_header_id\|>)?\s*", re.DOTALL)
+_DOCUMENT = re.compile(r"(?:\A|\n)\s*Doc \d+ ?\(Title: ?(?:\"([^\n]*?)\"\)|([^)\n]*)\))")
 _TAGS = re.compile(r"</?(?:information|search|answer)>")
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain from a tagged text; raises ``ValueError`` for a row of another form."""
+    """Read a chain from a tagged text, without the prompt before it; raises ``ValueError`` for another row."""
     chain, response = plain.read_response(row)
     steps, pages = list[ChainStep](), [*chain.passages]
-    pieces = _RESULT.split(response)
+    pieces = _RESULT.split(_COMPLAINT.sub("", _PROMPT.sub("", response)))
     for turn, result in zip(pieces[::2], (*pieces[1::2], ""), strict=True):
         searches = tuple(query.strip() for query in _SEARCH.findall(turn) if query.strip())
         text = _THOUGHT.sub("\n", _SEARCH.sub("", turn)).strip()
         step = ChainStep(text, len(pages), searches)
         steps += [step] if step.shown_text else []
         add_pages(pages, _documents(result))
-    answers = _ANSWER.findall(pieces[-1])
+    answers = [answer.strip() for answer in ANSWER.findall(response)]
     prediction = chain.prediction or (answers[-1] if answers else "")
     return replace(chain, steps=tuple(steps), passages=tuple(pages), prediction=prediction)
 
 
 def _documents(result: str) -> Iterator[Passage]:
-    starts = [*_DOCUMENT.finditer(result)]
-    if not starts and result.strip():
-        yield Passage("", (result.strip(),))
-    ends = [*(start.start() for start in starts[1:]), len(result)]
-    for start, end in zip(starts, ends, strict=False):  # without a document, the one end has no start
-        title, _, text = result[start.end() : end].partition(")")
-        yield Passage(title.strip().strip('"'), (text.strip(),))
+    """Yield the documents of a result; what stands before the first is a passage, too."""
+    headers = [*_DOCUMENT.finditer(result)]
+    edges = [*(header.start() for header in headers), len(result)]
+    if opening := result[: edges[0]].strip():
+        yield Passage("", (opening,))
+    for header, end in zip(headers, edges[1:], strict=True):
+        yield Passage((header[1] or header[2] or "").strip(), (result[header.end() : end].strip(),))
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
@@ -58,12 +63,12 @@ def write(chain: Chain) -> Iterator[dict[str, Any]]:
         documents = [
             f'Doc {n}(Title: "{p.title}") {p.text}' for n, p in enumerate(chain.passages[shown_pages:known_pages], 1)
         ]
-        texts = [_ANSWER.sub("", step.text), *step.searches, *documents]
+        texts = [ANSWER.sub("", step.text), *step.searches, *documents]
         if any(_TAGS.search(text) for text in texts):
             raise RowError("a step or passage holds a tag of Search-R1 (<search>, <information>, <answer>); remove it")
         lines += [f"<information>{chr(10).join(documents)}</information>"] if documents else []
-        lines += [f"<think>{_ANSWER.sub('', step.text).strip()}</think>"] if step.text else []
+        lines += [f"<think>{ANSWER.sub('', step.text).strip()}</think>"] if step.text else []
         lines += [f"<search>{query}</search>" for query in step.searches]
-        lines += [tag[0] for tag in _ANSWER.finditer(step.text)]
+        lines += [tag[0] for tag in ANSWER.finditer(step.text)]
         shown_pages = max(shown_pages, known_pages)
     yield {**plain.describe(chain), "response": "\n".join(lines)}

@@ -33,7 +33,7 @@ def read(row: Mapping[str, Any]) -> Chain:
         "references": [references] if isinstance(references, str) else references,
         **{name: row[name] for name in _FIELDS if row.get(name) is not None},
     }
-    return boundary.read(Chain, content, "the row")
+    return boundary.read(Chain, content, "the row", exact=True)
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,8 @@ class Scene:
     """A question with its annotations, and how far a method has come with it.
 
     ``passage`` is the number (from 1) of the passage that the request is about, ``previous`` the accepted steps,
-    ``step`` the step to judge, ``feedback`` the verdict on a step that has to be rewritten.
+    ``step`` the step to judge, ``feedback`` the verdict on a step that has to be rewritten. ``searches`` are the
+    numbers of steps that only search.
     """
 
     question: Question
@@ -26,6 +27,7 @@ class Scene:
     previous: tuple[Step, ...] = ()
     step: Step | None = None
     feedback: Feedback | None = None
+    searches: frozenset[int] = frozenset()
 
     @property
     def key(self) -> list[Any]:

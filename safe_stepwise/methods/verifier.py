@@ -68,10 +68,12 @@ def verifier_request(
     return Request(turns, prompt.sampling, _schema(*setting), prompt.role)
 
 
-def request_verdict(question: Question, previous: Sequence[Step], step: Step, *setting: Any) -> Request:
-    """Render `verifier_request` about a question, with the `Scene` for players and the pair for a model of entailment."""
+def request_verdict(
+    question: Question, previous: Sequence[Step], step: Step, *setting: Any, searches: frozenset[int] = frozenset()
+) -> Request:
+    """Render `verifier_request` about a question, with what players and models of entailment read instead."""
     request = verifier_request(question.question, question.passages, previous, step, *setting)
-    scene = Scene(question, previous=tuple(previous), step=step)
+    scene = Scene(question, previous=tuple(previous), step=step, searches=searches)
     premise = "\n".join([render_premise(question.passages), *(accepted.text for accepted in previous)])
     return replace(request, scene=scene, pair=Pair(premise, *_hypothesis(question.question, step)))
 

@@ -8,14 +8,21 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from safe_stepwise.checking.passage_checker import SOUND, UNDECIDED, judge_by_passages, split_page
+from safe_stepwise.checking.passage_checker import (
+    SOUND,
+    UNDECIDED,
+    PassageVerdict,
+    judge_by_passages,
+    judge_search,
+    split_page,
+)
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import GUIDANCE, ROLE
 from safe_stepwise.players.symbolic import is_listed
-from safe_stepwise.records import Feedback, Passage
+from safe_stepwise.records import Feedback, Passage, Step
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.taxonomy import CORRECT
 
@@ -48,8 +55,7 @@ class CheckerEngine(Engine):
         scene = request.scene
         if request.role != ROLE or not isinstance(scene, Scene) or scene.step is None:
             return EngineError(f"checker judges steps alone: it has no role {request.role!r}")
-        pages = _split_pages(scene.question.passages)
-        verdict = judge_by_passages(scene.question.question, pages, scene.previous, scene.step)
+        verdict = _judge(scene.question.question, scene.question.passages, scene.previous, scene.step, scene.searches)
         label = {SOUND: CORRECT, UNDECIDED: "Unsupported" if self.is_strict else CORRECT}.get(
             verdict.label, verdict.label
         )
@@ -57,6 +63,19 @@ class CheckerEngine(Engine):
         if label == CORRECT or not is_listed(request, label):
             return Completion(format_feedback(Feedback(CORRECT, reason if verdict.reason else "All is stated.", "")))
         return Completion(format_feedback(Feedback(label, reason, GUIDANCE)))
+
+
+@lru_cache(maxsize=4096)
+def _judge(
+    question: str, passages: tuple[Passage, ...], previous: tuple[Step, ...], step: Step, searches: frozenset[int]
+) -> PassageVerdict:
+    """Judge a step after those before it that are no errors (cached); an answer, after those alone that are proved."""
+    if step.number in searches:
+        return judge_search([earlier for earlier in previous if earlier.number in searches], step)
+    labels = [_judge(question, passages, previous[:n], earlier, searches).label for n, earlier in enumerate(previous)]
+    allowed = (SOUND,) if step.kind == "Final Answer" else (SOUND, UNDECIDED)
+    claims = ((label, s) for label, s in zip(labels, previous, strict=True) if s.number not in searches)
+    return judge_by_passages(question, _split_pages(passages), [s for label, s in claims if label in allowed], step)
 
 
 @lru_cache(maxsize=512)

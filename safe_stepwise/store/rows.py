@@ -25,7 +25,16 @@ Columns = Mapping[str, tuple[str, ...]]
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "_id", "qid", "question_id", "uid"),
     "question": ("question", "query"),
-    "answer": ("references", "answer", "answers", "gold_answer", "gold_answers", "ground_truth", "target"),
+    "answer": (
+        "references",
+        "answer",
+        "answers",
+        "gold_answer",
+        "gold_answers",
+        "golden_answers",
+        "ground_truth",
+        "target",
+    ),
     "aliases": ("aliases", "answer_aliases"),
     "passages": ("passages", "contexts", "context", "paragraphs", "documents", "docs", "ctxs", "pages", "texts"),
     "title": ("title",),

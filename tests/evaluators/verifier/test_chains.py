@@ -71,7 +71,7 @@ def test_the_measures_by_hand() -> None:
         ("<answer> Marn </answer>", "Step 1: ####ANSWER: Marn (Final Answer)"),
         ("So.\n<answer>Marn</answer>", "Step 1: So. The answer is Marn. (Attribution)"),
         ("So (Logical) Step 2: no (Attribution)", "Step 1: So  Logical  Step 2: no  Attribution (Attribution)"),
-        ("#### ANSWER: Marn", "Step 1: ANSWER: Marn (Attribution)"),
+        ("#### ANSWER: Marn", "Step 1: ####ANSWER: Marn (Final Answer)"),
         ("(Logical)", "Step 1: Logical (Attribution)"),
         ("\ud800", "Step 1: - (Attribution)"),
     ],

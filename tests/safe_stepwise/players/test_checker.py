@@ -21,9 +21,9 @@ PAGES = (Passage("Dune Rain", ("Dune Rain is a 1954 film. It was directed by Ors
 QUESTION = Question("q", "hotpotqa", "", "Who made Dune Rain?", "Ors Velt", passages=PAGES)
 
 
-def verdict(spec: str, text: str, *previous: str) -> tuple[str, str, str]:
+def verdict(spec: str, text: str, *previous: str, searches: frozenset[int] = frozenset()) -> tuple[str, str, str]:
     steps = [Step(n, before, "Attribution") for n, before in enumerate(previous, 1)]
-    request = request_verdict(QUESTION, steps, Step(len(steps) + 1, text, "Attribution"))
+    request = request_verdict(QUESTION, steps, Step(len(steps) + 1, text, "Attribution"), searches=searches)
     (reply,) = asyncio.run(open_engine(spec).generate([request]))
     assert isinstance(reply, Completion)
     feedback = parse_feedback(reply.text)
@@ -45,13 +45,27 @@ def test_it_judges_by_the_passages(text: str, label: str, strict: str) -> None:
 
 
 def test_a_search_that_was_made_before_is_redundant() -> None:
-    assert verdict("checker", "Search: Ors Velt born")[0] == "Correct"
-    label, diagnosis, guidance = verdict("checker", "Search: born Ors Velt", "Search: when was Ors Velt born")
+    texts = ["Search: when was Ors Velt born", "Search: born Ors Velt"]
+    label, diagnosis, guidance = verdict("checker", texts[1], texts[0], searches=frozenset((1, 2)))
     assert (label, diagnosis) == ("Redundancy", "an earlier step has searched for it.")
     assert guidance
-    assert verdict("checker", "Search: recipe for soup")[0] == "Off-topic"
-    # What was searched for is no evidence.
+    assert verdict("checker", "Search: Ors Velt born in Oru", texts[1], searches=frozenset((1, 2)))[0] == "Correct"
+    # What was searched for is no evidence, and the word alone makes no search.
     assert verdict("checker", "Ors Velt lives in Marn.", "Search: Ors Velt lives in Marn")[0] == "Unsupported"
+    assert verdict("checker", "Search: Dune Rain was directed by Ana Brell")[0] == "Contradictory"
+
+
+def test_errors_support_no_later_step_and_only_proof_supports_an_answer() -> None:
+    claim = "Edo Tarn married Lia Dorn."
+    assert [verdict("checker", claim, *[claim] * n)[0] for n in range(3)] == ["Unsupported"] * 3
+    undecided = "Dune Rain is beloved."
+    assert verdict("checker", undecided)[1].startswith("Not decided")
+    request = request_verdict(
+        QUESTION, [Step(1, undecided, "Attribution")], Step(2, "####ANSWER: beloved", "Final Answer")
+    )
+    (reply,) = asyncio.run(open_engine("checker:strict").generate([request]))
+    assert isinstance(reply, Completion)
+    assert parse_feedback(reply.text).error_type != "Correct"
 
 
 def test_it_never_looks_at_annotations() -> None:
