@@ -25,6 +25,7 @@ from safe_stepwise.language.senses import SINGLE, are_alike, meaning_of, sense_c
 from safe_stepwise.language.syntax import Argument, Predication, Rewrite, Syntax, Word, parse
 from safe_stepwise.language.text import (
     as_date,
+    as_number,
     dates_in,
     fold,
     fold_traced,
@@ -224,7 +225,9 @@ class Source:
             return any(day.year and day.agrees(date) for day in dates_in(self.text))
         if _NUMBER.fullmatch(name):
             number = name.rstrip(".,").replace(",", "")
-            return re.search(rf"(?<!\d){re.escape(number)}(?!\d)", self.text.replace(",", "")) is not None
+            if re.search(rf"(?<!\d){re.escape(number)}(?!\d)", self.text.replace(",", "")):
+                return True
+            return len(number) < 3 and any(as_number(t) == as_number(number) for t in self.tokens if t.isalpha())
         if is_nation(name.lower()):
             return nation_pattern(name.lower()).search(self.text) is not None
         words = set(re.findall(r"\w+", strip_diacritics(fold(name)).lower())) - _STOP_WORDS
@@ -430,6 +433,12 @@ class _Weighing:
         spellings = [" ".join(_words_of(self.syntax.words[n].name or self.syntax.words[n].text)) for n in tokens]
         return any(all(f" {spelling} " in f" {piece} " for spelling in spellings if spelling) for piece in self.copied)
 
+    def _is_left_open(self, claim: Predication) -> bool:
+        """Whether passages say what a claim says only to deny it, or without stating it ("it is a myth that …")."""
+        facts = [fact for comparison, _, _, fact in self._candidates(claim) if comparison.agrees]
+        bearing = (f.is_denied == claim.is_denied and f.is_stated >= claim.is_stated for f in facts)
+        return bool(facts) and not any(bearing)
+
     def _only_links(self, claim: Predication) -> bool:
         """Whether a verb adds nothing to what it links: "1901 is Ana's date of death", "1901 is when Ana died"."""
         if claim.is_noun or claim.predicate not in _LIGHT:
@@ -462,7 +471,7 @@ class _Weighing:
                 return None
         if any(argument.name == _COPY for argument in arguments):  # "it is written: “…”"
             return None
-        if self._is_copied(claim):
+        if self._is_copied(claim) and not self._is_left_open(claim):
             return self._hold(claim, names)
         if self._only_links(claim):
             return None
@@ -712,8 +721,14 @@ class _Weighing:
             ends = (end for fact in self.facts for end in (fact.head, fact.tail))
             is_end = any(is_same_name(name, end) for end in ends)
             if not is_end and not any(source.has_name(name) for _, source in self.sources):
+                claims = [p for p in self.syntax.predications if any(a.name == name for _, a in p.arguments)]
+                is_left_open = bool(claims) and all(claim.is_denied or not claim.is_stated for claim in claims)
                 # Short forms in capitals ("TV") may stand for words, and only names in Latin letters are read.
-                is_unread = (name.isupper() and len(name) < 5) or any(c.isalpha() and not is_latin(c) for c in name)
+                is_unread = (
+                    is_left_open
+                    or (name.isupper() and len(name) < 5)
+                    or any(c.isalpha() and not is_latin(c) for c in name)
+                )
                 status: Status = "not read" if is_unread else "not found"
                 yield Finding(status, f"no passage has {name!r}", part=name, span=self._span_of(name))
             elif (

@@ -17,6 +17,11 @@ WRONG: StepLabel = -1
 ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*+)</answer>", re.DOTALL)
 
 
+_LIST_MARK = re.compile(r"^[ \t]*(?:\(?\d{1,2}[.)]|[-*•]|#{1,6})[ \t]+", re.MULTILINE)
+_DOCUMENT = re.compile(r"\b(?:the )?doc(?:ument)? ?\[?\d{1,3}\]?(?!\d)", re.IGNORECASE)
+"""A search engine's number of a document, which is none of our passages'."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChainStep:
     """What a model wrote at once: a claim, a paragraph, or a turn that may call a search.
@@ -46,14 +51,15 @@ class ChainStep:
 
     @property
     def shown_text(self) -> str:
-        """The step as one line: its text with a tagged answer spelled out, or what it searches for.
+        """The step as one line without list marks: its text, a tagged answer spelled out, or what it searches for.
 
         >>> ChainStep("It lies there.\\n<answer>Oru</answer>").shown_text, ChainStep("", searches=("Oru",)).shown_text
         ('It lies there. The answer is Oru.', 'Search: Oru')
         """
         if self.is_search:
             return SEARCH_MARKER + " ".join("; ".join(self.searches).split())
-        return " ".join(ANSWER.sub(lambda tag: f"The answer is {tag[1].strip().rstrip('.')}.", self.text).split())
+        text = ANSWER.sub(lambda tag: f"The answer is {tag[1].strip().rstrip('.')}.", self.text)
+        return " ".join(_DOCUMENT.sub("the text", _LIST_MARK.sub("", text)).replace("**", "").split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -632,6 +632,12 @@ class _Walk:
                     )
                 is_denied ^= lemma in _WORDS["denying"] or lemma in _WORDS["untrue"]
                 is_stated = is_stated and not (lemma in _WORDS["supposing"] and link in ("ccomp", "xcomp"))
+                nouns = [head, *(child for child in head.children if child.dep_ == "attr")]  # "it is a myth that"
+                is_stated = is_stated and not any(noun.lemma_.lower() in _WORDS["supposed"] for noun in nouns)
+                # "accused of murdering her", "it was to be filmed"
+                is_accused = link == "pcomp" and head.head.lemma_.lower() in _WORDS["supposing"]
+                is_planned = link == "xcomp" and lemma == "be" and any(c.lower_ == "to" for c in verb.children)
+                is_stated = is_stated and not (is_accused or is_planned)
             elif link == "advcl":
                 is_stated = is_stated and not any(
                     c.dep_ == "mark" and c.lower_ in ("if", "unless", "whether") for c in verb.children
