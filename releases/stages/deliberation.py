@@ -50,7 +50,6 @@ class DeliberationStage(Stage[PathsManifest]):
         return [PATHS, *(folder for placeholder, folder in _ADAPTER_FOLDERS.items() if self.entry.uses(placeholder))]
 
     def validate(self) -> None:
-        """Raise ``UserError`` for what would only fail once the set is built and the adapters are trained."""
         trained, benchmark = self.release.manifest.trained, self.release.manifest.paths.benchmark
         with at_place(EVALUATION):
             specs = engines_of(self.entry.paths)
