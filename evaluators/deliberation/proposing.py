@@ -96,8 +96,7 @@ def make_majority(examples: Sequence[PathExample], limit: int, constrained: bool
         counts[example.hops].update(example.paths)
     by_question = {example.question: example for example in examples}
 
-    def rank(case: GraphQuestion, topic: str) -> list[RelationPath]:
-        del topic
+    def rank(case: GraphQuestion, _: str) -> list[RelationPath]:
         return _frequent(counts[case.question.hops], by_question.get(case.question.question))
 
     return Baseline("majority", ["majority", identity(examples), limit, constrained], rank, limit, constrained)
@@ -122,8 +121,7 @@ def make_nearest(examples: Sequence[PathExample], limit: int, constrained: bool 
         places = sorted(range(len(templates)), key=lambda n: (-similarity[n], -sizes[templates[n]], n))
         return [templates[n] for n in places]
 
-    def rank(case: GraphQuestion, topic: str) -> Iterator[RelationPath]:
-        del topic
+    def rank(case: GraphQuestion, _: str) -> Iterator[RelationPath]:
         example = by_question.get(case.question.question)
         for template in order(case.template):
             excluded = example if example is not None and example.template == template else None
