@@ -120,6 +120,8 @@ class DeliberationEntry:
     held_out: bool = True
     """Whether only questions of the adapter's test split are asked."""
     per_hop: int | None = None
+    draw: bool = False
+    """Whether ``per_hop`` draws the questions; else it takes the first ones."""
     ways: tuple[Mode, ...] = get_args(Mode)
     generator: str | None = None
     candidates: int | None = None

@@ -87,11 +87,6 @@ class LabelledTopic:
         """The best execution F1 of any path; 0 without paths."""
         return max((c.f1 for c in self.candidates), default=0.0)
 
-    @property
-    def shortest(self) -> list[RelationPath]:
-        """The shortest paths (equation 1 of Deliberation on Priors)."""
-        return [c.path for c in self.candidates if c.shortest]
-
     def kinds_by_path(self, limit: int, key: str) -> dict[RelationPath, str]:
         """Return the positive paths, then the negative ones, with their kinds; arguments as in `negatives`."""
         kinds = dict.fromkeys(self.best, POSITIVE)
@@ -245,7 +240,8 @@ class Audit:
         counts, gold = self._counts[labelled.searched["hops"]], labelled.gold
         self.triples_left_out += labelled.searched["left_out"]
         best_f1 = [c.path for c in labelled.candidates if c.f1 == labelled.top_f1]
-        paths_by_rule = zip(RULES, (labelled.shortest, best_f1, labelled.best), strict=True)
+        shortest = [c.path for c in labelled.candidates if c.shortest]
+        paths_by_rule = zip(RULES, (shortest, best_f1, labelled.best), strict=True)
         counts.update(["topics", *kinds.values()])
         counts["no path"] += not labelled.candidates
         counts["gold"] += gold is not None

@@ -32,16 +32,14 @@ SCHEMA = pa.schema(
         "topics": pa.list_(pa.string()),
         "hops": pa.int32(),
         "answers": pa.int32(),
-        "left_out": pa.int32(),
+        "left_out": pa.int32(),  # triples of the question's own graph with a blank name, counted at its first topic
         "candidates": pa.list_(
             pa.struct({"path": _PATH, "f1": pa.float64(), "shortest": pa.bool_(), "tied": pa.bool_()})
         ),
         "negatives": pa.list_(pa.struct({"path": _PATH, "kind": pa.string(), "of": _PATH})),
     }
 )
-"""The columns of a shard: a row is a topic entity of a question, whose row in the chunk is ``index``.
-
-``left_out`` are triples of the question's own graph with a blank name, counted at its first topic."""
+"""The columns of a shard: a row is a topic entity of a question, whose row in the chunk is ``index``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,7 @@ class Questions:
         """Return the questions that an evaluation's options name; raise ``UserError`` for an unknown benchmark."""
         benchmark = relation_readers.known_benchmark(options.benchmark)
         hops = options.max_hops or relation_readers.reader_of(benchmark).HOPS
-        keep = options.on_error == "keep"
-        return cls(benchmark, options.questions, options.split, options.kb, hops, work, keep)
+        return cls(benchmark, options.questions, options.split, options.kb, hops, work, options.on_error == "keep")
 
     def read(self) -> list[KGQuestion]:
         """Read all questions; raise ``UserError``, with the place, for a row that can't be read or repeats an id."""

@@ -134,7 +134,7 @@ class Injector:
             yield _Draft("deriving_on", "Logical", {"steps": steps, "answer": self._plain_answer})
         if choice == 1:
             yield from self._beside(position)
-        if choice == 2 and self.words is None:
+        if choice == 2:
             for index in self._shuffle(self.plan.facts, position, "again"):
                 yield self._state_fact(self.plan.items[index], position)
         yield from self._read_beside("reading_on", position, gold=True)
@@ -155,7 +155,7 @@ class Injector:
 
     def _beside(self, position: int) -> Iterator[_Draft]:
         """Yield facts that the partner's plan needs, with their passage."""
-        if self.partner is None or self.words is not None:
+        if self.partner is None:
             return
         claims = self.partner.checker.claims
         writer = Writer(claims, self._seed, style=self.writer.style)
@@ -190,7 +190,7 @@ class Injector:
         """Yield facts with another value than the passage has: either the step or the passage is altered."""
         value = self._alterable(item)
         wrong = self._wrong_values(item, value, position)
-        way = self._choice(position, "way") % 5 if self.words is None else None
+        way = self._choice(position, "way") % 5
         if way == 0:
             for wrong_value in wrong:
                 if context := contexts.alter_value(self.source, item, value, wrong_value):
@@ -297,7 +297,7 @@ class Injector:
     def _without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the true fact in a context without its passage."""
         read_before = {earlier.passage for earlier in self.plan.items[: position - 1]}
-        if self.partner is None or self.words is not None or item.passage in read_before:
+        if self.partner is None or item.passage in read_before:
             return
         if context := contexts.exchange_passage(self.source, item, self.partner.question, self._seed):
             draft = self._state_fact(item, position)
@@ -389,13 +389,11 @@ class Injector:
 
     def _miscounted(self, item: Item, steps: str, position: int) -> Iterator[_Draft]:
         """Yield a wrong count of the things that the steps give."""
-        if self.words is None:  # else its author knew of no counts
-            count = calculation_of(self.plan, item)
-            assert count is not None
-            off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
-            number = count.number + off or count.number + 1
-            amount = count.amount(number)
-            yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": amount})
+        count = calculation_of(self.plan, item)
+        assert count is not None
+        off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
+        amount = count.amount(count.number + off or count.number + 1)
+        yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": amount})
 
     def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
         """Yield a comparison with the right values, a wrong order and the wrong side as its answer."""

@@ -129,7 +129,9 @@ def _add_person(world: World, trade: str, birth: int, female: bool, surname: str
     if birth < 1925 or rng.random() < 0.25:
         p.facts["date of death"] = [world.day(birth + 50, min(birth + 88, 2015))]
         if rng.random() < 0.75:
-            p.facts["place of death"] = [world.pick_other(towns, p.facts["place of birth"][0])]
+            while (place := pick(rng, towns)) is p.facts["place of birth"][0]:
+                pass
+            p.facts["place of death"] = [place]
         if rng.random() < 0.25:
             p.facts["place of burial"] = [pick(rng, world.cemeteries)]
     return p

@@ -204,9 +204,3 @@ class World:
     def maker(self, relation: str) -> Entity:
         """Draw a person of the trade that a relation such as ``director`` needs."""
         return pick(self.rng, self.makers[relation])
-
-    def pick_other(self, pool: list[Entity], than: Value) -> Entity:
-        """Draw an entity from ``pool`` that is not ``than``."""
-        while (choice := pick(self.rng, pool)) is than:
-            pass
-        return choice

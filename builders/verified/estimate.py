@@ -51,27 +51,39 @@ class RoleCost:
 
 
 def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, RoleCost]:
-    """Estimate the most work by role, in the order of the stages, without a call; shared passages count once."""
-    if teachers.alone is not None:
-        return {ADJUDICATE.role: _estimate_rulings(questions, teachers)}
-    work = {role: RoleCost() for role in ("extract", "glean", "resolve", "path")}
+    """Estimate the most work by role, in the order of the stages, without a call; shared requests count once.
+
+    Of teachers that rule on another's doubts these are exactly the claims to ask about, as no request depends on a
+    reply.
+    """
+    is_ruling = teachers.alone is not None
+    work = {role: RoleCost() for role in ([ADJUDICATE.role] if is_ruling else ("extract", "glean", "resolve", "path"))}
     keys, client, allowance = set[str](), teachers.client, teachers.allowance
+
+    def count(request: Request, completion: int) -> bool:
+        """Count a request that questions may share; return whether it is the first of them."""
+        work[request.role].naive += 1
+        if (key := request_key(client.engine, request)) in keys:
+            return False
+        keys.add(key)
+        if client.cached_reply(request) is not None:
+            work[request.role].stored += 1
+        else:
+            work[request.role].add(request, allowance, completion)
+        return True
+
     for question in questions:
+        if is_ruling:
+            for ruling in event_loop.wait_for(ruling_requests(question)):
+                count(ruling, REPLY_TOKENS[ADJUDICATE.role])
+            continue
         graph_tokens = 0
         for number, passage in question.gold:
             reply = _reply(passage)
             graph_tokens += reply
-            work["extract"].naive += 1
             work["glean"].naive += GLEANING_ROUNDS
-            extraction = llm.extraction_request(question, number)
-            if (key := request_key(client.engine, extraction)) in keys:
-                continue
-            keys.add(key)
-            if client.cached_reply(extraction) is not None:
-                work["extract"].stored += 1
-            else:
-                work["extract"].add(extraction, allowance, reply)
-            for earlier_rounds in range(GLEANING_ROUNDS):
+            is_first = count(llm.extraction_request(question, number), reply)
+            for earlier_rounds in range(GLEANING_ROUNDS if is_first else 0):
                 extra = reply + earlier_rounds * REPLY_TOKENS["glean"]
                 work["glean"].add(llm.gleaning_request(question, number, ()), allowance, REPLY_TOKENS["glean"], extra)
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(question.gold))
@@ -79,22 +91,6 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
         work["path"].add(llm.path_request(question, KnowledgeGraph()), allowance, REPLY_TOKENS["path"], graph_tokens)
         for role in ("resolve", "path"):
             work[role].naive += 1
-    return work
-
-
-def _estimate_rulings(questions: Iterable[Question], teachers: llm.LLMTeachers) -> RoleCost:
-    """Count the claims of which the model is asked: exactly these, as no request depends on a reply."""
-    work, keys, client = RoleCost(), set[str](), teachers.client
-    for question in questions:
-        for request in event_loop.wait_for(ruling_requests(question)):
-            work.naive += 1
-            if (key := request_key(client.engine, request)) in keys:
-                continue
-            keys.add(key)
-            if client.cached_reply(request) is not None:
-                work.stored += 1
-            else:
-                work.add(request, teachers.allowance, REPLY_TOKENS[ADJUDICATE.role])
     return work
 
 

@@ -175,7 +175,10 @@ class Tally:
     def add(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
         self.rows.update(zip(table.column("kind").to_pylist(), types, strict=True))
         self.outcomes.update(_outcomes(table, types, self._published))
-        self._add_unadjudicated(table, types)
+        earlier_types = table.column("unadjudicated").to_pylist()
+        if any(earlier_types):
+            self._rulings.update(zip(earlier_types, types, strict=True))
+            self._unadjudicated.update(_outcomes(table, earlier_types, self._published))
         self._keep_examples(table, types)
         if self.lists:
             for question in table.column("question").to_pylist():
@@ -183,12 +186,6 @@ class Tally:
                     self._matches[match, question if match == "exact" else plain(question)] += 1
             lengths = pc.list_value_length(table.column("reasoning_path")).to_pylist()
             self._pathless += sum(t == "none" and not steps for t, steps in zip(types, lengths, strict=True))
-
-    def _add_unadjudicated(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
-        earlier_types = table.column("unadjudicated").to_pylist()
-        if any(earlier_types):
-            self._rulings.update(zip(earlier_types, types, strict=True))
-            self._unadjudicated.update(_outcomes(table, earlier_types, self._published))
 
     @property
     def adjudication(self) -> Adjudication | None:

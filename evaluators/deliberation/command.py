@@ -27,14 +27,7 @@ from safe_stepwise.open import Opener, check_spec
 from safe_stepwise.records import Trajectory, identity
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.figures import png
-from safe_stepwise.store.files import (
-    json_bytes,
-    lock_folder,
-    remove_folder,
-    write_atomically,
-    write_lines,
-    write_parts,
-)
+from safe_stepwise.store.files import json_bytes, lock_folder, remove_folder, write_atomically, write_lines
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, REJECTS, RESULTS, TRAJECTORIES, marked
 from safe_stepwise.store.progress import note
 from safe_stepwise.store.published_tables import published
@@ -127,7 +120,7 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Questi
         questions = QuestionSet.choose(options, rows)
         (options.output / REJECTS).unlink(missing_ok=True)
         if rows.rejects:
-            write_parts(options.output / REJECTS, rows.rejects)
+            write_atomically(options.output / REJECTS, b"".join(rows.rejects))
             note(f"rows that can't be read, kept apart in {REJECTS} and not counted: {len(rows.rejects):,}")
         if questions.note:
             note(questions.note)

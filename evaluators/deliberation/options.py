@@ -44,6 +44,8 @@ class Options(ModelOptions):
     limit: Count | None = None
     per_hop: Count | None = None
     """The maximum of questions for each number of hops."""
+    draw: bool = False
+    """Whether ``limit`` and ``per_hop`` draw the questions by ``seed``; else they take the first ones."""
     train: Path | None = None
     """The set that baselines learn from; None: each question learns from all others."""
     splits: SplitRule = "question"
@@ -89,17 +91,13 @@ class Options(ModelOptions):
     @property
     def candidates_per_topic(self) -> int:
         """The number of paths to propose from each topic entity."""
-        return self.candidates or self._usual_candidates
-
-    @property
-    def _usual_candidates(self) -> int:
-        return CANDIDATES if self.generator else 1
+        return self.candidates or (CANDIDATES if self.generator else 1)
 
     @property
     def conditions(self) -> dict[str, Any]:
         """The options that distinguish runs of the same players in a record, without those at their defaults."""
         values: Mapping[str, tuple[Any, Any]] = {
-            "candidates": (self.candidates_per_topic, self._usual_candidates),
+            "candidates": (self.candidates_per_topic, CANDIDATES if self.generator else 1),
             "free": (self.free, False),
             "joint": (self.joint, False),
             "max_hops": (self.max_hops, None),

@@ -96,8 +96,7 @@ def make_majority(examples: Sequence[PathExample], limit: int, constrained: bool
         counts[example.hops].update(example.paths)
     by_question = {example.question: example for example in examples}
 
-    def rank(case: GraphQuestion, topic: str) -> list[RelationPath]:
-        del topic
+    def rank(case: GraphQuestion, _: str) -> list[RelationPath]:
         return _frequent(counts[case.question.hops], by_question.get(case.question.question))
 
     return Baseline("majority", ["majority", identity(examples), limit, constrained], rank, limit, constrained)
@@ -122,8 +121,7 @@ def make_nearest(examples: Sequence[PathExample], limit: int, constrained: bool 
         places = sorted(range(len(templates)), key=lambda n: (-similarity[n], -sizes[templates[n]], n))
         return [templates[n] for n in places]
 
-    def rank(case: GraphQuestion, topic: str) -> Iterator[RelationPath]:
-        del topic
+    def rank(case: GraphQuestion, _: str) -> Iterator[RelationPath]:
         example = by_question.get(case.question.question)
         for template in order(case.template):
             excluded = example if example is not None and example.template == template else None
@@ -160,21 +158,17 @@ class ModelProposer:
         """Return the proposals, topic by topic, the greedy one first."""
         client: Client = CountingClient(self.client) if self.client.engine.simulated else self.client
         words, proposals = case.question.question, list[Proposal]()
+        seeds = [None, *range(self.seed + 1, self.seed + self.candidates)]  # the first reply is greedy
         for topic in case.question.topics:
             if not knowledge.list_paths(topic):
                 proposals.append(Proposal(topic, NOWHERE, reason="the graph has no path from it"))
             elif not self.joint:
-                walks = (self._walk(client, words, topic, knowledge, seed) for seed in self._seeds)
+                walks = (self._walk(client, words, topic, knowledge, seed) for seed in seeds)
                 proposals += chain(*await asyncio.gather(*walks))
         if self.joint and len(proposals) < len(case.question.topics):
             request = path_proposing.joint_request(words, case.question.topics)
-            proposals += chain(*await asyncio.gather(*(_propose(client, "", request, seed) for seed in self._seeds)))
+            proposals += chain(*await asyncio.gather(*(_propose(client, "", request, seed) for seed in seeds)))
         return proposals
-
-    @property
-    def _seeds(self) -> list[int | None]:
-        """The seed of each reply; None for the greedy one."""
-        return [None, *range(self.seed + 1, self.seed + self.candidates)]
 
     async def _walk(
         self, client: Client, words: str, topic: str, knowledge: Knowledge, seed: int | None
@@ -237,11 +231,9 @@ def _proposer(
         if not any(case.gold for case in cases):
             raise UserError("--paths oracle: no gold path of any question is known")
         return make_oracle()
-    labelled = [(case, tuple(chain(*case.gold.values()))) for case in cases]
-    case_examples = (
-        PathExample(c.question.question, c.template, c.question.hops, paths) for c, paths in labelled if paths
-    )
-    examples = train.examples(options.labels) if train else merge_examples(case_examples)
+    labelled = [(case.question, case.template, tuple(chain(*case.gold.values()))) for case in cases]
+    of_cases = (PathExample(q.question, template, q.hops, paths) for q, template, paths in labelled if paths)
+    examples = train.examples(options.labels) if train else merge_examples(of_cases)
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {options.labels} path")
     return (make_majority if spec == "majority" else make_nearest)(examples, limit, constrained)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
+from random import Random
 from typing import Any, Protocol
 
 from evaluators.deliberation.options import Labels, Options, SplitRule
@@ -154,21 +155,17 @@ class QuestionSet:
     @classmethod
     def choose(cls, options: Options, rows: QuestionRows) -> "QuestionSet":
         """Choose questions by the options; raises ``UserError`` for faults of the files."""
-        description = rows.description
         train = read_set(options.train, options.benchmark, options.splits) if options.train else None
-        cases = tuple(
-            GraphQuestion(question, masked(question.question, question.topics), {}) for question in rows.read()
-        )
+        cases = tuple(GraphQuestion(q, masked(q.question, q.topics), {}) for q in rows.read())
         indices, splits, note = select_held_out(cases, train, options.held_out)
-        selected = tuple(_limit_per_hop(cases, indices, options.per_hop))[: options.limit]
+        if options.draw:
+            Random(options.seed).shuffle(indices)
+        selected = tuple(sorted([*_limit_per_hop(cases, indices, options.per_hop)][: options.limit]))
         description = {
-            **description,
+            **rows.description,
             "train": train.description if train else None,
-            "labels": options.labels,
-            "held_out": options.held_out,
             "of_splits": splits,
-            "limit": options.limit,
-            "per_hop": options.per_hop,
+            **{name: getattr(options, name) for name in ("labels", "held_out", "limit", "per_hop", "draw")},
         }
         return cls(rows, cases, selected, train, description, options.convention, note)
 

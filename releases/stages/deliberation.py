@@ -50,7 +50,6 @@ class DeliberationStage(Stage[PathsManifest]):
         return [PATHS, *(folder for placeholder, folder in _ADAPTER_FOLDERS.items() if self.entry.uses(placeholder))]
 
     def validate(self) -> None:
-        """Raise ``UserError`` for what would only fail once the set is built and the adapters are trained."""
         trained, benchmark = self.release.manifest.trained, self.release.manifest.paths.benchmark
         with at_place(EVALUATION):
             specs = engines_of(self.entry.paths)
@@ -93,11 +92,9 @@ class DeliberationStage(Stage[PathsManifest]):
     def options(self) -> Options:
         """Return the options with which `evaluate_deliberation` would make this evaluation."""
         release, entry, manifest = self.release, self.entry, self.release.manifest
-        paths, run_options = manifest.paths, release.options
-        optional: dict[str, Any] = {
-            "splits": None if manifest.adapter is None else manifest.adapter.splits,
-            **run_options.model_options,
-        }
+        paths, adapter = manifest.paths, manifest.adapter
+        learnt = {} if adapter is None else {"splits": adapter.splits, "joint": adapter.paths == "joint"}
+        models = {name: value for name, value in release.options.model_options.items() if value is not None}
         return copy_into(
             Options,
             entry,
@@ -110,11 +107,11 @@ class DeliberationStage(Stage[PathsManifest]):
             generator=entry.generator and self._fill_folders(entry.generator),
             train=release.datasets / paths_set(paths.benchmark),
             free=self.mode == "free",
-            joint=manifest.adapter is not None and manifest.adapter.paths == "joint",
             max_hops=paths.max_hops,
             on_error=paths.on_error,
             seed=manifest.seed,
-            **{name: value for name, value in optional.items() if value is not None},
+            **learnt,
+            **models,
         )
 
     def _fill_folders(self, spec: str) -> str:

@@ -14,8 +14,8 @@ such a fact for the entity: a film of another year than the question's fails, a 
   path from the constraint's entity (another topic) leads to it too; if any end does, the others fail.
 - *explicit_time*, *implicit_time*: by the dates of the end: those of the relation, else of any relation if all that
   give dates agree, else its name if that is a date and begins no fact. An end without dates takes those of the last
-  entity before it on its chain that has some. An end with dates before and after the time, such as a term of office,
-  does not fail.
+  entity before it on its chain that has some. An end with dates before and after the time does not fail. It meets the
+  time if these are the first and the last day of a term, such as one of office.
 - *ordinal*: first and last by date; most and least by number, or by the count of what the relation leads to.
 """
 
@@ -177,9 +177,10 @@ def _compare_dates(constraint: Constraint, path: FollowedPath, target: set[Day])
         if outcomes != _ALL_FAILED or compare is not _is_in:
             return outcomes or None
         # An entity with a date before and one after what is meant is not shown to lie outside of it.
-        days = set().union(*_days_by(path, name, "").values())
+        all_days = _days_by(path, name, "")
+        days = set().union(*all_days.values())
         surrounds = any(_is_before(day, target) for day in days) and any(_is_after(day, target) for day in days)
-        return frozenset() if surrounds else outcomes
+        return (_ALL_MET if _is_in_term(all_days, target) else frozenset()) if surrounds else outcomes
 
     # It meets what one of its chains meets, and fails what all of them fail.
     outcomes_by_end = {end: {*outcomes} for end, outcomes in _values_by_end(path, verdicts)}
@@ -230,6 +231,20 @@ def _is_in(day: Day, target: set[Day]) -> bool:
     if earliest == latest:
         return all(a == b or not a or not b for a, b in zip(day, earliest, strict=True))
     return earliest <= day <= latest or _is_in(day, {earliest}) or _is_in(day, {latest})
+
+
+_LAST_DAYS = {"from": "to", "start_date": "end_date"}
+"""The relation to a term's last day by that to its first day; a prefix, as Freebase's, is the same."""
+
+
+def _is_in_term(days_by_relation: Mapping[str, set[Day]], target: set[Day]) -> bool:
+    """Tell whether a time lies between an entity's only first and only last day."""
+    for relation, firsts in days_by_relation.items():
+        prefix, dot, name = relation.rpartition(".")
+        lasts = days_by_relation.get(f"{prefix}{dot}{_LAST_DAYS.get(name)}", set())
+        if len(firsts) == len(lasts) == 1 and _is_before(min(firsts), target) and _is_after(min(lasts), target):
+            return True
+    return False
 
 
 def _is_before(day: Day, target: set[Day]) -> bool:

@@ -110,10 +110,7 @@ class MemoryGraph:
     """
 
     def __init__(self, triples: Iterable[NamedTriple]) -> None:
-        """Store the triples; raises ``ValueError`` for a relation that `check_relation` refuses.
-
-        Triples with an empty name are left out; ``left_out`` is their number.
-        """
+        """Store the triples, without the ``left_out`` with an empty name; raise ``ValueError`` as `check_relation`."""
         self._nodes: dict[str, int] = {}
         self._edges: list[dict[str, set[int]]] = []
         self.left_out = 0

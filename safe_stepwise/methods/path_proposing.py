@@ -45,8 +45,7 @@ def propose_request(question: str, topic: str, paths: Sequence[RelationPath] | N
 def joint_request(question: str, topics: Sequence[str]) -> Request:
     """Render the greedy request for all paths from all topic entities of a question."""
     prompt = prompts.load(_JOINT)
-    messages = prompt.messages(question=question, topics=topics)
-    return Request(messages, prompt.sampling, prompt.schema, prompt.role, in_full=True)
+    return prompt.request(prompt.messages(question=question, topics=topics))
 
 
 def joint_completion(candidates: Iterable[Candidate]) -> str:

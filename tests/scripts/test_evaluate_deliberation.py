@@ -104,6 +104,20 @@ def test_the_oracle_and_what_is_written(made: Path, tmp_path: Path) -> None:
     assert "imulated" not in page
 
 
+def test_questions_are_drawn_by_the_seed(made: Path, tmp_path: Path) -> None:
+    drawn = list[list[str]]()
+    for name, how in (("first", ()), ("one", ("--draw",)), ("again", ("--draw",)), ("two", ("--draw", "--seed", "2"))):
+        limits = ("--per-hop", "4", "--limit", "9")
+        main(arguments(made, tmp_path / name, "--paths", "oracle", *limits, *how))
+        drawn.append([question.id for question in read_questions(tmp_path / name)])
+        assert read(tmp_path / name)["settings"]["draw"] is ("--draw" in how)
+        assert max(hop["questions"] for hop in read(tmp_path / name)["by_hop"].values()) <= 4
+        assert read(tmp_path / name)["hits_at_1"] == 1  # each with its own gold paths
+    assert drawn[1] == drawn[2]
+    assert len({tuple(ids) for ids in drawn}) == 3
+    assert all(len(set(ids)) == 9 for ids in drawn)
+
+
 def test_a_run_beside_others(made: Path, tmp_path: Path) -> None:
     paths = ("--paths", "nearest", "--paths", "most=majority", "--paths", "oracle")
     main(arguments(made, tmp_path / "out", *paths, "--train", str(made)))

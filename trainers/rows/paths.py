@@ -28,15 +28,7 @@ from typing import Any
 
 from safe_stepwise.engines.base import Request, conversation
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.path_proposing import (
-    completion_of,
-    joint_completion,
-    joint_request,
-    prompt_digest,
-    propose_request,
-    read_joint,
-    read_path,
-)
+from safe_stepwise.methods import path_proposing
 from safe_stepwise.records import Candidate, identity
 from safe_stepwise.store.names import BY_TEMPLATE, PATHS, PATHS_RECORD, PATHS_SETS, PROMPT_COMPLETION
 from safe_stepwise.store.names import KTO as KTO_ROWS
@@ -45,6 +37,7 @@ from trainers.rows.base import ANEW, BadRow, DatasetSource, Row, RowKind, find, 
 
 POSITIVE = "positive"
 """The kind of a right path."""
+_NO_PATH = path_proposing.completion_of(())
 _RENDERED = ("question_id", "question", "topic", "topics", "path")
 
 
@@ -78,7 +71,7 @@ class PathRows(RowKind):
         if unknown := sorted(set(filters.negatives) - kinds):
             available = ", ".join(sorted(kinds))
             raise UserError(f"{dataset}: filters.negatives: no {unknown[0]} in it, only {available}")
-        pathless = [row["id"] for row in rows if row.get("label", True) and _reply(row) == completion_of(())]
+        pathless = [row["id"] for row in rows if row.get("label", True) and _reply(row) == _NO_PATH]
         refuse(dict.fromkeys(pathless, "is right, but names no path"), dataset, ANEW)
         shuffled = sorted(rows, key=lambda row: sha256(row["id"].encode()).digest())
         return source, [row for row in shuffled if _is_selected(row, filters)]
@@ -87,18 +80,18 @@ class PathRows(RowKind):
         return {row["id"]: row["question_id"] for row in self._all_rows(dataset, split)[1]}
 
     def check(self, completion: str) -> None:
-        if self.labelled and not self.joint and completion == completion_of(()):
+        if self.labelled and not self.joint and completion == _NO_PATH:
             return  # a deletion
         try:
-            (read_joint if self.joint else read_path)(completion)
+            (path_proposing.read_joint if self.joint else path_proposing.read_path)(completion)
         except ValueError as error:
             raise BadRow(f"has a completion that is no path, or is cut short ({error})") from None
 
     def prompt_digest(self) -> str:
-        return prompt_digest(joint=self.joint)
+        return path_proposing.prompt_digest(joint=self.joint)
 
     def set_digest(self) -> str:
-        return prompt_digest()
+        return path_proposing.prompt_digest()
 
     def _all_rows(self, dataset: str, split: str) -> tuple[DatasetSource, list[Row]]:
         """Load the rows before filtering; the right ones anew if they are rendered here."""
@@ -140,24 +133,25 @@ def _by_question(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 def _render_single(right: Sequence[Row], wrong: Sequence[Row]) -> Iterator[Row]:
     """Yield a question's right replies, then its wrong ones but for those that name a right path."""
-    replies = {(row["topic"], completion_of(row["path"])): row for row in right}
+    replies = {(row["topic"], path_proposing.completion_of(row["path"])): row for row in right}
     for (topic, reply), row in replies.items():
-        yield _row(row, propose_request(row["question"], topic), reply, POSITIVE)
+        yield _row(row, path_proposing.propose_request(row["question"], topic), reply, POSITIVE)
     yield from (row for row in wrong if (row["topic"], _reply(row)) not in replies)
 
 
 def _render_joint(right: Sequence[Row], wrong: Sequence[Row]) -> Iterator[Row]:
     """Yield a question's right reply, then one for each wrong path, which takes the place of its topic's paths."""
     first = right[0]
-    request = joint_request(first["question"], first["topics"])
+    request = path_proposing.joint_request(first["question"], first["topics"])
     candidates = [Candidate(row["topic"], tuple(row["path"])) for row in right]
-    yield _row(first, request, joint_completion(candidates), POSITIVE)
+    yield _row(first, request, path_proposing.joint_completion(candidates), POSITIVE)
     for row in wrong:
         path = tuple(json.loads(_reply(row))["path"])
         replaced = Candidate(row["topic"], path)
         remaining = [candidate for candidate in candidates if candidate.topic != replaced.topic]
         if replaced not in candidates and (remaining or path):
-            yield _row(first, request, joint_completion([*remaining, *([replaced] if path else [])]), row["kind"])
+            reply = path_proposing.joint_completion([*remaining, *([replaced] if path else [])])
+            yield _row(first, request, reply, row["kind"])
 
 
 def _row(row: Row, request: Request, reply: str, kind: str) -> Row:

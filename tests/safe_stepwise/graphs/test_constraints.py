@@ -173,10 +173,22 @@ HOLDERS = Candidate("Arl", ("holder", "who"))
 
 @pytest.mark.parametrize("relation", ["from", "to", ""])
 @pytest.mark.parametrize(("time", "out"), [("2009", "Pell"), ("5 May 2005", "Edo Pell")])
-def test_a_term_of_office_is_not_outside_of_what_lies_in_it(relation: str, time: str, out: str) -> None:
+def test_a_time_is_met_by_the_terms_of_office_around_it(relation: str, time: str, out: str) -> None:
     said = Constraint("explicit_time", "It is so.", relation=relation, time=time, comparison="in")
     found = TERMS.decide(said, HOLDERS, [HOLDERS])
     assert {name for name, is_met in found.items() if not is_met} == {*out.split()}
+    assert {name for name, is_met in found.items() if is_met} == {"Ana", "Edo", "Pell"} - {*out.split()}
+
+
+def test_several_terms_of_one_entity_leave_the_time_between_them_open() -> None:
+    days = [("office.from", "2001"), ("office.to", "2005"), ("office.from", "2015"), ("office.to", "2019")]
+    path = Candidate("Arl", ("held_by",))
+    said = Constraint("explicit_time", "In 2010.", time="2010", comparison="in")
+    for chosen, expected in ((days, {}), ([days[0], days[3]], {"Ana": True}), (days[:2], {"Ana": False})):
+        graph = MemoryGraph([("Arl", "held_by", "Ana"), *(("Ana", *day) for day in chosen)])
+        assert GraphKnowledge(graph).decide(said, path, [path]) == expected
+    born = MemoryGraph([("Arl", "held_by", "Ana"), ("Ana", "born", "1950"), ("Ana", "office.to", "2019")])
+    assert GraphKnowledge(born).decide(said, path, [path]) == {}
 
 
 @pytest.mark.parametrize(
