@@ -2,6 +2,7 @@
 
 from safe_stepwise.checking.checker import Checker as Checker
 from safe_stepwise.checking.passage_checker import NO_STEP as NO_STEP
+from safe_stepwise.checking.passage_checker import SEARCH as SEARCH
 from safe_stepwise.checking.passage_checker import SOUND as SOUND
 from safe_stepwise.checking.passage_checker import UNDECIDED as UNDECIDED
 from safe_stepwise.checking.passage_checker import PassageVerdict as PassageVerdict

@@ -24,9 +24,11 @@ from safe_stepwise.steps import EMPHASIS, StepError, final_answer, format_step
 from safe_stepwise.steps import read_step as read_reply
 from safe_stepwise.store.thoughts import split_thought
 
-SOUND, UNDECIDED, NO_STEP = "sound", "undecided", "no step"
+SOUND, UNDECIDED, NO_STEP, SEARCH = "sound", "undecided", "no step", "search"
 _LIST_MARKS = re.compile(r"\A\s*+(?:\(?\d{1,3}[.)]|\[\d{1,3}\])\s+(?=\S)|\s*+\[\d{1,3}\]\W*\Z")
-_FINAL_ANSWER = re.compile(r"(?:step \d{1,3} ?: ?)?[*_]*final answer ?[*_]*:(?!.*\(final answer\)$)", re.IGNORECASE)
+_FINAL_ANSWER = re.compile(
+    r"(?:step \d{1,3} ?: ?)?[*_]*(?:final )?answer ?[*_]*:(?!.*\(final answer\)$)", re.IGNORECASE
+)
 _STOP_WORDS = word_list("stop_words")
 _NUMBER = re.compile(r"\d[\d,.]*(?: (?:thousand|million|billion))?")
 
@@ -35,9 +37,9 @@ _NUMBER = re.compile(r"\d[\d,.]*(?: (?:thousand|million|billion))?")
 class PassageVerdict:
     """A judgement of one step.
 
-    ``label``: `SOUND`, an error type, `UNDECIDED`, or `NO_STEP` for a text that is no single step; ``reason``: a
-    clause, "" for a sound step; ``claims``: what the passages say of its parts. Of a claim, passage 0 are the steps
-    before, and its sentence is the place of one (from 0).
+    ``label``: `SOUND`, an error type, `UNDECIDED`, `SEARCH` for a text that only searches, and not again, or `NO_STEP`
+    for a text that is no single step; ``reason``: a clause, "" for a sound step; ``claims``: what the passages say of
+    its parts. Of a claim, passage 0 are the steps before, and its sentence is the place of one (from 0).
     """
 
     label: str
@@ -220,7 +222,7 @@ def judge_search(earlier: Sequence[Step], step: Step) -> PassageVerdict:
     words, *known_words = (set(words_of(search.text).split()) - _STOP_WORDS for search in (step, *earlier))
     if any(words <= before for before in known_words):
         return PassageVerdict("Redundancy", "an earlier step has searched for it")
-    return PassageVerdict(SOUND)
+    return PassageVerdict(SEARCH)
 
 
 def _measure_of(step: Step) -> Measure | None:

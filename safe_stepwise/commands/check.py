@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
-from safe_stepwise.checker import NO_STEP, SOUND, UNDECIDED, Finding, judge_steps, text_of
+from safe_stepwise.checker import NO_STEP, SEARCH, SOUND, UNDECIDED, Finding, judge_steps, text_of
 from safe_stepwise.commands import reading, transcript
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.values import Name
@@ -123,7 +123,9 @@ def _page_row(number: int, report: RowReport) -> dict[str, Any]:
     steps = [
         {
             "label": step.label,
-            "tone": {SOUND: "good", CORRECT: "good", UNDECIDED: "warn", NO_STEP: "warn"}.get(step.label, "bad"),
+            "tone": {SOUND: "good", CORRECT: "good", UNDECIDED: "warn", NO_STEP: "warn", SEARCH: "warn"}.get(
+                step.label, "bad"
+            ),
             "reason": step.feedback.get("diagnosis", ""),
             "pieces": _cut(step.text, [(c.span, c.status) for c in sorted(step.claims, key=gravity)]),
             "claims": [

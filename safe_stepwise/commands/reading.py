@@ -95,6 +95,7 @@ def check_columns(place: str, row: Mapping[str, Any], *names: str) -> None:
     if lacking := ["{1} ({2})".format(*_COLUMNS[name]) for name in names if row.get(name) is None]:
         keys = printable(", ".join(row))[:200]
         faults.append(f"lacks {', '.join(lacking)}" + (f" and has {keys}" if keys else ""))
+        faults += ["a chat is read by safe-stepwise import --format openai"] if "messages" in row else []
     for name in names:
         kind, _, form = _COLUMNS[name]
         value = row.get(name)

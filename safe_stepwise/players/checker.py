@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from safe_stepwise.checking.passage_checker import (
+    SEARCH,
     SOUND,
     UNDECIDED,
     PassageVerdict,
@@ -56,9 +57,9 @@ class CheckerEngine(Engine):
         if request.role != ROLE or not isinstance(scene, Scene) or scene.step is None:
             return EngineError(f"checker judges steps alone: it has no role {request.role!r}")
         verdict = _judge(scene.question.question, scene.question.passages, scene.previous, scene.step, scene.searches)
-        label = {SOUND: CORRECT, UNDECIDED: "Unsupported" if self.is_strict else CORRECT}.get(
-            verdict.label, verdict.label
-        )
+        passing = (SOUND, SEARCH, *([] if self.is_strict else [UNDECIDED]))
+        label = CORRECT if verdict.label in passing else verdict.label
+        label = "Unsupported" if label == UNDECIDED else label
         reason = f"Not decided: {verdict.reason}." if verdict.label == UNDECIDED else f"{verdict.reason}."
         if label == CORRECT or not is_listed(request, label):
             return Completion(format_feedback(Feedback(CORRECT, reason if verdict.reason else "All is stated.", "")))
