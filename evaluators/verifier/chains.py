@@ -34,13 +34,13 @@ from safe_stepwise.commands.reading import read_chains
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.formats.agentprocessbench import JudgeRow
-from safe_stepwise.formats.chains import ANSWER, RIGHT, WRONG, Chain, ChainStep
+from safe_stepwise.formats.chains import RIGHT, WRONG, Chain, ChainStep
 from safe_stepwise.formats.claims import QUESTION as NO_QUESTION
 from safe_stepwise.language.text import words_of
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.methods.verifier import request_verdict
 from safe_stepwise.records import FAILED, Question, Step
-from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
+from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.store.boundary import parse_json, read
 from safe_stepwise.store.files import json_bytes, read_lines
 from safe_stepwise.store.names import marked
@@ -76,13 +76,9 @@ def grammatical(step: ChainStep, number: int) -> Step:
 
     >>> grammatical(ChainStep("Step 1: Oru is old (Logical)"), 2)
     Step(number=2, text='Oru is old', kind='Logical')
-    >>> grammatical(ChainStep("<answer>Oru</answer>"), 1).kind
-    'Final Answer'
     """
-    answer = ANSWER.fullmatch(step.text.strip())
-    text = f"{ANSWER_MARKER} {answer[1].strip()} (Final Answer)" if answer else step.shown_text
     with suppress(StepError):
-        return replace(read_free_step(text, number), number=number)
+        return replace(read_free_step(step.shown_text, number), number=number)
     text = _STEP_MARK.sub("", step.shown_text)
     with suppress(StepError):
         form = Step(number, text, "Attribution")

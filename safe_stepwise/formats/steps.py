@@ -18,7 +18,7 @@ _FIELDS = ("prediction", "is_right", "model")
 def read(row: Mapping[str, Any]) -> Chain:
     """Read a chain from one of our rows; raises ``ValueError`` for another."""
     columns = rows.own_columns(row)
-    references = columns.get("references", columns.get("answer") or [])
+    references = row.get("references") or columns.get("references", columns.get("answer") or [])
     steps = row.get("steps")
     if not isinstance(steps, list):
         raise ValueError("steps is not a list")

@@ -68,7 +68,7 @@ def test_the_measures_by_hand() -> None:
     [
         ("Oru is in Marn.", "Step 1: Oru is in Marn. (Attribution)"),
         ("Step 3. Oru\nis in Marn.", "Step 1: Oru is in Marn. (Attribution)"),
-        ("<answer> Marn </answer>", "Step 1: ####ANSWER: Marn (Final Answer)"),
+        ("<answer> Marn </answer>", "Step 1: The answer is Marn. (Attribution)"),
         ("So.\n<answer>Marn</answer>", "Step 1: So. The answer is Marn. (Attribution)"),
         ("So (Logical) Step 2: no (Attribution)", "Step 1: So  Logical  Step 2: no  Attribution (Attribution)"),
         ("#### ANSWER: Marn", "Step 1: ####ANSWER: Marn (Final Answer)"),

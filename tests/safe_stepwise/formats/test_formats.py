@@ -181,7 +181,7 @@ def test_what_is_imported_can_be_checked(tmp_path: Path, capsys: pytest.CaptureF
     )
     carry_out(["check", str(tmp_path / "chains.jsonl"), "--json"])
     (report,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert [step["label"] for step in report["steps"]] == ["sound", "Contradictory"]
+    assert [step["label"] for step in report["steps"]] == ["search", "Contradictory"]
     carry_out(["export", str(tmp_path / "chains.jsonl"), "--format", "trl-stepwise", "--output", str(tmp_path / "t")])
     assert json.loads((tmp_path / "t").read_text()) == {
         "prompt": "Where is Oru?",
