@@ -40,6 +40,7 @@ def read(row: Mapping[str, Any]) -> Chain:
     texts = split_steps(reply.text)
     if len(texts) < 2 and reply.thought:
         texts = [*split_steps(reply.thought), *texts]
+    texts = texts or split_steps(response.replace("<think>", "").replace("</think>", ""))  # a thought that never ends
     return replace(chain, steps=tuple(ChainStep(text, len(chain.passages)) for text in texts))
 
 

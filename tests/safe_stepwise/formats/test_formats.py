@@ -124,6 +124,77 @@ def test_a_chain_of_thought_is_split_at_its_numbers() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("result", "pages"),
+    [
+        ("[1] Oru: It is old.", [("", "[1] Oru: It is old.")]),
+        ('{"error": null, "results": [{"title": "Oru", "content": "It is old."}]}', [("Oru", "It is old.")]),
+        ('{"organic": [{"title": "Oru", "snippet": "It is old."}]}', [("Oru", "It is old.")]),
+        ('{"documents": ["It is old.", "It is far."]}', [("", "It is old."), ("", "It is far.")]),
+        ('{"name": "Ana", "manager": "Edo"}', [("", '{"name": "Ana", "manager": "Edo"}')]),
+        ('{"error": "no index"}', []),
+        ("1954", [("", "1954")]),
+        ("[]", []),
+        (" ", []),
+    ],
+)
+def test_no_result_of_a_tool_is_lost(result: str, pages: list[tuple[str, str]]) -> None:
+    call = {"role": "assistant", "tool_calls": [{"function": {"name": "s", "arguments": '{"q": "Oru"}'}}]}
+    turns = [
+        {"role": "user", "content": [{"type": "text", "text": "Is it old?"}]},
+        call,
+        {"role": "tool", "content": result},
+    ]
+    chain = FORMATS["openai"].read({"messages": [*turns, {"role": "assistant", "content": "Yes."}]})
+    assert chain.question == "Is it old?"
+    assert [(page.title, page.text) for page in chain.passages] == pages
+    assert [(step.shown_text, step.known_passages) for step in chain.steps] == [
+        ("Search: Oru", 0),
+        ("Yes.", len(pages)),
+    ]
+    blocks = [{"type": "text", "text": "I look."}, {"type": "tool_use", "name": "s", "input": {"query": "Oru"}}]
+    anthropic = [turns[0], {"role": "assistant", "content": blocks}]
+    anthropic += [
+        {"role": "user", "content": [{"type": "tool_result", "content": result}]},
+        {"role": "assistant", "content": "Yes."},
+    ]
+    chain = FORMATS["openai"].read({"messages": anthropic, "question": "Is it old?"})
+    assert [(page.title, page.text) for page in chain.passages] == pages
+    assert [(step.text, step.searches) for step in chain.steps] == [("I look.", ("Oru",)), ("Yes.", ())]
+
+
+def test_search_r1s_own_habits_are_read() -> None:
+    complaint = (
+        "My previous action is invalid. To search, put the query between <search> and </search>. Let me try again."
+    )
+    response = (
+        "<|im_start|>user\nUse <search> query </search>.<|im_end|>\n<|im_start|>assistant\n<think>Look.</think>\n"
+        f'{complaint}<search>Oru</search><information>Seen.\nDoc 1(Title: "Oru (town)") It is old.\nDoc 2(Title: Vel) '
+        "It is far.</information><think>Oru is old.</think><answer>old</answer>"
+    )
+    chain = FORMATS["search-r1"].read({"question": "Is it old?", "response": response, "golden_answers": ["old"]})
+    assert [(p.title, p.text) for p in chain.passages] == [
+        ("", "Seen."),
+        ("Oru (town)", "It is old."),
+        ("Vel", "It is far."),
+    ]
+    assert [(s.shown_text, s.searches) for s in chain.steps] == [
+        ("Look.", ("Oru",)),
+        ("Oru is old. The answer is old.", ()),
+    ]
+    assert (chain.prediction, chain.references) == ("old", ("old",))
+
+
+def test_labels_without_a_step_and_steps_without_a_label_are_not_lost_in_silence() -> None:
+    (row,) = FORMATS["agentprocessbench"].write(CHAIN)
+    with pytest.raises(ValueError, match=r"step_labels\[0\]: that message is no step"):
+        FORMATS["agentprocessbench"].read({**row, "step_labels": {**row["step_labels"], "0": -1}})
+    half = replace(CHAIN, steps=(ChainStep("a", label=1), ChainStep("b"), ChainStep("c", label=-1)))
+    assert [*FORMATS["processbench"].write(half)] == []
+    with pytest.raises(ValueError, match=r"no such key; did you mean label\?"):
+        FORMATS["steps"].read({"question": "q", "steps": [{"text": "a", "lable": 1}]})
+
+
 CHAIN = Chain(
     "Where is Oru?",
     (ChainStep("", 0, ("Oru",), 1), ChainStep("Oru is in Marn.", 1, (), -1)),
