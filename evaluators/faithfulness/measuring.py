@@ -201,7 +201,7 @@ def _judged_outcomes(
     system, verdicts = system_of(outcome), [by_chain.get(chain, {}) for chain in response.chains]
     for vote in votes_of(response):
         judged = JudgedOutcome(outcome, question, system, vote, response.kind)
-        if vote == "best_of_n":
+        if vote == "best_of_n" and response.chains:
             yield _best(judged, response, verdicts)
         elif response.chains:
             chain = response.chains[response.chosen]

@@ -10,13 +10,14 @@ ReAct                           its thoughts
 Direct                          none: its one sentence says where it looked (unstructured)
 ==============================  ====================================================================
 
-A sentence that only states the answer belongs to the answer. No answer, or one that says that it is
-unknown, is an abstention (arXiv 2402.11199, section 3.2); a failed request is neither.
+A sentence that only states the answer belongs to the answer, and one that says what is to be done is no step. A chain
+that names nothing ("It is in Passage 7.") is unstructured (arXiv 2402.11199, C.5). No answer, or one that says that it
+is unknown, is an abstention (section 3.2, C.4); a failed request is neither.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import sentencex
@@ -24,6 +25,8 @@ import sentencex
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import sub_answers
 from safe_stepwise.checking.faithfulness.grounds import Chain
+from safe_stepwise.checking.step_reading import read_step
+from safe_stepwise.language.syntax import names_in_text
 from safe_stepwise.methods import react, sg_fsm_safe
 from safe_stepwise.methods.prompting import ANSWERING, vote
 from safe_stepwise.records import FAILED, Attempt, Trajectory
@@ -43,6 +46,7 @@ _UNKNOWN = re.compile(
     r"|answered|found|known)\b.*|(?:there is )?(?:not enough|insufficient|no) (?:information"
     r"|evidence|answer)\b.*|n ?a"
 )
+_CITATION = re.compile(r"\b(?:passage|step)s?(?:[ ,&\d]|\band\b)*", re.IGNORECASE)
 _MARK = re.compile(r"^[\s*_>#•-]*+(?:step\s*)?\(?\d{0,2}[.):]?(?<=[.):])\s+", re.IGNORECASE)
 _BULLET = re.compile(r"^[\s*_>#•-]++")
 _CONCLUDES = re.compile(
@@ -72,7 +76,17 @@ def response_of(outcome: Outcome) -> Response:
     if not outcome.exact_match and abstains(trajectory.answer):
         return Response("abstained")
     response = _response(trajectory, outcome.method)
-    return response if any(chain.steps for chain in response.chains) else Response("unstructured")
+    is_chain = any(_states_something(step) for chain in response.chains for step in chain.steps)
+    return response if is_chain else replace(response, kind="unstructured", chains=())
+
+
+def _states_something(step: str) -> bool:
+    """Whether a step has a name or a number, citations aside.
+
+    >>> _states_something("It is in Passage 7 and 9."), _states_something("He was born in 1912.")
+    (False, True)
+    """
+    return bool(names_in_text(step)) or any(map(str.isdigit, _CITATION.sub("", step)))
 
 
 def abstains(answer: str) -> bool:
@@ -142,7 +156,8 @@ def split_sentences(text: str) -> Iterator[str]:
     for line in text[:LONGEST].splitlines():
         for piece in sentencex.segment("en", _MARK.sub("", _BULLET.sub("", line.replace("**", "")))):
             sentence = _MARK.sub("", " ".join(piece.split()))
-            if re.search(r"\w", sentence) and not _CONCLUDES.match(sentence):
+            is_claim = re.search(r"\w", sentence) and not _CONCLUDES.match(sentence)
+            if is_claim and not read_step(sentence).announces:
                 yield sentence
 
 
