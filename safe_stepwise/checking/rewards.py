@@ -266,6 +266,27 @@ async def async_step_reward(prompts: Sequence[Any], completions: Sequence[Comple
     return await asyncio.to_thread(step_reward, prompts, completions, **columns)
 
 
+def compute_score(
+    data_source: str, solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None, **_: Any
+) -> dict[str, Any]:
+    """Return verl's score of one completion (``custom_reward_function``): `trajectory_reward`, and each step's share.
+
+    ``extra_info`` holds the row's columns, of which ``ground_truth`` may be the answer. ``score`` is 0 for a labelled
+    row without a plan; ``step_scores`` are 1 for each proved step and 0 for any other, in order.
+
+    >>> row = {"question": "Where was Ors Velt born?", "passages": ["Ors Velt was born in Oru."]}
+    >>> solution = "Step 1: Ors Velt was born in Oru. (Attribution)\\nStep 2: ####ANSWER: Oru (Final Answer)"
+    >>> compute_score("own", solution, "Oru", row)
+    {'score': 1.0, 'step_scores': [1, 1]}
+    """
+    row = {"answer": ground_truth, **(extra_info or {})}
+    (judge,) = _judges({name: [value] for name, value in row.items()}, 1)
+    if judge is None:
+        return {"score": 0.0, "step_scores": []}
+    judged = judge.judge(_text(solution_str))
+    return {"score": judged.reward, "step_scores": [int(label == CORRECT) for label in judged.labels]}
+
+
 def checker_of(row: Mapping[str, Any]) -> Checker | None:
     """Return the checker (cached) of a row with these `COLUMNS`; None if the row gives no plan."""
     return _checker(canonical_json({name: row[name] for name in COLUMNS}))

@@ -249,7 +249,7 @@ def _renamed(entry: Any, names: Mapping[str, Sequence[str]]) -> Any:
 def _answer(value: Any) -> Any:
     value = _parsed(value) if str(value).lstrip()[:1] in ("[", "{") else value
     if isinstance(value, Mapping):
-        value = _first(value, ("text", "answer", "value"))
+        value = _first(value, ("text", "answer", "value", "target"))
     if isinstance(value, list | tuple):
         return [_answer(answer) for answer in value]
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value

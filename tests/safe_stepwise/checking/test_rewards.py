@@ -24,7 +24,13 @@ from safe_stepwise.checking.rewards import AFTER_THE_ANSWER, COLUMNS, MALFORMED,
 from safe_stepwise.commands.reading import examples, parse_question
 from safe_stepwise.errors import UserError
 from safe_stepwise.players.steps import strict_checker_of
-from safe_stepwise.rewards import async_step_reward, async_trajectory_reward, step_reward, trajectory_reward
+from safe_stepwise.rewards import (
+    async_step_reward,
+    async_trajectory_reward,
+    compute_score,
+    step_reward,
+    trajectory_reward,
+)
 
 ROOT = Path(__file__).parents[3]
 UNREAD = "Step 1: No passage mentions Zorp. (Attribution)"
@@ -281,3 +287,18 @@ def test_any_own_row_is_judged_or_refused_in_one_line(passages: Any, answer: Any
         message = str(error)
     assert message.startswith("row 1: ")
     assert "\n" not in message
+
+
+def test_verls_score_is_the_trajectorys_reward() -> None:
+    row = {"question": "Where was Ors Velt born?", "passages": ["Ors Velt was born in Oru."]}
+    texts = [
+        f"Step 1: Ors Velt was born in {place}. (Attribution)\nStep 2: ####ANSWER: {place} (Final Answer)"
+        for place in ("Oru", "Vel")
+    ]
+    for truth in ("Oru", {"target": ["Oru", "Oru town"]}):
+        scores = [compute_score("own", text, truth, row) for text in texts]
+        columns = {name: [value] * len(texts) for name, value in {**row, "answer": truth}.items()}
+        assert [score["score"] for score in scores] == trajectory_reward([], texts, **columns) == [1.0, 0.0]
+        assert [score["step_scores"] for score in scores] == [[1, 1], [0]]
+    with pytest.raises(UserError, match="no column is known to hold question and passages"):
+        compute_score("own", texts[0], "Oru")
