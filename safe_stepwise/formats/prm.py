@@ -59,7 +59,7 @@ def _values(content: _Row) -> list[str]:
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
     """Write a chain whose steps all have labels (else there is no row); raises ``RowError`` for a text with a mark."""
     texts = [step.shown_text for step in chain.steps]
-    if MARK in "".join((chain.question, *texts)) or "Step 1: " in f"{chain.question} {texts[0]}":
+    if any(MARK in text for text in (chain.question, *texts)) or "Step 1: " in f"{chain.question} {texts[0]}":
         raise RowError(f"its text holds {MARK!r} or 'Step 1: ', which marks a step")
     if all(step.label is not None for step in chain.steps):
         signs = ["-" if step.label == WRONG else "+" for step in chain.steps]
