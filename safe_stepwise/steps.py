@@ -31,8 +31,6 @@ from safe_stepwise.store.replies import without_fence
 from safe_stepwise.taxonomy import STEP_KINDS
 
 ANSWER_MARKER = "####ANSWER:"
-SEARCH_MARKER = "Search: "
-"""How the text of a step opens that only searches."""
 _SEVERAL = "not atomic: more than one step"
 MAX_NUMBER = 9999
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from evaluators.comparison.significance import CONFIDENCE, Matrix, pooled_intervals, pooled_measures
 from evaluators.run.runner import Verdicts
-from evaluators.verifier.quality import RESAMPLES, UNPARSED, TrajectoryVerdicts
+from evaluators.verifier.quality import RESAMPLES, UNPARSED, TrajectoryVerdicts, harmonic_mean
 from evaluators.verifier.step_set import RequestOptions
 from safe_stepwise.checking.passage_checker import read_free_step
 from safe_stepwise.commands.reading import read_chains
@@ -201,8 +201,7 @@ def _measures(sums: Matrix) -> dict[str, Matrix]:
         erroneous, correct = n["erroneous_found"] / n["erroneous"], n["correct_passed"] / n["correct"]
         found = n["erroneous_found"] + n["correct_passed"]
         measures["first_error_accuracy"] = found / (n["erroneous"] + n["correct"])
-        harmonic = 2 * erroneous * correct / (erroneous + correct)
-        measures["first_error_f1"] = np.where(erroneous + correct == 0, 0.0, harmonic)
+        measures["first_error_f1"] = harmonic_mean(erroneous, correct)
     return measures
 
 

@@ -190,6 +190,12 @@ def _split(sums: Matrix) -> tuple[Matrix, Matrix]:
     return sums[..., :-_LOCATED].reshape(*sums.shape[:-1], _N, len(_OUTCOMES)), sums[..., -_LOCATED:]
 
 
+def harmonic_mean(first: Matrix, second: Matrix) -> Matrix:
+    """Return the harmonic mean of two shares: 0 where both are 0, NaN where either is NaN."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(first + second == 0, 0.0, 2 * first * second / (first + second))
+
+
 def _measures(sums: Matrix) -> dict[str, Matrix]:
     confusion, located = _split(sums)
     labelled = confusion[..., :_N]
@@ -201,7 +207,6 @@ def _measures(sums: Matrix) -> dict[str, Matrix]:
     with np.errstate(invalid="ignore", divide="ignore"):
         f1 = np.where(true > 0, 2 * diagonal / (true + predicted), 0.0)
         erroneous, correct = located[..., 1] / located[..., 0], located[..., 3] / located[..., 2]
-        harmonic = 2 * erroneous * correct / (erroneous + correct)
         return {
             "accuracy": diagonal.sum(axis=-1) / true.sum(axis=-1),
             "macro_f1": f1.sum(axis=-1) / (true > 0).sum(axis=-1),
@@ -210,7 +215,7 @@ def _measures(sums: Matrix) -> dict[str, Matrix]:
             "error_f1": 2 * hits / (wrong + alarms),
             "first_error_erroneous": erroneous,
             "first_error_correct": correct,
-            "first_error_f1": np.where(erroneous + correct == 0, 0.0, harmonic),
+            "first_error_f1": harmonic_mean(erroneous, correct),
             "parse_rate": read / (read + unparsed),
         }
 

@@ -79,8 +79,7 @@ def judge_steps(
     pages = [split_page(page) for page in originals]
     starts = [[*_starts(text_of(page), split)] for page, split in zip(originals, pages, strict=True)]
     verdicts, accepted = list[PassageVerdict](), list[Step]()
-    proved, sought = list[Step](), list[Step]()
-    places: list[int] = []
+    sought, places = list[Step](), list[int]()
     for number, text in enumerate(texts):
         if number in searches:
             search = Step(number + 1, text, "Attribution")
@@ -97,7 +96,6 @@ def judge_steps(
         )
         claims = (_placed(claim, starts, places) for claim in _claims_in(text, step.text, verdict.claims))
         verdicts.append(replace(verdict, claims=tuple(sorted(dict.fromkeys(claims), key=lambda claim: claim.span))))
-        proved += [step] if verdict.label == SOUND else []
         if verdict.label in (SOUND, UNDECIDED):
             accepted.append(step)
             places.append(number)

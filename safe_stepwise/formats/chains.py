@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Passage, Question, identity
-from safe_stepwise.steps import SEARCH_MARKER
 from safe_stepwise.store import boundary, sizes
 
 StepLabel = Literal[1, 0, -1]
 """What a step is worth, as in AgentProcessBench: right (1), neutral (0), or wrong (-1)."""
 RIGHT: StepLabel = 1
 WRONG: StepLabel = -1
+_SEARCH = "Search: "
+"""How a step that only searches opens, where it is shown."""
 ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*+)</answer>", re.DOTALL)
 
 
@@ -57,7 +58,7 @@ class ChainStep:
         ('It lies there. The answer is Oru.', 'Search: Oru')
         """
         if self.is_search:
-            return SEARCH_MARKER + " ".join("; ".join(self.searches).split())
+            return _SEARCH + " ".join("; ".join(self.searches).split())
         text = ANSWER.sub(lambda tag: f"The answer is {tag[1].strip().rstrip('.')}.", self.text)
         return " ".join(_DOCUMENT.sub("the text", _LIST_MARK.sub("", text)).replace("**", "").split())
 

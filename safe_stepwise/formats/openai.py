@@ -36,5 +36,4 @@ def _question_in(turns: Sequence[Any]) -> str:
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
     """Write a chain as a chat; its passages stand in the results of tools."""
-    (row,) = own_rows.write(replace(chain, passages=(), steps=()))
-    yield {**row, "messages": write_turns(chain.question, chain.steps, chain.passages)}
+    yield {**own_rows.describe(chain), "messages": write_turns(chain.question, chain.steps, chain.passages)}

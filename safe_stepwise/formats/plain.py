@@ -63,12 +63,6 @@ def split_steps(text: str) -> list[str]:
     return [" ".join(piece.replace("**", "").split()) for piece in pieces if re.search(r"\w", piece)]
 
 
-def describe(chain: Chain) -> dict[str, Any]:
-    """Return a chain's row without its steps and passages."""
-    (row,) = own_rows.write(replace(chain, steps=(), passages=()))
-    return row
-
-
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
     """Write a chain as numbered lines."""
     lines = [f"Step {number}: {step.shown_text}" for number, step in enumerate(chain.steps, 1)]

@@ -13,6 +13,7 @@ from typing import Any
 
 from safe_stepwise.errors import RowError
 from safe_stepwise.formats import plain
+from safe_stepwise.formats import steps as own_rows
 from safe_stepwise.formats.chains import ANSWER, Chain, ChainStep, add_pages
 from safe_stepwise.records import Passage
 
@@ -71,4 +72,4 @@ def write(chain: Chain) -> Iterator[dict[str, Any]]:
         lines += [f"<search>{query}</search>" for query in step.searches]
         lines += [tag[0] for tag in ANSWER.finditer(step.text)]
         shown_pages = max(shown_pages, known_pages)
-    yield {**plain.describe(chain), "response": "\n".join(lines)}
+    yield {**own_rows.describe(chain), "response": "\n".join(lines)}

@@ -7,6 +7,7 @@ Passages have any of the forms of `store.rows`; ``references`` may stand under a
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from safe_stepwise.formats.chains import Chain, ChainStep, page_of
@@ -47,6 +48,12 @@ def write(chain: Chain) -> Iterator[dict[str, Any]]:
         **{name: getattr(chain, name) for name in _FIELDS},
     }
     yield {name: boundary.plain(value) for name, value in content.items() if value not in ("", (), [], None)}
+
+
+def describe(chain: Chain) -> dict[str, Any]:
+    """Return a chain's row without its steps and passages."""
+    (row,) = write(replace(chain, steps=(), passages=()))
+    return row
 
 
 def _step_object(step: ChainStep) -> str | dict[str, Any]:

@@ -17,7 +17,7 @@ from safe_stepwise.engines.base import Message, Pair, Request, Schema
 from safe_stepwise.feedback import feedback_schema, format_feedback
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.records import Feedback, Passage, Question, Step
+from safe_stepwise.records import Feedback, Passage, Question, Step, StepKind
 from safe_stepwise.steps import final_answer, format_step
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS, TAXONOMY, Category, labels
 
@@ -75,7 +75,8 @@ def request_verdict(
     request = verifier_request(question.question, question.passages, previous, step, *setting)
     scene = Scene(question, previous=tuple(previous), step=step, searches=searches)
     premise = "\n".join([render_premise(question.passages), *(accepted.text for accepted in previous)])
-    return replace(request, scene=scene, pair=Pair(premise, *_hypothesis(question.question, step)))
+    pair = Pair(premise, _hypothesis(question.question, step), *_entailed_replies(step.kind))
+    return replace(request, scene=scene, pair=pair)
 
 
 def render_premise(passages: Sequence[Passage]) -> str:
@@ -83,18 +84,25 @@ def render_premise(passages: Sequence[Passage]) -> str:
     return "\n".join(f"{page.title}: {page.text}" if page.title else page.text for page in passages)
 
 
-def _hypothesis(question: str, step: Step) -> tuple[str, str, str, str]:
-    """Return what a step says, and the verdicts if it is stated, denied, or neither; of an answer *neither* passes."""
-    sound = Feedback(CORRECT, "A passage or an earlier step states it.", "")
-    if step.kind == "Final Answer":
-        text, denied, absent = f"The answer to “{question}” is “{final_answer(step)}”.", "Wrong Conclusion", CORRECT
-    elif step.kind == "Logical":
-        text, denied, absent = step.text, "Logical Fallacy", "Logical Fallacy"
-    else:
-        text, denied, absent = step.text, "Contradictory", "Unsupported"
+def _hypothesis(question: str, step: Step) -> str:
+    """Return what a step says as a sentence."""
+    return f"The answer to “{question}” is “{final_answer(step)}”." if step.kind == "Final Answer" else step.text
+
+
+@functools.cache
+def _entailed_replies(kind: StepKind) -> tuple[str, str, str]:
+    """Return the verdicts on a step that is stated, denied, or neither; an answer that is neither passes."""
+    denied, absent = {
+        "Final Answer": ("Wrong Conclusion", CORRECT),
+        "Logical": ("Logical Fallacy", "Logical Fallacy"),
+        "Attribution": ("Contradictory", "Unsupported"),
+    }[kind]
     reasons = {denied: "A passage or an earlier step says otherwise.", absent: "Nothing states it."}
-    verdicts = (sound, *(Feedback(label, reasons[label], GUIDANCE) for label in (denied, absent)))
-    return (text, *map(format_feedback, verdicts))  # type: ignore[return-value]
+    return (
+        format_feedback(Feedback(CORRECT, "A passage or an earlier step states it.", "")),
+        format_feedback(Feedback(denied, reasons[denied], GUIDANCE)),
+        format_feedback(Feedback(absent, reasons[absent], GUIDANCE)),
+    )
 
 
 @functools.cache

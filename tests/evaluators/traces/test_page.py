@@ -24,7 +24,7 @@ from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.store.page import embedded
 from scripts import evaluate_stepwise
-from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
+from tests.browsing import BREAKOUTS, chromium, worst_contrast
 from tests.makers.outcomes import outcome
 from tests.makers.prompting import outcome_of
 from tests.makers.prompting import question as two_hops
@@ -83,12 +83,6 @@ def browser(evaluation: Path, stateful: list[Outcome]) -> Iterator[Any]:
     # After the evaluations: no other event loop can run in this thread while Playwright's does.
     with chromium() as launched:
         yield launched
-
-
-@pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Any]]:
-    with visits(browser) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
