@@ -15,9 +15,10 @@ from typing import Any, Literal, get_args
 
 from evaluators.comparison.significance import holm, mcnemar, round_p, wilson
 from evaluators.comparison.systems import System, name_systems, pair_systems, sort_systems
-from evaluators.faithfulness.responses import ResponseKind, Vote
+from evaluators.faithfulness.responses import Vote
 from evaluators.outcomes import Outcome, grouped, numbered
 from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, Rule, Verdict, verdict_row
+from safe_stepwise.checking.faithfulness.groups import ResponseKind, score_reasoning
 from safe_stepwise.methods.loop import read_reply, tries_at_steps
 from safe_stepwise.records import Question, Step, Trajectory, as_object
 from safe_stepwise.steps import StepError
@@ -200,8 +201,14 @@ def _table(outcomes: Sequence[JudgedOutcome], rule: Rule, measure: AnswerBy) -> 
     counts = Counter(cells)
     right, wrong = ({column: counts[is_correct, column] for column in COLUMNS} for is_correct in (True, False))
     unscored = sum(is_correct is None for is_correct, _ in cells)
-    spurious, gap = measure_spurious(right), measure_gap(right, len(cells) - unscored)
-    return {"right": right, "wrong": wrong, "unscored": unscored, "spurious": spurious, "gap": gap}
+    return {
+        "right": right,
+        "wrong": wrong,
+        "unscored": unscored,
+        "spurious": measure_spurious(right),
+        "gap": measure_gap(right, len(cells) - unscored),
+        "scores": score_reasoning(right, wrong),
+    }
 
 
 def measure_spurious(right: Mapping[str, int]) -> dict[str, Any]:
@@ -223,7 +230,9 @@ def measure_spurious(right: Mapping[str, int]) -> dict[str, Any]:
 
 
 def measure_gap(right: Mapping[str, int], questions: int) -> dict[str, float | None]:
-    """Compute the gap of arXiv 2402.11199 (README.md), in shares of ``questions``; ``right`` counts answers by result.
+    """Compute what lies between right answers and earned ones (README.md), in shares of ``questions``.
+
+    ``right`` counts the right answers by result.
 
     >>> measure_gap({"faithful": 6, "unfaithful": 1, "unjudgeable": 1}, 10)
     {'answer': 0.8, 'reasoning': 0.6, 'low': 0.1, 'high': 0.2}

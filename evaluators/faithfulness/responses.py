@@ -25,14 +25,13 @@ import sentencex
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import sub_answers
 from safe_stepwise.checking.faithfulness.grounds import Chain
+from safe_stepwise.checking.faithfulness.groups import ResponseKind, kind_of
 from safe_stepwise.checking.step_reading import read_step
-from safe_stepwise.language.syntax import names_in_text
 from safe_stepwise.methods import react, sg_fsm_safe
 from safe_stepwise.methods.prompting import ANSWERING, vote
 from safe_stepwise.records import FAILED, Attempt, Trajectory
 from safe_stepwise.store.replies import read_reply
 
-ResponseKind = Literal["chain", "abstained", "unstructured", "failed"]
 Vote = Literal["only", "majority", "best_of_n"]
 """How a response counts: a vote by its majority's chain and by its best chain, every other response as ``only``."""
 UNREASONED = ("direct",)
@@ -40,13 +39,6 @@ UNREASONED = ("direct",)
 LONGEST = 20_000
 """The maximum of characters of an explanation; the rest is not split into sentences."""
 
-_UNKNOWN = re.compile(
-    r"(?:i )?(?:do not|dont|don t) know|(?:it is |its |it s )?(?:unknown|unanswerable|not known"
-    r"|unclear)|(?:it |this |that |the answer )?(?:cannot|can not|can t|cant) be (?:determined"
-    r"|answered|found|known)\b.*|(?:there is )?(?:not enough|insufficient|no) (?:information"
-    r"|evidence|answer)\b.*|n ?a"
-)
-_CITATION = re.compile(r"\b(?:passage|step)s?(?:[ ,&\d]|\band\b)*", re.IGNORECASE)
 _MARK = re.compile(r"^[\s*_>#•-]*+(?:step\s*)?\(?\d{0,2}[.):]?(?<=[.):])\s+", re.IGNORECASE)
 _BULLET = re.compile(r"^[\s*_>#•-]++")
 _CONCLUDES = re.compile(
@@ -73,30 +65,10 @@ def response_of(outcome: Outcome) -> Response:
     trajectory = outcome.trajectory
     if trajectory.stop_reason == FAILED:
         return Response("failed")
-    if not outcome.exact_match and abstains(trajectory.answer):
-        return Response("abstained")
     response = _response(trajectory, outcome.method)
-    is_chain = any(_states_something(step) for chain in response.chains for step in chain.steps)
-    return response if is_chain else replace(response, kind="unstructured", chains=())
-
-
-def _states_something(step: str) -> bool:
-    """Whether a step has a name or a number, citations aside.
-
-    >>> _states_something("It is in Passage 7 and 9."), _states_something("He was born in 1912.")
-    (False, True)
-    """
-    return bool(names_in_text(step)) or any(map(str.isdigit, _CITATION.sub("", step)))
-
-
-def abstains(answer: str) -> bool:
-    """Return whether an answer says that there is none.
-
-    >>> abstains(" "), abstains("I don't know."), abstains("The Unknown Soldier")
-    (True, True, False)
-    """
-    words = " ".join(re.sub(r"\W", " ", answer.lower()).split())
-    return not words or _UNKNOWN.fullmatch(words) is not None
+    steps = [step for chain in response.chains for step in chain.steps]
+    kind = kind_of(steps, trajectory.answer, bool(outcome.exact_match))
+    return response if kind == "chain" else replace(response, kind=kind, chains=())
 
 
 def _response(trajectory: Trajectory, method: str) -> Response:

@@ -10,7 +10,9 @@ from typing import Any, get_args
 
 from evaluators.faithfulness.judged_outcomes import COLUMNS
 from safe_stepwise.checking.faithfulness.grounds import FAULTS, Verdict
+from safe_stepwise.checking.faithfulness.groups import SCORED, SHARES
 from safe_stepwise.store.figures import panels, svg
+from safe_stepwise.store.published_tables import published
 from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, format_cell, mark, p_value, percent, text_table
 
 GAPS, BREAKS, PATHS = (f"faithfulness_{name}.svg" for name in ("gaps", "breaks", "paths"))
@@ -188,12 +190,13 @@ def render_files(measured: Record) -> dict[str, bytes]:
         Path(__file__).parent / "templates",
         "faithfulness.md.jinja",
         simulated=measured["simulated"],
-        summaries=[(title, _summary(systems, name)) for title, name in titles.items()],
+        summaries=[(title, _summary(systems, name), _scores(systems, name)) for title, name in titles.items()],
         crossed=_crossed(systems),
         breaks=_breaks(systems),
         breaks_are_drawn=BREAKS in drawings,
         paired=_paired(measured),
         lacking=measured["settings"]["without_evidence"],
+        published=published(),
     )
     return {PAGE: page.encode(), CSV: csv_bytes(_csv(systems)), **drawings}
 
@@ -223,6 +226,18 @@ def _summary(systems: Sequence[Record], benchmark: str) -> Table:
         gap = low if low == high else f"{low} to {high}"
         edits = format_cell(ruled["edits"], lambda edits: f"{edits['count']:.2f} ({edits['normalised']:.1f})")
         table.append([name, rule, *counts, _spurious(answers["spurious"]), gap, edits])
+    return table
+
+
+def _scores(systems: Sequence[Record], benchmark: str) -> Table:
+    """Make the table of the paper's scores, by the rule's own comparison of answers."""
+    table: Table = [("method", "rule", "responses", "left out", "reasoning P", "R", "F1",
+                     "answer P", "R", "F1", "gap of F1")]  # fmt: skip
+    for name, rule, _, ruled in _rule_records(systems, benchmark):
+        scores = ruled["answers"]["rule"]["scores"]
+        shares = [scores[scored][share] for scored in SCORED for share in SHARES]
+        cells = [format_cell(share, percent) for share in (*shares, scores["gap"])]
+        table.append([name, rule, scores["of"], scores["left_out"], *cells])
     return table
 
 
@@ -262,7 +277,8 @@ def _csv(systems: Sequence[Record]) -> Table:
     answer_columns = [(answer, column) for answer in ("right", "wrong") for column in COLUMNS]
     table: Table = [
         ("method", "benchmark", "rule", "right_by", "questions", *map("_".join, answer_columns), "unscored",
-         *(f"spurious_{name}" for name in _SPURIOUS), *(f"gap_{name}" for name in _GAP),
+         *(f"spurious_{name}" for name in _SPURIOUS), *(f"gap_{name}" for name in _GAP), "responses",
+         *(f"{scored}_{share}" for scored in SCORED for share in SHARES), "gap_f1",
          "edits", "edits_normalised", "simulated")
     ]  # fmt: skip
     for system in systems:
@@ -275,6 +291,9 @@ def _csv(systems: Sequence[Record]) -> Table:
                 for measure, counts in ruled["answers"].items():
                     numbers = [counts[answer][column] for answer, column in answer_columns]
                     shares = [counts["spurious"][n] for n in _SPURIOUS] + [counts["gap"][n] for n in _GAP]
+                    scores = counts["scores"]
+                    shares += [scores["of"], *(scores[scored][share] for scored in SCORED for share in SHARES)]
+                    shares.append(scores["gap"])
                     cells = [*numbers, counts["unscored"], *(format_cell(share, missing="") for share in shares)]
                     table.append([*subject, rule, measure, group["questions"], *cells, *ending])
     return table

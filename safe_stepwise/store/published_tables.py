@@ -94,6 +94,35 @@ class PublishedPaths:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedReasoning:
+    """A model's answers and chains of thought (arXiv 2402.11199, Tables 3 and 7); percent."""
+
+    benchmark: str
+    prompt: str
+    model: str
+    answer: float
+    """F1 of the answers."""
+    reasoning: float
+    """F1 of the reasoning."""
+    gap: float
+    edits: float
+    """Edits to the gold path, normalised."""
+    answer_recall: float
+    reasoning_recall: float
+    misprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedDetection:
+    """How well that paper's rule finds what two experts call faithful or unfaithful (Table 4); percent."""
+
+    verdict: str
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedAnswers:
     """A method's answers over knowledge graphs (arXiv 2505.15210, Tables 2, 3, 7); percent.
 
@@ -138,6 +167,9 @@ class Published:
     """The numbers in the text on SAFE v1, Figures 3 and 4, and v2, Figures 9 and 10."""
     path_judgements: tuple[PublishedPaths, ...]
     """The discriminative evaluation of arXiv 2402.11199, Tables 2 and 6."""
+    reasoning_scores: tuple[PublishedReasoning, ...]
+    """Its generative evaluation, Tables 3 and 7."""
+    reasoning_detection: tuple[PublishedDetection, ...]
     answers: tuple[PublishedAnswers, ...]
     answer_costs: tuple[PublishedCost, ...]
 

@@ -58,7 +58,7 @@ class Chain:
     numbers: tuple[int, ...] = ()
     """The steps' numbers (from 1) in their trajectory; empty if they are numbered in order."""
     concluding: tuple[int, ...] = ()
-    """The places (from 1) of steps that only conclude (kind Logical)."""
+    """The places (from 1) of steps that claim nothing of their own: conclusions (kind Logical) and plans."""
 
 
 @dataclass(frozen=True, slots=True)

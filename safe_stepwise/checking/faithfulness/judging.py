@@ -7,14 +7,16 @@ and would always return 0; here it starts at infinity.
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rapidfuzz.distance import Levenshtein
 
 from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness import house, paper
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Rule, StepVerdict
+from safe_stepwise.checking.faithfulness.groups import kind_of, score_reasoning
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, Retrieval, words
+from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.scoring import exact_match
@@ -101,8 +103,8 @@ def judge_chain(
 
 
 RULES: Mapping[str, tuple[Rule, ...]] = {"both": ("house", "paper"), "house": ("house",), "paper": ("paper",)}
-Outcome = Literal["faithful", "unfaithful", "unjudgeable", "unstructured"]
-OUTCOMES: tuple[Outcome, ...] = ("faithful", "unfaithful", "unjudgeable", "unstructured")
+Outcome = Literal["faithful", "unfaithful", "unjudgeable", "abstained", "unstructured"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 def judge_columns(
@@ -119,16 +121,17 @@ def judge_columns(
 ) -> dict[str, Any]:
     """Judge chains given as columns of text; return shares (0-1) by rule, and each chain's verdict.
 
-    ``steps[i]`` are the texts of one chain, with or without ``Step K:`` and kind; a chain without steps is
-    ``unstructured``. ``evidence[i]`` is its gold path of (head, relation, tail); without it, the chain is
-    ``unjudgeable``. ``passages[i]`` are objects with ``title`` and ``text`` or ``sentences``, used by the house rule.
-    Only the paper's rule uses ``retrieval`` and ``sigma``. Raises ``UserError`` for an unknown option and for columns
-    of different lengths.
+    ``steps[i]`` are the texts of one chain, with or without ``Step K:`` and kind; a chain whose steps state nothing is
+    ``unstructured``, and a wrong answer that says that there is none is ``abstained``. ``evidence[i]`` is the gold
+    path of (head, relation, tail); without it, the chain is ``unjudgeable``. ``passages[i]`` are objects with
+    ``title`` and ``text`` or ``sentences``, used by the house rule. Only the paper's rule uses ``retrieval`` and
+    ``sigma``. Raises ``UserError`` for an unknown option and for columns of different lengths.
 
-    Returns ``exact_match`` and, under each rule's name: the share of ``faithful``, ``unfaithful``, ``unjudgeable`` and
-    ``unstructured`` chains; ``spurious_share``, P(unfaithful | right answer) over the decided chains (None if there
-    are none); ``spurious_bounds``, the same if all unjudgeable chains were faithful, or unfaithful; ``reasoning``, the
-    share of right answers with a faithful chain; ``gap``, exact match minus that; ``verdicts``.
+    Returns ``exact_match`` and, under each rule's name: the share of ``faithful``, ``unfaithful``, ``unjudgeable``,
+    ``abstained`` and ``unstructured`` chains; ``spurious_share``, P(unfaithful | right answer) over the decided chains
+    (None if there are none); ``spurious_bounds``, the same if all unjudgeable chains were faithful, or unfaithful;
+    ``reasoning``, the share of right answers with a faithful chain; ``gap``, exact match minus that; ``scores``, the
+    paper's precision, recall and F1 (`score_reasoning`); ``verdicts``.
 
     >>> shares = judge_columns(
     ...     ["Who married Dune Rain's director?"],
@@ -150,11 +153,17 @@ def judge_columns(
     right = [bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, questions_, strict=True)]
     rows = list(zip(map(nouns.grounds_of, questions_), chains, strict=True))
     shares: dict[str, Any] = {"exact_match": sum(right) / len(right)}
+    kinds = [kind_of(chain.steps, chain.answer, is_so) for chain, is_so in zip(chains, right, strict=True)]
     for name in rules:
-        verdicts = (
-            judge_chain(ground, chain, name, retrieves, sigma) if chain.steps else None for ground, chain in rows
-        )
-        shares[name] = _summarise([*verdicts], right)
+        verdicts = [
+            judge_chain(ground, chain, name, retrieves, sigma) if kind == "chain" else None
+            for (ground, chain), kind in zip(rows, kinds, strict=True)
+        ]
+        outcomes = [verdict.path if verdict else kind for verdict, kind in zip(verdicts, kinds, strict=True)]
+        shares[name] = {
+            **_summarise(outcomes, right),
+            "verdicts": [nouns.verdict_row(verdict) if verdict else None for verdict in verdicts],
+        }
     return shares
 
 
@@ -173,8 +182,9 @@ def chain_of(steps: Sequence[str], answer: str) -> Chain:
             read.append((text, ""))
         else:
             read += [(step.text, step.kind)] if step.kind != "Final Answer" else []
-    logical = tuple(place for place, (_, kind) in enumerate(read, 1) if kind == "Logical")
-    return Chain(tuple(text for text, _ in read), answer, concluding=logical)
+    claimless = (kind == "Logical" or read_step(text).announces for text, kind in read)
+    concluding = tuple(place for place, is_so in enumerate(claimless, 1) if is_so)
+    return Chain(tuple(text for text, _ in read), answer, concluding=concluding)
 
 
 def _question(
@@ -191,8 +201,7 @@ def _question(
     )
 
 
-def _summarise(verdicts: Sequence[ChainVerdict | None], right: Sequence[bool]) -> dict[str, Any]:
-    outcomes = [verdict.path if verdict else "unstructured" for verdict in verdicts]
+def _summarise(outcomes: Sequence[str], right: Sequence[bool]) -> dict[str, Any]:
     size, counts = len(outcomes), Counter(outcomes)
     earned = Counter(outcome for outcome, is_so in zip(outcomes, right, strict=True) if is_so)
     decided = earned["faithful"] + earned["unfaithful"]
@@ -205,5 +214,5 @@ def _summarise(verdicts: Sequence[ChainVerdict | None], right: Sequence[bool]) -
         "spurious_bounds": bounds,
         "reasoning": earned["faithful"] / size,
         "gap": (sum(right) - earned["faithful"]) / size,
-        "verdicts": [nouns.verdict_row(verdict) if verdict else None for verdict in verdicts],
+        "scores": score_reasoning(earned, counts - earned),
     }

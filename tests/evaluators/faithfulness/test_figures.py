@@ -19,6 +19,7 @@ from evaluators.faithfulness.tables import (
     lay_out_mosaic,
     render_files,
 )
+from safe_stepwise.checking.faithfulness.groups import score_reasoning
 from tests.browsing import BREAKOUTS
 
 pytestmark = pytest.mark.usefixtures("rendered")
@@ -35,7 +36,8 @@ def system(name: str, right: list[int], wrong: list[int], breaks: list[Any]) -> 
         "spurious": dict.fromkeys(("value", "low", "high", "least", "most")) | {"of": 0},
         "gap": {"answer": 0.5, "reasoning": 0.4, "low": 0.1, "high": 0.2},
     }
-    ruled = {"answers": {"exact_match": table}, "edits": None, "breaks": breaks}
+    table["scores"] = score_reasoning(table["right"], table["wrong"])
+    ruled = {"answers": {"exact_match": table, "rule": table}, "edits": None, "breaks": breaks}
     part = {"questions": questions, "rules": {"house": ruled, "paper": ruled}}
     return {
         "name": name, "method": "safe", "players": {"generator": name}, "options": {},

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from evaluators.faithfulness.judged_outcomes import summarize_systems
-from evaluators.faithfulness.responses import LONGEST, abstains, response_of, split_sentences
+from evaluators.faithfulness.responses import LONGEST, response_of, split_sentences
+from safe_stepwise.checking.faithfulness.groups import abstains
 from tests.makers.chains import BESIDE, FIRST, SECOND, measure, told
 from tests.makers.prompting import outcome_of, question
 

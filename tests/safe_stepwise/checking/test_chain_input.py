@@ -43,7 +43,7 @@ def test_shares_are_as_counted_by_hand(rule: str) -> None:
     found = judge_columns(**given())
     assert found["exact_match"] == 0.75
     one = found[rule]
-    assert {name: one[name] for name in OUTCOMES} == dict.fromkeys(OUTCOMES, 0.25)
+    assert {name: one[name] for name in OUTCOMES} == {**dict.fromkeys(OUTCOMES, 0.25), "abstained": 0}
     assert (one["spurious_share"], one["spurious_bounds"]) == (0.5, [0.5, 0.5])
     assert (one["reasoning"], one["gap"]) == (0.25, 0.5)
     verdicts = one["verdicts"]
