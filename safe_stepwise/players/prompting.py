@@ -20,7 +20,7 @@ from random import Random
 from typing import Any
 
 from safe_stepwise.checking.plans import DESCRIBED
-from safe_stepwise.checking.statements import condition_on, phrase_question
+from safe_stepwise.checking.statements import condition_on, phrase_question, state
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.methods.scene import PromptingScene, SubAnswer
 from safe_stepwise.players.facts import DEAF, Facts
@@ -70,9 +70,14 @@ def _conclude_fields(facts: Facts, evidence: bool, mistake_kind: str) -> dict[st
 def _answer(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     scene = scene_of(request)
     mistake_kind = mistake(rates, chance) if facts.is_whole else "paragraph"
-    numbers = " and ".join(dict.fromkeys(str(facts.passage(place)) for place in facts.places))
-    explanation = "No passage states all of it." if not facts.is_whole else f"It is in Passage {numbers}."
+    explanation = _explain(facts) if facts.is_whole else "No passage states all of it."
     return in_json({"explain": explanation, **_conclude_fields(facts, scene.evidence, mistake_kind)}, rates, chance)
+
+
+def _explain(facts: Facts) -> str:
+    """State every fact of the plan, each with its passage."""
+    stated = ((facts.passage(place), state(facts.plan.items[place].triples, 0)) for place in facts.places)
+    return " ".join(f"According to Passage {number}, {clause}." for number, clause in stated)
 
 
 def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
