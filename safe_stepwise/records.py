@@ -6,8 +6,8 @@ supporting facts.
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 NoiseType = Literal[
@@ -217,6 +217,16 @@ class Label:
     def unverifiable(self) -> bool:
         """Whether the row is noise; False for one that was not judged, or is undecided."""
         return self.noise_type not in NO_NOISE
+
+
+def select_passages(question: Question, numbers: Sequence[int]) -> Question:
+    """Return a question with only the passages of these numbers (from 1), in this order.
+
+    The decomposition gets the new numbers, and None for a passage that is left out.
+    """
+    places = {number: place for place, number in enumerate(numbers, 1)}
+    hops = tuple(replace(hop, passage=places.get(hop.passage or 0)) for hop in question.decomposition)
+    return replace(question, passages=tuple(question.passages[n - 1] for n in numbers), decomposition=hops)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from safe_stepwise import prompts
-from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
+from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple, select_passages
 from safe_stepwise.store.codec import label_of, question_of, question_row
 from safe_stepwise.store.names import INPUT
 from safe_stepwise.store.parquet import read_rows
@@ -96,8 +96,7 @@ def with_passages(question: Question, seed: int, limit: int = PASSAGES) -> tuple
     # Ranked again: by the first rank all sampled distractors would come first.
     numbers.sort(key=lambda n: draw(seed, question.id, f"place {n}"))
     places = {old: new for new, old in enumerate(numbers, 1)}
-    hops = tuple(replace(hop, passage=places.get(hop.passage or 0)) for hop in question.decomposition)
-    return replace(question, passages=tuple(question.passages[n - 1] for n in numbers), decomposition=hops), places
+    return select_passages(question, numbers), places
 
 
 def draw(seed: int, id_: str, purpose: str) -> int:

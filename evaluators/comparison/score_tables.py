@@ -172,7 +172,6 @@ def _values(estimates: Sequence[Estimate | None]) -> list[str]:
 
 
 _PRINTED: Mapping[Metric, str] = {"exact_match": "em", "f1": "f1", "accuracy": "acc"}
-_TITLES = {"ircot": "IRCoT", "trace": "TRACE"}
 _TUNED = re.compile(r"(instruct|it|chat|hf)+$")
 
 Line = tuple[str, str, list[object]]
@@ -218,7 +217,7 @@ def published_lines(published: Sequence[PublishedScore], benchmarks: Sequence[st
 def _cells(row: PublishedScore, benchmarks: Sequence[str]) -> Iterator[tuple[str, list[object]]]:
     places = [*benchmarks, *([AVERAGE] if set(benchmarks) == set(BENCHMARKS) else [])]
     missing: list[object] = [NOTHING] * (len(METRICS) * (len(benchmarks) + 1 - len(places)))
-    title = METHODS[row.method].title if row.method in METHODS else _TITLES[row.method]
+    title = METHODS[row.method].title
     name = ", ".join(filter(None, (title, row.variant)))
     source = f"(published: {PAPERS[row.paper]}, Table {row.table})"
     printed = [row.scores.get(place, {}).get(_PRINTED[m]) for place in places for m in METRICS]

@@ -4,6 +4,7 @@ The chain is the reasoning of a method, as far as the trajectory keeps it:
 
 ==============================  ====================================================================
 SAFE's loop, its baselines      the accepted steps, without the Final Answer
+IRCoT, TRACE                    the sentences; the triples of the chain, as sentences
 SG-FSM's machines               their sub-answers, worded as `sg_fsm_safe` shows them to its verifier
 CoT, SP-CoT                     the sentences of the explanation; of a vote, those of each sample
 ReAct                           its thoughts
@@ -74,8 +75,9 @@ def response_of(outcome: Outcome) -> Response:
 def _response(trajectory: Trajectory, method: str) -> Response:
     if reasoning := [step for step in trajectory.steps if step.kind != "Final Answer"]:
         texts, numbers = tuple(s.text for s in reasoning), tuple(s.number for s in reasoning)
-        logical = tuple(n for n, step in enumerate(reasoning, 1) if step.kind == "Logical")
-        return Response("chain", (Chain(texts, trajectory.answer, numbers, logical),))
+        claimless = (step.kind == "Logical" or read_step(step.text).announces for step in reasoning)
+        concluding = tuple(place for place, is_so in enumerate(claimless, 1) if is_so)
+        return Response("chain", (Chain(texts, trajectory.answer, numbers, concluding),))
     if method in UNREASONED:
         return Response("unstructured")
     if answers := sub_answers(trajectory.attempts):

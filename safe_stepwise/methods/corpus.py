@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.searching import RETRIEVED
 from safe_stepwise.records import Passage
 from safe_stepwise.store import boundary, opening
 from safe_stepwise.store.files import explain_line, remove_folder, write_folder
 
 _FORM = 'write {"title": "...", "text": "..."} or {"title": "...", "sentences": ["..."]}'
+MOST_RETRIEVED = 8
+"""The most passages that a search returns by default; a method takes the first three or four."""
 _INDEX = "1"  # version of the index; increase it when indexing changes
 
 
@@ -50,7 +51,7 @@ class Corpus:
             raise UserError(f"--corpus {path}: holds no passages")
         return cls(path.name, sha256, passages, _index(passages, cache / f"{sha256}-{_INDEX}"))
 
-    def search(self, query: str, top: int = RETRIEVED) -> tuple[Passage, ...]:
+    def search(self, query: str, top: int = MOST_RETRIEVED) -> tuple[Passage, ...]:
         """Return the ``top`` passages with the highest scores, best first; fewer if fewer have a term of the query."""
         import numpy as np
 

@@ -14,7 +14,7 @@ from safe_stepwise.taxonomy import DROPPABLE, Category
 AS_PUBLISHED = "as published"
 """Key of an option's metadata: the papers' value, if it differs from ours."""
 Search = Callable[[str], Sequence[Passage]]
-"""Maps a query to passages, the best first; the loop takes the first three (`searching.RETRIEVED`)."""
+"""Maps a query to passages, the best first; a method takes as many as it needs."""
 OnExhausted = Literal["accept", "drop"]
 FeedbackForm = Literal["full", "diagnosis", "guidance"]
 FEEDBACK_FORMS: tuple[FeedbackForm, ...] = get_args(FeedbackForm)

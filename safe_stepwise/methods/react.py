@@ -6,16 +6,14 @@ observation. The method is a machine (`methods.machine`) with one state, ``act``
 """
 
 import json
-import math
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from safe_stepwise.engines.base import Request
 from safe_stepwise.methods.machine import Machine, MachineMethod, Move, State
 from safe_stepwise.methods.prompting import PromptingOptions, answer_fields, request_of
+from safe_stepwise.methods.ranking import plain, rank, terms
 from safe_stepwise.methods.reading import Form, Reading, read, reason, words
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, Passage, Question
@@ -23,11 +21,6 @@ from safe_stepwise.store.replies import is_copied
 
 MAX_TITLES = 5
 """The most titles that an observation lists if no passage matches a search."""
-_WORD = re.compile(r"\w+")
-_COMMON = frozenset(
-    "a an and are at by did do does for from had has have he her his how in is it its of on or she "
-    "that the their they this to was were what when where which who whom whose with".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +41,6 @@ class Library:
     def search(self, words: str) -> tuple[str, "Library"]:
         """Retrieve the passage with that title, or the one that shares most words with the query; return its text.
 
-        Words of a title count twice, rare words more than common ones; the first of equal passages wins.
-
         >>> oru = Passage("Oru (town)", ("Oru lies on the Vel.", "Marn is near."))
         >>> library = Library((Passage("Vel", ("A river.",)), oru))
         >>> library.search("oru")[0]
@@ -57,7 +48,8 @@ class Library:
         >>> library.search("Isk")[0]
         'No passage is about that. There are: Vel; Oru (town).'
         """
-        number = self._titled(words) or self._best(words)
+        ranked = rank(words, [page.title for page in self.passages], [page.text for page in self.passages])
+        number = self._titled(words) or (ranked[0] + 1 if ranked else 0)
         if not number:
             titles = "; ".join(page.title for page in self.passages[:MAX_TITLES])
             ellipsis = "; ..." if len(self.passages) > MAX_TITLES else ""
@@ -77,9 +69,9 @@ class Library:
         """
         if not self.current:
             return "No passage was brought yet: search for one first.", self
-        page, sought = self.passages[self.current - 1], _terms(words)
-        matches = [n for n, text in enumerate(page.sentences) if sought and sought <= _terms(text)]
-        offset = self.matches_read if sought == _terms(self.words) else 0
+        page, sought = self.passages[self.current - 1], terms(words)
+        matches = [n for n, text in enumerate(page.sentences) if sought and sought <= terms(text)]
+        offset = self.matches_read if sought == terms(self.words) else 0
         if offset >= len(matches):
             noun = "more of these words" if matches else "sentence with these words"
             return f"Passage {self.current} has no {noun}.", self
@@ -92,38 +84,14 @@ class Library:
 
     def _titled(self, words: str) -> int:
         """Return the number of the passage with that title, perhaps without its part in brackets; 0 if none has it."""
-        sought = _plain(words)
+        sought = plain(words)
         titles = [(n, page.title) for n, page in enumerate(self.passages, 1)]
-        for form in (_plain, lambda title: _plain(title.partition(" (")[0])):
+        for form in (plain, lambda title: plain(title.partition(" (")[0])):
             if numbers := [n for n, title in titles if sought and form(title) == sought]:
                 # Titles may repeat: a second search retrieves the next passage.
                 later = [n for n in numbers if n > self.current]
                 return later[0] if self.current in numbers and later else numbers[0]
         return 0
-
-    def _best(self, words: str) -> int:
-        """Return the number of the passage that shares most words; 0 if none shares any."""
-        sought = _terms(words)
-        titles = [_terms(page.title) for page in self.passages]
-        texts = [_terms(page.text) for page in self.passages]
-        counts = Counter(term for pair in zip(titles, texts, strict=True) for term in pair[0] | pair[1])
-        # Summed exactly: a set's order, and so a rounding, differs from run to run.
-        scores = [
-            math.fsum((2 * (term in title) + (term in text)) / (counts[term] or 1) for term in sought)
-            for title, text in zip(titles, texts, strict=True)
-        ]
-        best = max(scores, default=0.0)
-        return scores.index(best) + 1 if best > 0 else 0
-
-
-def _plain(text: str) -> str:
-    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
-
-
-def _terms(text: str) -> frozenset[str]:
-    """Return the words of a text without common ones; all words if it has no others."""
-    words = frozenset(_plain(text).split())
-    return words - _COMMON or words
 
 
 ACT, END, UNFINISHED = "act", "end", "unfinished"

@@ -231,11 +231,15 @@ def number_of(passages: Sequence[Passage]) -> FieldReader:
     >>> number_of([Passage("Oru", ())])("Passage 1", True)
     1
     """
-    return lambda value, salvaging: _number(value, salvaging, 1, len(passages), "passage")
+    return number_in(1, len(passages), "passage")
+
+
+def number_in(lowest: int, highest: int, noun: str) -> FieldReader:
+    """Return the reader of a whole number from ``lowest`` to ``highest``; ``noun`` names what it counts in errors."""
+    return lambda value, salvaging: _number(value, salvaging, lowest, highest, noun)
 
 
 def _number(value: Any, salvaging: bool, lowest: int, highest: int, noun: str) -> int:
-    """Read a whole number from ``lowest`` to ``highest``; ``noun`` names what it counts in the error."""
     if salvaging and isinstance(value, str):
         match = _NUMBER.fullmatch(value.strip())
         value = int(match[1]) if match else value

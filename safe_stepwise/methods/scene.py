@@ -67,6 +67,20 @@ class PathScene:
 
 
 @dataclass(frozen=True, slots=True)
+class TripleScene:
+    """A question with its annotations, the triples to choose from, and those that were chosen."""
+
+    question: Question
+    candidates: tuple[Triple, ...]
+    chain: tuple[Triple, ...]
+
+    @property
+    def key(self) -> list[Any]:
+        """The whole question; the messages have the triples."""
+        return [identity(self.question)]
+
+
+@dataclass(frozen=True, slots=True)
 class SubAnswer:
     """A sub-question with its answer and the number (from 1) of the passage that gives it.
 

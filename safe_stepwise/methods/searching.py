@@ -53,11 +53,11 @@ class Searching:
             self.missing = self.in_vain = 0
 
 
-def retrieve_new(search: Search, query: str, at_hand: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Return the passages among the first `RETRIEVED` results of a query that are not in ``at_hand``, each once."""
+def retrieve_new(search: Search, query: str, at_hand: Sequence[Passage], top: int = RETRIEVED) -> tuple[Passage, ...]:
+    """Return the passages among the ``top`` first results of a query that are not in ``at_hand``, each once."""
     seen_passages = {(page.title, page.text) for page in at_hand}
     new: list[Passage] = []
-    for page in search(query)[:RETRIEVED]:
+    for page in search(query)[:top]:
         if (page.title, page.text) not in seen_passages:
             seen_passages.add((page.title, page.text))
             new.append(page)

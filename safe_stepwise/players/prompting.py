@@ -1,7 +1,8 @@
 """Symbolic players for the prompting methods: they reply with the facts of a question's plan, in order.
 
 Direct, CoT, SP-CoT and ReAct players give an answer, perhaps with supporting facts and triples. The answer is wrong if
-the player did not see every fact: a gold passage is missing, or ReAct has no turns left.
+the player did not see every fact: a gold passage is missing, or ReAct has no turns left. So it is in IRCoT if a fact's
+passage was not retrieved, and in TRACE if the chain lacks a fact's triple.
 
 SG-FSM's roles: the Decomposer asks for the first fact without a sub-answer, and calls a question with one fact simple.
 The Searcher answers the sub-question; an answer to a wrong sub-question is wrong too. The Terminator continues until
@@ -15,19 +16,20 @@ and ``lucky`` (right answer, wrong passage); for the roles ``decompose``, ``stop
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any
 
-from safe_stepwise.checking.plans import DESCRIBED
+from safe_stepwise.checking.plans import DESCRIBED, described
 from safe_stepwise.checking.statements import condition_on, phrase_question, state
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.methods.scene import PromptingScene, SubAnswer
+from safe_stepwise.methods.scene import PromptingScene, Scene, SubAnswer, TripleScene
 from safe_stepwise.players.facts import DEAF, Facts
 from safe_stepwise.players.symbolic import AT_ONCE, NEVER, Rates, Role, in_json, render_turn
 from safe_stepwise.records import Question, Triple
 
 _OBSERVED = re.compile(r"Passage (\d+), ")
+_SENTENCE_END = re.compile(r"[.?!:;]+")
 
 
 def scene_of(request: Request) -> PromptingScene:
@@ -76,8 +78,11 @@ def _answer(request: Request, facts: Facts, rates: Rates, chance: Random) -> str
 
 def _explain(facts: Facts) -> str:
     """State every fact of the plan, each with its passage."""
-    stated = ((facts.passage(place), state(facts.plan.items[place].triples, 0)) for place in facts.places)
-    return " ".join(f"According to Passage {number}, {clause}." for number, clause in stated)
+    return " ".join(_state(facts, place) for place in facts.places)
+
+
+def _state(facts: Facts, place: int) -> str:
+    return f"According to Passage {facts.passage(place)}, {state(facts.plan.items[place].triples, 0)}."
 
 
 def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
@@ -100,6 +105,71 @@ def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     argument = json.dumps(fields, ensure_ascii=False) if scene.evidence else fields["answer"]
     text = f"Thought: That is all there is to read.\nAction: Finish[{' '.join(argument.split())}]"
     return render_turn(text, rates, chance)
+
+
+def _think(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
+    """Write IRCoT's next sentence: a fact, the passage to search for if it is not at hand, or the answer."""
+    written = [sentence for sentence, _ in scene_of(request).turns]
+    for place in facts.places:
+        for sentence in _find(facts, place) if facts.is_hidden(place) else [_state(facts, place)]:
+            if sentence not in written:
+                return sentence
+    kind = mistake(rates, chance) if facts.is_whole else "paragraph"
+    return f"So the answer is: {_conclude_fields(facts, False, kind)['answer']}."
+
+
+def _find(facts: Facts, place: int) -> list[str]:
+    """Write the sentences that search for a fact's passage: by its title and words, then by its question."""
+    title = facts.claims.passages[facts.passage(place) - 1].title
+    clause = state(facts.plan.items[place].triples, 0)
+    texts = f"in {title} that {clause}", f"out {facts.question_for(place, {})}"
+    return [f"I need to find {' '.join(_SENTENCE_END.sub(' ', text).split())}." for text in texts]
+
+
+def _extract(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
+    """List the triples of a passage for TRACE: the plan's facts in it, and what its first sentence describes."""
+    scene = request.scene
+    assert isinstance(scene, Scene)
+    assert scene.passage is not None
+    page = scene.question.passages[scene.passage - 1]
+    places = [place for place in facts.places if facts.passage(place) == scene.passage]
+    listed = [t for place in places for t in facts.plan.items[place].triples]
+    if page.sentences and not listed:
+        listed = [Triple(page.title or "it", DESCRIBED, described(page.sentences[0]) or "nothing")]
+    names = dict.fromkeys((t.head, t.relation, t.tail) for t in listed)
+    return in_json({"triples": [*map(list, names)]}, rates, chance)
+
+
+def _choose_triple(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
+    """Choose the candidate that states the plan's next fact, a wrong one at the error rate, or 0 at the end."""
+    scene = _triple_scene(request)
+    if chance.random() < rates.error_rate:
+        return in_json({"number": chance.randint(0, len(scene.candidates))}, rates, chance)
+    candidates = {_key(t): number for number, t in enumerate(scene.candidates, 1)}
+    lacking = (candidates.get(key, 0) for key in _lacking(facts, scene))
+    return in_json({"number": next(filter(None, lacking), 0)}, rates, chance)
+
+
+def _answer_from_triples(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
+    is_stated = facts.is_whole and not any(_lacking(facts, _triple_scene(request)))
+    fields = _conclude_fields(facts, False, mistake(rates, chance) if is_stated else "paragraph")
+    return in_json({"explain": "The facts lead there.", **fields}, rates, chance)
+
+
+def _triple_scene(request: Request) -> TripleScene:
+    assert isinstance(request.scene, TripleScene)
+    return request.scene
+
+
+def _key(fact: Triple) -> tuple[str, ...]:
+    return tuple(" ".join(text.split()) for text in (fact.head, fact.relation, fact.tail))
+
+
+def _lacking(facts: Facts, scene: TripleScene) -> Iterator[tuple[str, ...]]:
+    """Yield the triples of the plan's facts that the chain lacks."""
+    chosen = set(map(_key, scene.chain))
+    for place in facts.places:
+        yield from (_key(t) for t in facts.plan.items[place].triples if _key(t) not in chosen)
 
 
 MAX_QUESTION_CHARACTERS = 900
@@ -229,10 +299,20 @@ Play = Callable[[Request, Facts, Rates, Random], str]
 ROLES: Mapping[str, Play] = {
     **dict.fromkeys(("direct", "cot", "sp_cot"), _answer),
     "react": _act,
+    "think": _think,
+    "extract_triples": _extract,
+    "choose_triple": _choose_triple,
+    "answer_from_triples": _answer_from_triples,
     **dict.fromkeys((*_REPLY_WRITERS, "revise"), _reply_to_role),
 }
 
 
 def by_facts(play: Play, facts_of: Callable[[Question], Facts]) -> Role:
     """Make a role of a play: it gets the facts of the request's question."""
-    return lambda request, rates, chance: play(request, facts_of(scene_of(request).question), rates, chance)
+
+    def role(request: Request, rates: Rates, chance: Random) -> str:
+        if not isinstance(request.scene, Scene | PromptingScene | TripleScene):
+            raise EngineError("the symbolic engine has no question to go by")
+        return play(request, facts_of(request.scene.question), rates, chance)
+
+    return role

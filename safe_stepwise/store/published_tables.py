@@ -34,7 +34,7 @@ class PublishedScore:
     table: str
     generator: str
     method: str
-    """The method's name in this project (``safe``, ``no_verification``), or ``trace``."""
+    """The method's name in this project (``safe``, ``no_verification``)."""
     variant: str
     """The row's setting in an ablation; empty in tables of methods."""
     scores: Mapping[str, Mapping[str, float]]

@@ -129,7 +129,7 @@ def test_what_is_measured_is_what_the_rows_of_missing_evidence_ask(tmp_path: Pat
     assert whole["searched"] == len(queries) > 10
     assert "not verified" in whole["left_out"]
     corpus = Corpus.open(output, tmp_path / "corpora")
-    hits = [gone.text in {p.text for p in corpus.search(query)} for query, gone in queries]
+    hits = [gone.text in {p.text for p in corpus.search(query, 3)} for query, gone in queries]
     assert whole["found"] == sum(hits)
     for question, one in zip(synthetic(), asked, strict=True):
         if not isinstance(one, str):

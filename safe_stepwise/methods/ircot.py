@@ -1,0 +1,161 @@
+"""IRCoT: a chain of thought whose every sentence retrieves the next passages (Trivedi et al., 2023).
+
+The question retrieves the first passages. The model writes one sentence at a time, and each is the next query. The
+chain ends with the sentence that states the answer, or if no step is left. Then a reader with the prompt of `cot`
+answers from all passages that were retrieved.
+
+The passages come from a corpus (``search``), without one from the question's own. SAFE's main tables report IRCoT with
+Llama 3 8B (v1, Table 3; v2, Table 2).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import sentencex
+
+from safe_stepwise import prompts
+from safe_stepwise.engines.base import Request
+from safe_stepwise.methods.limits import Search
+from safe_stepwise.methods.machine import Machine, MachineMethod, Move, State
+from safe_stepwise.methods.prompting import END, UNREADABLE, answer_fields, texts_of
+from safe_stepwise.methods.ranking import rank
+from safe_stepwise.methods.reading import Reading, read
+from safe_stepwise.methods.scene import PromptingScene
+from safe_stepwise.methods.searching import retrieve_new
+from safe_stepwise.records import ANSWERED, Passage, Question, Step, select_passages
+
+RETRIEVE, THINK, READ = "retrieve", "think", "read"
+TOP = 4
+"""The passages that a query retrieves; the paper tries 2, 4, 6 and 8."""
+MAX_PASSAGES = 15
+"""The most passages that a question collects, as in the paper."""
+MAX_SENTENCE_CHARACTERS = 2_000
+_ANSWERS = re.compile(r"\banswer (?:is|was)\b|\banswer:", re.IGNORECASE)
+_MARK = re.compile(r"^[\s*_>#•-]*+(?:(?:step|thought)\s*)?\(?\d{0,2}[.):]?(?<=[.):])\s+|^[\s*_>#•-]++", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalOptions:
+    """Options of IRCoT; ``max_steps`` is the most sentences of the chain (the paper's limit is 8)."""
+
+    max_steps: int = 8
+    search: Search | None = field(default=None, compare=False, repr=False)
+    """The search of a corpus."""
+
+    def __post_init__(self) -> None:
+        if self.max_steps < 1:
+            raise ValueError("max_steps has to be 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The machine's memory of a question: what was retrieved, the sentences written, and the answer.
+
+    ``question`` has its own passages and those that a corpus adds; ``retrieved`` are the numbers (from 1) of the
+    passages that the model sees, in the order in which they were retrieved.
+    """
+
+    question: Question
+    options: RetrievalOptions
+    retrieved: tuple[int, ...] = ()
+    sentences: tuple[str, ...] = ()
+    answer: str = ""
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        return tuple(self.question.passages[number - 1] for number in self.retrieved)
+
+    @property
+    def scene(self) -> PromptingScene:
+        asked = select_passages(self.question, self.retrieved)
+        return PromptingScene(asked, turns=tuple((sentence, "") for sentence in self.sentences))
+
+
+def read_sentence(text: str) -> str:
+    """Return the first sentence of a reply, without a list mark; the rest is dropped, as in the paper.
+
+    >>> read_sentence("2. Oru lies on the Vel. It is a town.")
+    'Oru lies on the Vel.'
+    """
+    line = next((line for line in text[:MAX_SENTENCE_CHARACTERS].splitlines() if re.search(r"\w", line)), "")
+    sentence = next(iter(sentencex.segment("en", _MARK.sub("", line))), "")
+    return " ".join(sentence.split())
+
+
+def _search_own(passages: Sequence[Passage]) -> Search:
+    titles, texts = [page.title for page in passages], [page.text for page in passages]
+    return lambda query: [passages[n] for n in rank(query, titles, texts)]
+
+
+def _retrieve(memory: Chain, _: Reading) -> Move[Chain]:
+    query = memory.sentences[-1] if memory.sentences else memory.question.question
+    search = memory.options.search or _search_own(memory.question.passages)
+    new = retrieve_new(search, query, memory.passages, TOP)[: MAX_PASSAGES - len(memory.retrieved)]
+    pages, numbers = list(memory.question.passages), list(memory.retrieved)
+    for page in new:
+        number = next((n for n, own in enumerate(pages, 1) if (own.title, own.text) == (page.title, page.text)), 0)
+        if not number:
+            pages.append(page)
+        numbers.append(number or len(pages))
+    question = replace(memory.question, passages=tuple(pages))
+    return Move(THINK, replace(memory, question=question, retrieved=tuple(numbers)), new)
+
+
+def _ask_thinker(memory: Chain) -> Request:
+    prompt = prompts.load("ircot/think")
+    asked = memory.question.question
+    messages = prompt.messages(question=asked, passages=memory.passages, sentences=memory.sentences)
+    return Request(messages, prompt.sampling, role=prompt.role, scene=memory.scene)
+
+
+def _think(memory: Chain, reading: Reading) -> Move[Chain]:
+    if not (sentence := reading.value["sentence"]):
+        return Move(READ, memory)
+    memory = replace(memory, sentences=(*memory.sentences, sentence))
+    is_over = _ANSWERS.search(sentence) or len(memory.sentences) >= memory.options.max_steps
+    return Move(READ if is_over else RETRIEVE, memory)
+
+
+def _ask_reader(memory: Chain) -> Request:
+    prompt = prompts.load("cot/cot")
+    messages = prompt.messages(evidence=False, question=memory.question.question, passages=memory.passages)
+    return Request(messages, prompt.sampling, role=prompt.role, scene=memory.scene)
+
+
+def _read_answer(memory: Chain, text: str) -> Reading:
+    quoted = texts_of(memory.passages, memory.question.question)
+    return read(text, answer_fields(memory.passages, evidence=False), quoted, last="answer")
+
+
+def _take_answer(memory: Chain, reading: Reading) -> Move[Chain]:
+    if not reading.is_strict:
+        return Move(UNREADABLE, memory)
+    return Move(END, replace(memory, answer=reading.value["answer"]))
+
+
+def _steps(memory: Chain) -> tuple[Step, ...]:
+    return tuple(
+        Step(number, sentence, "Logical" if _ANSWERS.search(sentence) else "Attribution")
+        for number, sentence in enumerate(memory.sentences, 1)
+    )
+
+
+MACHINE = Machine(
+    {
+        RETRIEVE: State(RETRIEVE, frozenset((THINK,)), _retrieve),
+        THINK: State(
+            THINK,
+            frozenset((RETRIEVE, READ)),
+            _think,
+            _ask_thinker,
+            lambda _, text: Reading("strict", {"sentence": read_sentence(text)}, text=text),
+        ),
+        READ: State(READ, frozenset((END, UNREADABLE)), _take_answer, _ask_reader, _read_answer),
+    },
+    {END: ANSWERED, UNREADABLE: UNREADABLE},
+    number=lambda memory: len(memory.sentences),
+    answer=lambda memory: memory.answer,
+    steps=_steps,
+)
+IRCOT = MachineMethod("ircot", "IRCoT", MACHINE, Chain, ("ircot/think", "cot/cot"), RetrievalOptions)
