@@ -240,12 +240,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """A verifier's verdict on one step; ``query`` is what to search for, None unless evidence is missing."""
+    """A verifier's verdict on one step.
+
+    ``query`` is what to search for, None unless evidence is missing. ``score`` is the verifier's probability (0-1) of
+    *Correct*, None where nobody asked for it or its engine does not tell it.
+    """
 
     error_type: str
     diagnosis: str
     guidance: str
     query: str | None = None
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +302,8 @@ class Trajectory:
     """The reason of a failure; empty without one."""
 
 
-_SPARSE = frozenset({"thoughts", "thought", "thought_tokens"})
-"""Fields that JSON leaves out if they are empty, as they mostly are."""
+_SPARSE = {"thoughts": {}, "thought": 0, "thought_tokens": 0, "score": None}
+"""Fields that JSON leaves out if they have this value, as they mostly do."""
 
 
 def canonical_json(value: Any) -> str:
@@ -318,7 +323,8 @@ def as_object(noun: Any) -> Any:
     """
     if isinstance(noun, frozenset):
         return sorted(noun)
-    return {f.name: getattr(noun, f.name) for f in fields(noun) if f.name not in _SPARSE or getattr(noun, f.name)}
+    values = {f.name: getattr(noun, f.name) for f in fields(noun)}
+    return {name: value for name, value in values.items() if name not in _SPARSE or value != _SPARSE[name]}
 
 
 def identity(value: Any) -> str:

@@ -344,8 +344,8 @@ def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | No
         return None
     if instead is not None:
         reduced, previous = _drop_passage(reduced, ideal, instead)
-        remarks = (_renumber(text, instead) for text in (verdict.diagnosis, verdict.guidance))
-        verdict = Feedback(INFORMATION_MISS, *remarks)
+        diagnosis, guidance = (_renumber(text, instead) for text in (verdict.diagnosis, verdict.guidance))
+        verdict = Feedback(INFORMATION_MISS, diagnosis, guidance)
     return StepRow(reduced, previous, row.step, verdict, INJECTED, row.teacher, twin=True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from evaluators.run.evaluation import Evaluation, Setting
 from evaluators.run.trial import PROBED_ROLES, Trial
@@ -229,6 +229,7 @@ def _option(role: str, spec: str = "") -> str:
 
 
 def _value(kind: Any, name: str, value: Any) -> Any:
+    kind = next((inner for inner in get_args(kind) if inner in (int, float, bool)), kind)  # of an optional value
     if not isinstance(value, str) or kind not in (int, float, bool):
         return value
     try:

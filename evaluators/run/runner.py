@@ -217,12 +217,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class VerdictReply:
-    """The verdict of a request (`FAILED` without a reply), the raw reply, the reason for no verdict, the tokens."""
+    """The verdict of a request (`FAILED` without a reply), the raw reply, the reason for no verdict, the tokens.
+
+    ``score`` is the probability of `Correct` (0-1), None where it was not told.
+    """
 
     verdict: str
     text: str = ""
     reason: str = ""
     usage: Usage = NO_USAGE
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +258,7 @@ class Verdicts:
         """Return a JSON line: fields about an item, the verdict on it, the raw reply."""
         reply = self.replies[item]
         content = {"said": reply.verdict, "reply": reply.text, "reason": reply.reason, "simulated": self.simulated}
-        return canonical_json({**about, **content})
+        return canonical_json({**about, **content, **({} if reply.score is None else {"score": reply.score})})
 
 
 def collect_verdicts(
@@ -283,7 +287,7 @@ def collect_verdicts(
             return VerdictReply(FAILED, reason=str(error))
         except (FeedbackError, ReplyError) as error:
             verdict, reason = unread, reply.flaw or str(error)
-        return VerdictReply(verdict, reply.transcript, reason, reply.usage)
+        return VerdictReply(verdict, reply.transcript, reason, reply.usage, reply.score)
 
     async def request_all() -> list[VerdictReply]:
         async with opened([client]):

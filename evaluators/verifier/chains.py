@@ -15,7 +15,7 @@ The intervals are percentiles of a bootstrap over questions, as a question may h
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -27,6 +27,7 @@ import numpy as np
 
 from evaluators.comparison.significance import CONFIDENCE, Matrix, pooled_intervals, pooled_measures
 from evaluators.run.runner import Verdicts
+from evaluators.verifier.calibration import ScoredStep, known_scores, render_reliability
 from evaluators.verifier.quality import RESAMPLES, UNPARSED, TrajectoryVerdicts, harmonic_mean
 from evaluators.verifier.step_set import RequestOptions
 from safe_stepwise.checking.passage_checker import read_free_step
@@ -114,7 +115,7 @@ def chain_requests(
         for place, step in enumerate(chain.steps):
             known = replace(question, passages=chain.known_to(step))
             requests[chain.id, place] = request_verdict(
-                known, steps[:place], steps[place], *options, searches=searches
+                known, steps[:place], steps[place], *options, searches=searches, scored=setting.scored
             )
     return requests
 
@@ -124,6 +125,14 @@ def judge_of(run: Verdicts) -> ChainJudge:
     labels = {CORRECT: RIGHT, UNPARSED: None, FAILED: None}
     verdicts = {place: labels.get(reply.verdict, WRONG) for place, reply in run.replies.items()}
     return ChainJudge(run.name, run.role, verdicts, run.simulated, run.tokens())
+
+
+def scored_steps(run: Verdicts, chains: Iterable[Chain]) -> Iterator[ScoredStep]:
+    """Yield a verifier's scores of the labelled steps; a neutral step counts as right."""
+    for chain in chains:
+        for place, step in enumerate(chain.steps):
+            if step.label is not None:
+                yield ScoredStep(chain.question, run.replies[chain.id, place].score, step.label != WRONG)
 
 
 def baselines(chains: Sequence[Chain]) -> list[ChainJudge]:
@@ -259,8 +268,10 @@ TABLE = (
 def render_chains(results: Mapping[str, Any]) -> dict[str, bytes]:
     """Render the files of an evaluation on labelled chains: JSON, CSV, and a page."""
     sheet = Sheet(TABLE, results["judges"])
-    page = fill(Path(__file__).parent / "templates", "chains.md.jinja", **results, table=sheet.markdown)
-    return {CHAIN_QUALITY: json_bytes(results, sort_keys=False), CHAIN_CSV: sheet.csv, CHAIN_PAGE: page.encode()}
+    values = {**results, "table": sheet.markdown, "calibrations": known_scores(results)}
+    page = fill(Path(__file__).parent / "templates", "chains.md.jinja", **values)
+    files = {CHAIN_QUALITY: json_bytes(results, sort_keys=False), CHAIN_CSV: sheet.csv, CHAIN_PAGE: page.encode()}
+    return files | render_reliability(results)
 
 
 def render_summary(results: Mapping[str, Any]) -> str:

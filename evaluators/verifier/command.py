@@ -1,7 +1,7 @@
 """Measure verifiers on labelled steps, with baselines beside them, and write the results."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +9,13 @@ from typing import Annotated, Any
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run.runner import VerdictReply, Verdicts, collect_verdicts, encode_lines, render_run_usage
 from evaluators.verifier import chains, quality, step_set
+from evaluators.verifier.calibration import (
+    RELIABILITY,
+    ScoredStep,
+    known_scores,
+    measure_calibration,
+    render_reliability,
+)
 from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep
 from evaluators.verifier.step_set import Prefix, RequestOptions, StepCase
 from safe_stepwise.commands.model_options import ModelOptions
@@ -26,7 +33,7 @@ from safe_stepwise.steps import format_step
 from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.files import json_bytes, lock_folder, write_files
-from safe_stepwise.store.names import STEP_CONFIGS, TEST
+from safe_stepwise.store.names import STEP_CONFIGS, TEST, marked
 from safe_stepwise.store.progress import note
 from safe_stepwise.store.tables import Table, csv_bytes, decimal, fill, format_cell, text_table
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category, category, labels
@@ -34,7 +41,7 @@ from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category, category, label
 QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "confusion"
 VERDICTS, PREFIXES = "verdicts", "prefixes"
 OWNED = (
-    *(QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl"),
+    *(QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl", RELIABILITY),
     *chains.FILES,
 )
 """The files of an evaluation; each baseline adds files like the last two."""
@@ -61,6 +68,7 @@ class Options(ModelOptions):
     prompts: PromptsName | None = None
     verdict_order: VerdictOrder | None = None
     limit: Count | None = None
+    scores: bool = False
     in_flight: Count = 64
     seed: int = 0
 
@@ -85,9 +93,8 @@ class Options(ModelOptions):
         dropped = dropped_category(engines, self.drop_category)
         check_examples(dropped, self.allowance)
         learnt = adopt_learnt_prompts(self, engines)
-        return RequestOptions(
-            self.incomplete_evidence, dropped, PromptSet.from_choices(learnt.prompts, learnt.verdict_order)
-        )
+        prompt_set = PromptSet.from_choices(learnt.prompts, learnt.verdict_order)
+        return RequestOptions(self.incomplete_evidence, dropped, prompt_set, self.scores)
 
 
 FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
@@ -114,6 +121,8 @@ def run_on_chains(options: Options, questions_by_text: QuestionsByText) -> str:
         judges = [*map(chains.judge_of, runs), *chains.baselines(labelled), *others]
         measured = chains.measure_chains(options.file.name, labelled, judges, options.seed)
         measured["annotated"] = len(annotated)
+        if options.scores:
+            measured["calibration"] = _calibrate(runs, lambda run: chains.scored_steps(run, labelled))
         contents = chains.render_chains(measured)
         golds = {(chain.id, n): step.label for chain in labelled for n, step in enumerate(chain.steps)}
         for run in runs:
@@ -138,6 +147,17 @@ def _ask_all(
         runs.append(ask_verifier(client, role, requests, setting, is_first=not number))
         usage += render_run_usage(client, role)
     return runs, usage
+
+
+def _calibrate(runs: Sequence[Verdicts], scored_steps: Callable[[Verdicts], Iterable[ScoredStep]]) -> dict[str, Any]:
+    """Measure the scores of each verifier by its name; print a note on one whose engine tells none."""
+    measured = {}
+    for run in runs:
+        if not run.is_constant:
+            measured[marked(run.name, run.simulated)] = measures = measure_calibration(scored_steps(run))
+            if not measures["steps"]:
+                note(f"{run.name}: tells no probabilities, so its verdicts have no score")
+    return measured
 
 
 def _verdict_file(run: Verdicts, is_first: bool, kind: str = VERDICTS) -> str:
@@ -178,6 +198,8 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
         runs += [make_constant(majority, "majority class of train", requests)] if majority is not None else []
         runs += [make_constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
         measured = render_results(steps, cases, runs, options.seed)
+        if options.scores:
+            measured["calibration"] = _calibrate(runs, lambda run: _scored_steps(run, cases))
         contents = render_files(measured, cases, runs)
         earlier = (
             file.name for kind in (VERDICTS, PREFIXES) for file in options.output.glob(f"{kind}.baseline-*.jsonl")
@@ -208,6 +230,11 @@ def ask_verifier(
 def make_constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdicts:
     """Make the baseline that gives every step the same label, without requests."""
     return Verdicts(f"always {label}", role, False, dict.fromkeys(requests, VerdictReply(label)), is_constant=True)
+
+
+def _scored_steps(run: Verdicts, cases: Sequence[StepCase]) -> Iterator[ScoredStep]:
+    for case in cases:
+        yield ScoredStep(case.question.id, run.replies[case.prefix].score, case.gold == CORRECT)
 
 
 def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:
@@ -263,6 +290,7 @@ def render_files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Se
         f"{CONFUSION}.csv": confusion_csv(first["confusion"], incomplete),
         f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first), incomplete),
     }
+    contents |= render_reliability(results)
     rows = {case.prefix for case in cases}
     for run in runs:
         if not run.is_constant:
@@ -330,6 +358,7 @@ def render_page(results: Mapping[str, Any]) -> str:
         is_symbolic=any(verifier["name"].startswith("symbolic:") for verifier in verifiers),
         categories={label["name"]: category(label["name"]) for label in verifiers[0]["types"]},
         agreement_table=render_agreement(results),
+        calibrations=known_scores(results),
     )
 
 

@@ -49,6 +49,8 @@ class RequestOptions:
     dropped: Category | None = None
     """The category whose labels are not allowed."""
     prompt_set: PromptSet = PAPER
+    scored: bool = False
+    """Whether to ask for the verifier's probability of Correct, too."""
 
     @property
     def prompt_sha256(self) -> str:
@@ -176,7 +178,7 @@ def build_requests(cases: Iterable[StepCase], setting: RequestOptions = AS_TRAIN
         for prefix in case.prefixes if case.is_trajectory else [case.prefix]:
             prefixes.setdefault(prefix, case.question)
     return {
-        prefix: request_verdict(question, prefix.steps[:-1], prefix.steps[-1], *settings)
+        prefix: request_verdict(question, prefix.steps[:-1], prefix.steps[-1], *settings, scored=setting.scored)
         for prefixes in by_question.values()
         for prefix, question in sorted(prefixes.items(), key=lambda item: len(item[0].steps))
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from safe_stepwise.commands.values import Count, Name, Natural, Seconds
+from safe_stepwise.commands.values import Count, Name, Natural, Seconds, Share
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import TIMEOUT_S
@@ -33,6 +33,8 @@ class Loop:
     max_steps: Count = _LIMITS.max_steps
     max_retries: Natural = _LIMITS.max_retries
     on_exhausted: Literal["accept", "drop"] = _LIMITS.on_exhausted
+    scores: bool = False
+    accept_above: Share | None = None
     allowance: Allowance = AS_PROMPTED
     cache: Path | None = None
     timeout: Seconds = TIMEOUT_S
@@ -74,5 +76,12 @@ class Loop:
     async def answer(self, question: Question, clients: Mapping[str, Client], on_attempt: OnAttempt) -> Trajectory:
         """Answer a question by the loop; ``on_attempt`` is called with each attempt as it ends."""
         players = {role: clients[role] for role in self.stepwise.roles}
-        limits = Limits(self.max_steps, self.max_retries, self.on_exhausted, on_attempt=on_attempt)
+        limits = Limits(
+            self.max_steps,
+            self.max_retries,
+            self.on_exhausted,
+            scores=self.scores or None,
+            accept_above=self.accept_above,
+            on_attempt=on_attempt,
+        )
         return await running.make_answerer(self.stepwise, players, limits)(question)

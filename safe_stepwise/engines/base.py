@@ -93,7 +93,8 @@ class Request:
     """One call of a model. The ``role`` names the caller (``extract``, ``judge``); tokens are counted by role.
 
     ``choices`` are the only replies that the model may give, to the letter; empty, they allow every reply. An engine
-    that can't enforce them uses the ``schema``, which should list the same replies. ``pair`` is what the messages ask,
+    that can't enforce them uses the ``schema``, which should list the same replies. The reply has one of ``labels`` as
+    a JSON string, and an engine that knows it returns the probability of the first. ``pair`` is what the messages ask,
     for a model of entailment. With ``in_full`` a reply that is cut on its second call, too, is an error; otherwise it
     is returned.
     """
@@ -104,6 +105,7 @@ class Request:
     role: str = ""
     scene: Scene | None = field(default=None, compare=False, repr=False)
     choices: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     pair: Pair | None = field(default=None, compare=False, repr=False)
     in_full: bool = field(default=False, compare=False, repr=False)
 
@@ -124,7 +126,8 @@ class Completion:
 
     ``text`` holds no thought and is empty unless the reply is ``whole``, so that no reader mistakes half a reply, or a
     draft within a thought, for an answer. ``fragment`` is the text of a reply that is not whole; ``reason`` says why
-    the model refused or failed.
+    the model refused or failed. ``score`` is the probability (0-1) of the first of the request's labels, where the
+    engine tells it.
     """
 
     text: str
@@ -133,6 +136,7 @@ class Completion:
     thought: str = ""
     fragment: str = ""
     reason: str = ""
+    score: float | None = None
 
     @property
     def transcript(self) -> str:
@@ -257,6 +261,8 @@ def request_key(engine: Engine, request: Request) -> str:
     ]
     if request.choices:
         content.append({"choices": request.choices})
+    if request.labels:
+        content.append({"labels": request.labels})
     if engine.simulated:
         content += [request.role, *(request.scene.key if request.scene is not None else [None])]
     # Escaped to ASCII: a turn that repeats a broken reply may hold half a surrogate pair.

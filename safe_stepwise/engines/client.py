@@ -138,9 +138,10 @@ class ResponseCache:
 
 
 def _stored_reply(reply: Completion) -> str | dict[str, Any]:
-    if not (reply.thought or reply.usage.thought):
+    if not (reply.thought or reply.usage.thought or reply.score is not None):
         return reply.text
-    return {"text": reply.text, "thought": reply.thought, "thought_tokens": reply.usage.thought}
+    stored = {"text": reply.text, "thought": reply.thought, "thought_tokens": reply.usage.thought}
+    return stored if reply.score is None else {**stored, "score": reply.score}
 
 
 def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
@@ -149,13 +150,17 @@ def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
     fields: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored, "thought": ""}
     text, thought, counts = fields.get("text"), fields.get("thought"), (*counts, fields.get("thought_tokens", 0))
     are_counts = all(type(count) is int and count >= 0 for count in counts)
+    score = fields.get("score")
+    is_share = score is None or (isinstance(score, float | int) and 0 <= score <= 1)
     if not (isinstance(text, str) and isinstance(thought, str) and finish in ("stop", "length") and are_counts):
         raise ValueError("a row is no reply of a model")
+    if not is_share:
+        raise ValueError("the score of a reply is no probability")
     usage = Usage(*counts)
     if "thought_tokens" not in fields:  # a row of an earlier version
         usage = base.count_thought(usage, thought, text)
     if fields is stored:
-        return Completion(text, usage, thought=thought)
+        return Completion(text, usage, thought=thought, score=score)
     return base.completion(text, usage, finish)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl
 
 from safe_stepwise.engines.base import Message, Request
+from safe_stepwise.engines.probability import TOP
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.store.boundary import parse_json
 
@@ -23,7 +24,7 @@ TEMPLATE_OWNERS = ("vllm", "sglang", "llamacpp")
 """The ``owned_by`` of servers that pass ``chat_template_kwargs`` to a template."""
 CHOICE_OWNERS = ("vllm",)
 """The ``owned_by`` of servers that accept a list of replies to choose from."""
-OPTIONAL = ("top_p", "seed", "temperature", "schema")
+OPTIONAL = ("logprobs", "top_p", "seed", "temperature", "schema")
 """Fields that a request can do without, the least important first."""
 _SWITCHES = ("template", "without", "system", "max_tokens")
 _SWITCH_VALUES = {"on": True, "off": False}
@@ -46,6 +47,7 @@ def _field_pattern(words: str) -> re.Pattern[str]:
 
 
 _FIELD_PATTERNS: Mapping[str, re.Pattern[str]] = {
+    "logprobs": re.compile(r"log_?prob", re.I),
     "template": re.compile(r"chat_template_kwargs|enable_thinking"),
     "top_p": _field_pattern("top[_-]?p"),
     "seed": _field_pattern("seed"),
@@ -62,6 +64,7 @@ _FIELD_PATTERNS: Mapping[str, re.Pattern[str]] = {
 FIELD_NAMES = {
     "template": "chat_template_kwargs",
     "schema": "a JSON schema",
+    "logprobs": "logprobs (verdicts have no score)",
     "limit": "max_completion_tokens (max_tokens in its place)",
     "system": "a system turn (its text opens the user's)",
 }
@@ -150,7 +153,10 @@ class Dialect:
             self.limit: sampling.max_tokens,
             "seed": sampling.seed,
         }
+        body |= {"logprobs": True, "top_logprobs": TOP} if request.labels else {}
         body = {name: value for name, value in body.items() if name not in self.omitted}
+        if "logprobs" not in body:
+            body.pop("top_logprobs", None)
         if sampling.repetition_penalty != 1:  # vLLM's own; other servers refuse it
             body["repetition_penalty"] = sampling.repetition_penalty
         if sampling.stop:
@@ -191,7 +197,8 @@ class Dialect:
             "limit": self.limit == "max_completion_tokens" and bool(_UNKNOWN_FIELD.search(complaint.text)),
             "system": any(turn["role"] == "system" for turn in body.get("messages", ())),
         }
-        if complaint.codes & _CONTENT_CODES or _TOO_LARGE.search(complaint.text):
+        is_of_scores = "logprobs" in body and _FIELD_PATTERNS["logprobs"].search(complaint.text)
+        if not is_of_scores and (complaint.codes & _CONTENT_CODES or _TOO_LARGE.search(complaint.text)):
             return None
         for field, pattern in _FIELD_PATTERNS.items():
             if sent.get(field, field in body) and pattern.search(complaint.field or complaint.text):

@@ -45,6 +45,8 @@ class _PairRow(Row):
 
     windows: dict[str, list[list[int]]] = field(default_factory=dict)
     reply: str = ""
+    entailed: float = 0.0
+    """The highest probability (0-1) of entailment by one of the windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,9 @@ class _PairRunner:
         for row in rows:
             batch = self.tokenizer.pad(row.windows, return_tensors="pt").to(self.model.device)
             with torch.inference_mode():
-                labels = set(self.model(**batch).logits.argmax(dim=-1).tolist())
-            row.reply, row.is_finished = self._reply(row.request.pair, labels), True
+                logits = self.model(**batch).logits
+            row.entailed = float(logits.float().softmax(dim=-1)[:, self.labels[ENTAILMENT]].max())
+            row.reply, row.is_finished = self._reply(row.request.pair, set(logits.argmax(dim=-1).tolist())), True
 
     def _reply(self, pair: Pair | None, labels: Collection[int]) -> str:
         if pair is None:
@@ -107,4 +110,5 @@ class _PairRunner:
         return pair.stated if self.labels[ENTAILMENT] in labels else pair.denied if is_denied else pair.absent
 
     def completion(self, row: _PairRow) -> Completion:
-        return Completion(row.reply, Usage(prompt=sum(map(len, row.windows["input_ids"]))))
+        usage = Usage(prompt=sum(map(len, row.windows["input_ids"])))
+        return Completion(row.reply, usage, score=row.entailed if row.request.labels else None)

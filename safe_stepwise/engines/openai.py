@@ -8,7 +8,7 @@ Servers differ in the fields that they accept (`engines.dialect`). ``chat_templa
 server's list of models says that it is vLLM, SGLang or llama.cpp, which pass them to the model's template.
 ``?template=on`` at the end of a spec sends them to a server that does not identify itself (a proxy before vLLM),
 ``?template=off`` lets a model think. A request with a reasoning effort has ``reasoning_effort`` in their place.
-``?without=temperature,top_p,seed,schema`` omits fields, ``?system=user`` puts a system turn into the user's,
+``?without=temperature,top_p,seed,schema,logprobs`` omits fields, ``?system=user`` puts a system turn into the user's,
 ``?max_tokens`` names the limit as older servers do; ``&`` joins several. Without switches the engine learns them from
 the first refusal that names such a field.
 
@@ -35,6 +35,7 @@ from urllib.parse import urlsplit
 
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, completion, require_modules
 from safe_stepwise.engines.dialect import FIELD_NAMES, Complaint, Dialect
+from safe_stepwise.engines.probability import label_probability
 from safe_stepwise.errors import UserError, server_hint
 from safe_stepwise.records import Usage
 from safe_stepwise.store import boundary, terminal
@@ -208,7 +209,7 @@ class OpenAIEngine:
             while True:
                 body = dialect.body(self.model, request)
                 try:
-                    reply = await self._post(json.dumps(body, allow_nan=False).encode())
+                    reply = await self._post(json.dumps(body, allow_nan=False).encode(), request.labels)
                 except _Refusal as refusal:
                     lesson = dialect.relearn(refusal.complaint, body) if refusal.is_of_form else None
                     if lesson is None:
@@ -223,12 +224,12 @@ class OpenAIEngine:
         except ValueError as error:
             return EngineError(f"the request can't be sent ({error})")
 
-    async def _post(self, content: bytes) -> Completion:
+    async def _post(self, content: bytes, labels: Sequence[str]) -> Completion:
         with self._engine_errors():
             async with asyncio.timeout(self.timeout):
                 # By path: the typed method takes longer to walk our data than everything else.
                 reply = await self._client.post("/chat/completions", cast_to=bytes, content=content)
-            return read_completion(reply)
+            return read_completion(reply, labels)
 
     def _adopt(self, learned: Sequence[tuple[str, _Refusal]]) -> None:
         """Omit the ``learned`` fields, without which a request was answered, from all later ones; print a note once.
@@ -379,8 +380,11 @@ class Reader:
         response._content = bytes(content)  # the library does not read it again
 
 
-def read_completion(content: bytes) -> Completion:
-    """Read a response; raise ``ValueError``, ``LookupError`` or ``TypeError`` for anything else."""
+def read_completion(content: bytes, labels: Sequence[str] = ()) -> Completion:
+    """Read a response, with the probability of the first of ``labels`` if it is told.
+
+    Raises ``ValueError``, ``LookupError`` or ``TypeError`` for anything else.
+    """
     reply = boundary.parse_json(content)
     if "choices" not in reply and reply.get("error"):
         raise _Failed(reply["error"])
@@ -401,7 +405,23 @@ def read_completion(content: bytes) -> Completion:
     if not (text or thought or refusal) and message.get("tool_calls"):
         refusal = "it calls a tool, and none was offered"
     tokens = Usage(prompt, min(cached, prompt), generated, min(reasoning, generated))
-    return completion(text, tokens, choice.get("finish_reason"), thought=thought, refusal=refusal)
+    read = completion(text, tokens, choice.get("finish_reason"), thought=thought, refusal=refusal)
+    score = _read_score(choice.get("logprobs"), labels) if labels and read.ending == "whole" else None
+    return read if score is None else replace(read, score=score)
+
+
+def _read_score(logprobs: Any, labels: Sequence[str]) -> float | None:
+    """Read a label's probability from a choice's ``logprobs``; None if there are none, or not in OpenAI's form."""
+    try:
+        told = logprobs["content"]
+        alternatives = [
+            [(str(likely["token"]), min(0.0, float(likely["logprob"]))) for likely in (*token["top_logprobs"], token)]
+            for token in told
+        ]
+        texts = [str(token["token"]) for token in told]
+    except (LookupError, TypeError, ValueError):
+        return None
+    return label_probability(texts, lambda index: dict(alternatives[index]).items(), labels)
 
 
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")

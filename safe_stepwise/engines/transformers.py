@@ -12,11 +12,13 @@ import asyncio
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, completion, require_modules
 from safe_stepwise.engines.chat import Chat, LocalModel, escape_control
+from safe_stepwise.engines.probability import TOP, label_probability
 from safe_stepwise.engines.weights import Model, Weights, error_line, loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -135,6 +137,8 @@ class Row:
     stopped: bool = False
     chance: torch.Generator | None = None
     choices: Trie | None = None
+    likely: list[list[tuple[int, float]]] = field(default_factory=list)
+    """The likeliest tokens at each place with their log-probabilities, if the request has labels."""
 
 
 class Runner(Protocol):
@@ -220,7 +224,7 @@ class ChatRunner:
                     eos_token_id=sorted(self.ends),
                     pad_token_id=pad,
                 ),
-                logits_processor=[lambda _, scores: _sampled(rows, self._masked(rows, scores))],
+                logits_processor=[lambda _, scores: _sampled(rows, _noted(rows, self._masked(rows, scores)))],
                 stopping_criteria=[lambda ids, _, **__: self._ended(rows, ids)],
             )
 
@@ -258,7 +262,21 @@ class ChatRunner:
         text = self.chat.decode(row.tokens)
         cuts = [start for stop in row.request.sampling.stop if (start := text.find(stop)) >= 0]
         usage = Usage(prompt=len(row.prompt), completion=len(row.tokens))
-        return completion(text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length")
+        reply = completion(text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length")
+        return replace(reply, score=self._score(row)) if row.likely and reply.ending == "whole" else reply
+
+    def _score(self, row: Row) -> float | None:
+        """Return the probability of the first label; a token's text is what it adds to those before it."""
+        texts = [self.chat.decode(row.tokens[:n]) for n in range(len(row.tokens) + 1)]
+
+        def alternatives_at(index: int) -> list[tuple[str, float]]:
+            before = row.tokens[:index]
+            return [
+                (self.chat.decode([*before, token])[len(texts[index]) :], score) for token, score in row.likely[index]
+            ]
+
+        added = [text[len(before) :] for before, text in pairwise(texts)]
+        return label_probability(added, alternatives_at, row.request.labels)
 
 
 class _CutError(Exception):
@@ -293,10 +311,22 @@ def _run_in_memory(runner: Runner, rows: Sequence[Row]) -> None:
     for batch in (rows[:half], rows[half:]):
         for row in batch:
             row.tokens.clear()
+            row.likely.clear()
             row.is_finished = row.stopped = False
             if row.chance is not None:
                 row.chance.manual_seed(row.request.sampling.seed)
         _run_in_memory(runner, batch)
+
+
+def _noted(rows: Sequence[Row], scores: torch.Tensor) -> torch.Tensor:
+    """Note the likeliest tokens of each row whose request has labels."""
+    import torch
+
+    for number, row in enumerate(rows):
+        if row.request.labels and not row.is_finished:
+            values, tokens = torch.log_softmax(scores[number].float(), dim=-1).topk(min(TOP, scores.shape[-1]))
+            row.likely.append(list(zip(tokens.tolist(), values.tolist(), strict=True)))
+    return scores
 
 
 def _sampled(rows: Sequence[Row], scores: torch.Tensor) -> torch.Tensor:

@@ -17,10 +17,12 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, completion, require_modules
 from safe_stepwise.engines.chat import Chat, LocalModel
+from safe_stepwise.engines.probability import TOP, label_probability
 from safe_stepwise.engines.weights import Model, Weights, error_line, loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -78,7 +80,7 @@ class VLLMEngine(LocalModel):
             prompt = tokens_input(chat.encode(request.messages, request.sampling.effort))
             replies = llm.generate(prompt, _sampling(request), f"{next(self._numbers)}", lora_request=self._lora)
             (reply,) = [reply async for reply in replies]  # FINAL_ONLY: there is one
-            return _completion(reply)
+            return _completion(reply, request.labels)
         except EngineError as error:
             return error
         except EngineDeadError:
@@ -196,13 +198,19 @@ def _sampling(request: Request) -> SamplingParams:
         stop=list(sampling.stop),
         repetition_penalty=sampling.repetition_penalty,
         structured_outputs=structured,
+        logprobs=TOP if request.labels else None,
         output_kind=RequestOutputKind.FINAL_ONLY,
     )
 
 
-def _completion(reply: RequestOutput) -> Completion:
+def _completion(reply: RequestOutput, labels: Sequence[str]) -> Completion:
     output = reply.outputs[0]
     usage = Usage(
         prompt=len(reply.prompt_token_ids or ()), cached=reply.num_cached_tokens or 0, completion=len(output.token_ids)
     )
-    return completion(output.text, usage, output.finish_reason)
+    read = completion(output.text, usage, output.finish_reason)
+    if not labels or not output.logprobs or read.ending != "whole":
+        return read
+    told = [{t: (p.decoded_token or "", p.logprob) for t, p in likely.items()} for likely in output.logprobs]
+    texts = [likely[token][0] for token, likely in zip(output.token_ids, told, strict=True)]
+    return replace(read, score=label_probability(texts, lambda index: told[index].values(), labels))

@@ -40,6 +40,10 @@ class Limits:
     """The prompts of both roles; None: those that the models were trained with, else the paper's."""
     verdict_order: VerdictOrder | None = None
     """The part with which a verdict begins; None: as the models were trained, else the label."""
+    scores: bool | None = None
+    """Whether verdicts have a score, the verifier's probability of Correct, if its engine tells log-probabilities."""
+    accept_above: float | None = None
+    """The score (0-1) that a step called Correct must have to be accepted; None: none."""
     tries_total: bool = _papers_choice()
     """Whether N counts all attempts at a step; else those after the first (v1 and v2, section 4.1: "retry attempts";
     v1, appendix A.8: "max_retries")."""
@@ -66,6 +70,8 @@ class Limits:
             raise ValueError(f"feedback is one of {', '.join(FEEDBACK_FORMS)}")
         if self.drop_category not in (None, *DROPPABLE):
             raise ValueError(f"drop_category is one of {', '.join(DROPPABLE)}")
+        if self.accept_above is not None and not 0 <= self.accept_above <= 1:
+            raise ValueError("accept_above is a probability from 0 to 1")
         _ = self.prompt_set  # raises as it does
 
     @property

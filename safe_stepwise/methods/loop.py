@@ -9,7 +9,8 @@ the feedback, at most N times; then ``on_exhausted`` decides:
 A reply that is not a step counts as an attempt. Its feedback (label ``Malformed``) explains the grammar, and it is
 never accepted. A wrong step number is corrected. An unreadable verdict (no label, an unknown one, two different ones,
 or one copied from the judged text) rejects the step; its feedback (label ``Unread``) asks for other words. Only
-``accept`` with no retries left can take such a step, and `unverified` counts it. After K rounds without an answer, one
+``accept`` with no retries left can take such a step, and `unverified` counts it. With ``accept_above``, a step that is
+called Correct with a lower score is rejected, too (label ``Unsure``). After K rounds without an answer, one
 last call asks for it; nobody verifies that reply. If the first `HOPELESS` replies are all no steps, that call comes at
 once. `Limits` has the options where the papers differ.
 
@@ -50,6 +51,8 @@ MALFORMED = "Malformed"
 
 UNREAD = "Unread"
 """The label of a step whose verdict could not be read; the taxonomy does not have it."""
+UNSURE = "Unsure"
+"""The label of a step that is called Correct with too low a score; the taxonomy does not have it."""
 _UNREAD = Feedback(
     UNREAD,
     "No verdict on this step could be read, so that it does not count as verified.",
@@ -234,12 +237,23 @@ class _Run:
         if self.verifier is None:
             return None, None
         incomplete, dropped = self.limits.search is not None, self.limits.drop_category
-        request = request_verdict(self.question, self.steps, step, incomplete, dropped, self.limits.prompt_set)
+        scored = bool(self.limits.scores or self.limits.accept_above is not None)
+        setting = incomplete, dropped, self.limits.prompt_set
+        request = request_verdict(self.question, self.steps, step, *setting, scored=scored)
         reply = await self.verifier.complete(request)
         try:
-            return parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped), reply
+            feedback = parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped)
         except FeedbackError:
             return _UNREAD, reply
+        return self._doubted(replace(feedback, score=reply.score)), reply
+
+    def _doubted(self, feedback: Feedback) -> Feedback:
+        """Reject a step that is called Correct with a lower score than `Limits.accept_above`."""
+        needed, score = self.limits.accept_above, feedback.score
+        if needed is None or score is None or score >= needed or feedback.error_type != CORRECT:
+            return feedback
+        diagnosis = f"The verifier is not sure enough of this step: {score:.2f}, and {needed:g} is needed."
+        return Feedback(UNSURE, diagnosis, _UNREAD.guidance, score=score)
 
     def _request(self, final: bool = False) -> Request:
         q, previous, limits = self.question, tuple(self.steps), self.limits

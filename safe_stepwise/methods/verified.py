@@ -58,7 +58,8 @@ def step_of(attempt: Attempt) -> str:
 def fate_of(attempt: Attempt) -> str:
     """Explain in one line whether an attempt was accepted, and why."""
     verdict = attempt.feedback
-    diagnosis = f": {' '.join(verdict.diagnosis.split())}" if verdict and verdict.diagnosis.strip() else ""
+    score = f" (score {verdict.score:.2f})" if verdict and verdict.score is not None else ""
+    diagnosis = f"{score}: {' '.join(verdict.diagnosis.split())}" if verdict and verdict.diagnosis.strip() else score
     if attempt.accepted:
         reason = doubt(attempt)
         return f"NOT VERIFIED, {reason}{diagnosis}" if reason else f"verified{diagnosis}"

@@ -69,14 +69,23 @@ def verifier_request(
 
 
 def request_verdict(
-    question: Question, previous: Sequence[Step], step: Step, *setting: Any, searches: frozenset[int] = frozenset()
+    question: Question,
+    previous: Sequence[Step],
+    step: Step,
+    *setting: Any,
+    searches: frozenset[int] = frozenset(),
+    scored: bool = False,
 ) -> Request:
-    """Render `verifier_request` about a question, with what players and models of entailment read instead."""
+    """Render `verifier_request` about a question, with what players and models of entailment read instead.
+
+    ``scored``: ask for the probability of *Correct*, too.
+    """
     request = verifier_request(question.question, question.passages, previous, step, *setting)
     scene = Scene(question, previous=tuple(previous), step=step, searches=searches)
     premise = "\n".join([render_premise(question.passages), *(accepted.text for accepted in previous)])
     pair = Pair(premise, _hypothesis(question.question, step), *_entailed_replies(step.kind))
-    return replace(request, scene=scene, pair=pair)
+    others = (label for label in labels(*setting[:2]) if label != CORRECT)
+    return replace(request, scene=scene, pair=pair, labels=(CORRECT, *others) if scored else ())
 
 
 def render_premise(passages: Sequence[Passage]) -> str:

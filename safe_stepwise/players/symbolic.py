@@ -97,13 +97,18 @@ class Player(Engine):
     def answer(self, request: Request) -> Completion | EngineError:
         try:
             chance = Random(f"{self.identity['seed']} {request_key(self, request)}")
-            return Completion(self.write_reply(request, chance))
+            reply = self.write_reply(request, chance)
+            return Completion(reply, score=self.score(reply) if request.labels else None)
         except EngineError as error:
             return error
 
     def write_reply(self, request: Request, chance: Random) -> str:
         """Return the reply's text; raises ``EngineError`` if there is none."""
         raise NotImplementedError
+
+    def score(self, reply: str) -> float | None:
+        """Return the probability of *Correct* in a verdict; None if the player knows of none."""
+        return None
 
 
 class SymbolicEngine(Player):
@@ -142,6 +147,11 @@ class SymbolicEngine(Player):
         if play is None or request.scene is None:
             raise EngineError(f"the symbolic engine does not know the role {request.role!r}")
         return play(request, self._decided(request), chance)
+
+    def score(self, reply: str) -> float:
+        """Return how often a verdict like this one is right, by the player's error rate."""
+        says_correct = f'"error_type": "{CORRECT}"' in reply or f'"error_type":"{CORRECT}"' in reply
+        return 1 - self.rates.error_rate if says_correct else self.rates.error_rate
 
     def _decided(self, request: Request) -> Rates:
         """Return the rates, with ``spurious`` as decided for the request's question: 1 or 0."""

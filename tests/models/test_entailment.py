@@ -130,6 +130,16 @@ def test_a_model_without_the_label_is_one_line(tmp_path: Path, run: Run) -> None
         run(engine.check())
 
 
+def test_a_score_is_the_probability_of_entailment(folder: Path, run: Run) -> None:
+    engine = EntailmentEngine(Model(str(folder)))
+    asked = [replace(claim(place, "Ana lives in Oru"), labels=("Correct", "Unsupported")) for place in PLACES]
+    replies = run(engine.generate([*asked, claim("Oru", "Ana lives in Oru")]))
+    run(engine.close())
+    scores = [reply.score for reply in replies]
+    assert scores[0] > 0.5 > max(scores[1:4])
+    assert scores[4] is None, "nobody asked"
+
+
 def test_it_verifies_steps(folder: Path, run: Run) -> None:
     engine = EntailmentEngine(Model(str(folder)))
     question = Question("q", "b", "", "Where lives Ana?", "Oru", passages=(Passage("", ("Ana lives in Oru",)),))

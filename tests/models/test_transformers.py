@@ -201,6 +201,31 @@ def test_weights_that_are_cut_short_are_a_users_mistake(model_folder: Path, tmp_
     assert "\n" not in str(caught.value)
 
 
+def test_a_label_has_the_models_own_probability(engine: TransformersEngine, run: Run) -> None:
+    """Beside every path of tokens to a label, multiplied out by the model itself."""
+    import torch
+
+    labels = ("Correct", "Contradictory", "Redundancy")
+    texts = [f'{{"error_type": "{label}"}}' for label in labels]
+    request = replace(ask("Is it right? Reply in JSON."), choices=tuple(texts), labels=labels)
+    plain, scored = run(engine.generate([replace(request, labels=()), request]))
+    assert (plain.score, plain.text) == (None, scored.text)
+    runner: Any = engine._loaded()
+    prompt = runner.chat.encode(request.messages, None)
+    paths = [runner.chat.tokenizer.encode(text, add_special_tokens=False) for text in texts]
+
+    def share(path: list[int]) -> float:
+        total = 1.0
+        for n, token in enumerate(path):
+            allowed = sorted({other[n] for other in paths if other[:n] == path[:n] and len(other) > n})
+            with torch.inference_mode():
+                logits = runner.model(torch.tensor([prompt + path[:n]])).logits[0, -1, allowed]
+            total *= float(logits.float().softmax(-1)[allowed.index(token)])
+        return total
+
+    assert scored.score == pytest.approx(share(paths[0]), abs=2e-3)
+
+
 def test_only_listed_replies_are_given(engine: TransformersEngine, run: Run, batches: list[int]) -> None:
     """One that the model would never give, one that begins another, beside one that is free."""
     paths = ('{"path": ["born_in"]}', '{"path": ["born_in", "~born_in"]}')

@@ -120,6 +120,8 @@ class MockServer:
     usage: Any = None
     """In place of the true one."""
     finish: str = "stop"
+    logprobs: Callable[[str], Any] | None = None
+    """What a choice has as its ``logprobs`` for a reply, if the request asks for them."""
     asked: Counter[str] = field(default_factory=Counter)
     """Calls by the SHA-256 of their body's JSON, sorted."""
     answered: Counter[str] = field(default_factory=Counter)
@@ -246,6 +248,7 @@ class MockServer:
                     "index": 0,
                     "finish_reason": "length" if cut else self.finish,
                     "message": {"role": "assistant", "content": (text or None) if thought else text} | thought,
+                    **({"logprobs": self.logprobs(text)} if self.logprobs and body.get("logprobs") else {}),
                 }
             ],
             "usage": self.usage
