@@ -302,8 +302,8 @@ class Trajectory:
     """The reason of a failure; empty without one."""
 
 
-_SPARSE = {"thoughts": {}, "thought": 0, "thought_tokens": 0, "score": None}
-"""Fields that JSON leaves out if they have this value, as they mostly do."""
+_SPARSE = frozenset({"thoughts", "thought", "thought_tokens", "score", "unsure"})
+"""Fields that JSON leaves out if they are empty, as they mostly are."""
 
 
 def canonical_json(value: Any) -> str:
@@ -324,7 +324,8 @@ def as_object(noun: Any) -> Any:
     if isinstance(noun, frozenset):
         return sorted(noun)
     values = {f.name: getattr(noun, f.name) for f in fields(noun)}
-    return {name: value for name, value in values.items() if name not in _SPARSE or value != _SPARSE[name]}
+    # A score of 0.0 says something.
+    return {n: value for n, value in values.items() if n not in _SPARSE or value or isinstance(value, float)}
 
 
 def identity(value: Any) -> str:

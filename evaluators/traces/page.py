@@ -284,6 +284,7 @@ def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
         "fate": _fate(attempt, outcome),
         "label": feedback.error_type if feedback else "",
         "diagnosis": feedback.diagnosis if feedback else "",
+        "score": f"{feedback.score:.3f}" if feedback and feedback.score is not None else "",
         "guidance": feedback.guidance if feedback else "",
         "query": (feedback.query or "") if feedback else "",
         "retrieved": [_passage(passage) for passage in attempt.retrieved],

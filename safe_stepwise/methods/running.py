@@ -15,7 +15,7 @@ from safe_stepwise.engines.mock import CountingClient
 from safe_stepwise.engines.readability import unreadable_because
 from safe_stepwise.methods.base import Method, resolve_options
 from safe_stepwise.methods.limits import DEFAULT
-from safe_stepwise.methods.loop import FINAL_ANSWER, MALFORMED, UNREAD, tries_at_steps, unverified
+from safe_stepwise.methods.loop import FINAL_ANSWER, MALFORMED, UNREAD, UNSURE, tries_at_steps, unverified
 from safe_stepwise.records import Attempt, Feedback, Question, Trajectory, as_object
 from safe_stepwise.steps import is_salvaged
 from safe_stepwise.store.event_loop import for_each
@@ -105,6 +105,8 @@ class LoopStatistics:
     stop_reasons: dict[str, int]
     transitions: dict[str, int]
     """How often machines took each edge (``q4 → q0``), most frequent first."""
+    unsure: int = 0
+    """Number of tries that the verifier called Correct with too low a score."""
     thought_tokens: dict[str, int] = field(default_factory=dict)
     """The part of ``completion_tokens`` that reasoning models spent on thoughts; only roles that have some."""
 
@@ -123,7 +125,7 @@ def statistics(
     """
     tries = [attempt for trajectory in trajectories for attempt in trajectory.attempts]
     errors = Counter(attempt.feedback.error_type for attempt in tries if attempt.feedback)
-    set_aside = {label: errors.pop(label, 0) for label in (CORRECT, MALFORMED, UNREAD)}
+    set_aside = {label: errors.pop(label, 0) for label in (CORRECT, MALFORMED, UNREAD, UNSURE)}
     faulty = (a.number for a in tries if a.feedback and a.feedback.error_type in errors)
     calls = Counter[str](dict.fromkeys(roles, 0))
     tokens = {kind: Counter[str](calls) for kind in ("prompt", "cached", "computed", "completion")}
@@ -151,6 +153,7 @@ def statistics(
         malformed=set_aside[MALFORMED],
         salvaged=sum(is_salvaged(attempt.text, attempt.number) for attempt in well_formed),
         unread=set_aside[UNREAD],
+        unsure=set_aside[UNSURE],
         unverified=sum(map(unverified, trajectories)),
         exhausted=sum(not end.accepted or (end.feedback or _PASSED).error_type != CORRECT for end in ends),
         stop_reasons=dict(sorted(Counter(t.stop_reason for t in trajectories).items())),

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,30 @@ def test_listed_replies_are_kept_to(server: Server, run: Run) -> None:
         return completion.text
 
     assert run(said()) in PATHS
+
+
+def scored(engine: Engine, first: str) -> Coroutine[Any, Any, float | None]:
+    """The probability of a label in a reply that has one of three."""
+    labels = (first, *(label for label in ("Correct", "Contradictory", "Redundancy") if label != first))
+    schema = {"type": "object", "properties": {"error_type": {"enum": sorted(labels)}}, "required": ["error_type"]}
+
+    async def score() -> float | None:
+        asked = brief("Is Oru a river? Judge it in JSON.", Schema.from_dict("verdict", schema), max_tokens=60)
+        return (await Client(engine).complete(replace(asked, labels=labels))).score
+
+    return score()
+
+
+def test_labels_share_one_probability(server: Server, engine: VLLMEngine, run: Run) -> None:
+    """By the server's log-probabilities and in process: three shares of one, and the same."""
+    labels = ("Correct", "Contradictory", "Redundancy")
+    served = [run(scored(server.engine(), label)) for label in labels]
+    assert None not in served
+    assert sum(filter(None, served)) == pytest.approx(1, abs=0.02)
+    alone = run(engine.generate([brief("Say yes.", max_tokens=5)]))[0]
+    assert alone.score is None
+    inside = [run(scored(engine, label)) for label in labels]
+    assert sum(filter(None, inside)) == pytest.approx(1, abs=0.02)
 
 
 def test_a_model_that_is_not_served_is_a_users_mistake(server: Server, run: Run) -> None:

@@ -199,7 +199,8 @@ function attemptCard(attempt, place, count) {
   if (reading?.revises) head.push(quoted("span", `revises ${reading.revises}`, { class: "tag revises" }));
   const read = reading === null ? [["Read", attempt.read]]
     : [...reading.fields, ["Not strictly", reading.why]];
-  const said = [...read, ["Diagnosis", attempt.diagnosis], ["Guidance", attempt.guidance], ["Query", attempt.query]]
+  const said = [...read, ["Diagnosis", attempt.diagnosis], ["Guidance", attempt.guidance], ["Query", attempt.query],
+    ["Score", attempt.score]]
     .filter(([, text]) => text !== "")
     .flatMap(([name, text]) => [quoted("dt", name), withPassages("dd", text)]);
   if (attempt.retrieved.length) {
