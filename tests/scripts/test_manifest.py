@@ -210,9 +210,9 @@ def test_an_evaluation_may_follow_the_papers() -> None:
     ("said", "expected"),
     [
         ("max_tokens: {pth: 4096}", r"max_tokens: 'pth' is not known; did you mean path\?"),
-        ("max_tokens: {path: many}", r"max_tokens\.path: has to be a whole number"),
+        ("max_tokens: {path: many}", r"max_tokens\.path is not a whole number"),
         ("max_tokens: {path: 0}", r"max_tokens\.path: has to be a whole number"),
-        ("max_tokens: {path: true}", r"max_tokens\.path: has to be a whole number"),
+        ("max_tokens: {path: true}", r"max_tokens\.path is not a whole number"),
         ("max_tokens: 4096", "max_tokens is not an object"),
         ("reasoning_effort: {path: hard}", r"reasoning_effort\.path: 'hard' is not known"),
     ],
@@ -283,7 +283,7 @@ def test_the_demo_has_steps() -> None:
         ("  refined: 0", "  teacher: gpt", r"verifier_steps\.teacher"),
         ("input: rows=20", "input: rowz=20", r"builds\[1\]\.input: synthetic spec .*'rowz' is not a"),
         ("  refined: 0", "  pool: 0", "pool have to be 1 or more"),
-        ("  refined: 0", "  test_share: 1.0", r"test_share: a share lies between"),
+        ("  refined: 0", "  test_share: 1.0", r"test_share: has to be a share above 0 and below 1"),
     ],
 )
 def test_a_bad_entry_names_file_and_key(manifest: Path, old: str, new: str, expected: str) -> None:

@@ -173,7 +173,7 @@ def test_a_path_probe_is_part_of_a_release_that_names_one(manifest: Path, tmp_pa
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ("{limit: 0}", "path_probe.limit: has to be 1 or more"),
+        ("{limit: 0}", "path_probe.limit: has to be a whole number from 1 on"),
         ("{kb: kb.txt}", "path_probe.kb and path_probe.questions go together"),
         ("{benchmarks: [musique]}", "path_probe.benchmarks 'musique' is not known"),
         ("{derivations: none.jsonl}", "path_probe: .*none.jsonl is not here; bring it"),
