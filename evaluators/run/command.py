@@ -39,8 +39,6 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     The ``SCORING`` of each of ``benchmarks`` names the official scorer that counts; others count by SQuAD's rule.
     """
     options.check()
-    for fault in options.faultless:
-        note(fault)
     published = score_tables.choose_tables(options.published)
     questions = _questions_of(options, read)
     notes = {

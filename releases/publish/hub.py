@@ -19,7 +19,6 @@ TIMEOUT_S = 120.0
 """The longest wait for an answer of the Hub, in seconds; the client itself gives up after at most 83."""
 MIN_BYTES_PER_S = 100_000
 """The slowest transfer of files in bytes per second, by which their size lengthens the wait."""
-MAX_REDIRECTS = 5
 MAX_FILES = 100_000
 """The most files that a repo may list."""
 MAX_PRINTED_CHARS = 300
@@ -70,16 +69,9 @@ class Hub:
 
 
 def connect(seconds: float = TIMEOUT_S) -> Hub:
-    """Connect to the Hub of ``HF_ENDPOINT``; clients of this process follow at most `MAX_REDIRECTS` redirects."""
-    from huggingface_hub import HfApi, set_client_factory
-    from huggingface_hub.utils._http import default_client_factory
+    """Connect to the Hub of ``HF_ENDPOINT``."""
+    from huggingface_hub import HfApi
 
-    def client() -> Any:
-        http_client = default_client_factory()
-        http_client.max_redirects = MAX_REDIRECTS
-        return http_client
-
-    set_client_factory(client)
     return Hub(HfApi(library_name="safe-stepwise"), seconds)
 
 

@@ -1,4 +1,4 @@
-"""Find secrets in files, also in gzip, compressed columns, pictures, base64 and escapes.
+"""Find secrets in files, also in gzip, compressed columns, base64 and escapes.
 
 The type of a file is read from its first bytes, not from its name. A release packs lines with gzip and rows as
 Parquet. A file of any other packed type is refused, as is one that can't be unpacked: its content is unknown.
@@ -12,9 +12,7 @@ import binascii
 import gzip
 import io
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import IO, Any
@@ -98,7 +96,6 @@ BLOCK, OVERLAP = 1 << 22, 1 << 16
 MAX_BASE64_NESTING = 2
 """The most levels of base64 within base64."""
 
-_PNG, _PARQUET = b"\x89PNG\r\n\x1a\n", (b"PAR1", b"PARE")
 _MIN_BASE64_RUN = 24
 """The shortest run of base64 characters that is decoded; the shortest key takes 27."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\r\n"
@@ -204,28 +201,6 @@ def _gzip(file: IO[bytes]) -> Iterator[bytes]:
             overlap = block[-OVERLAP:]
 
 
-def _png(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a picture's texts without the checksums after them, whose first byte may be a letter."""
-    file.seek(len(_PNG))
-    while len(head := file.read(8)) == 8:
-        length, kind = struct.unpack(">I4s", head)
-        body = file.read(length)
-        file.seek(4, io.SEEK_CUR)
-        if kind in (b"tEXt", b"iTXt"):
-            yield body
-        start = body.find(b"x")  # where zlib's data starts, after a keyword, flags, and a language
-        while kind in (b"zTXt", b"iTXt", b"iCCP") and start >= 0:
-            unpacking = zlib.decompressobj()
-            try:
-                yield unpacking.decompress(memoryview(body)[start:], BLOCK)
-            except zlib.error:
-                start = body.find(b"x", start + 1)
-                continue
-            if unpacking.unconsumed_tail:
-                raise ValueError(f"a text unpacks to more than {BLOCK:,} bytes")
-            break
-
-
 def _parquet(file: IO[bytes]) -> Iterator[bytes]:
     import pyarrow.parquet as pq
 
@@ -235,16 +210,6 @@ def _parquet(file: IO[bytes]) -> Iterator[bytes]:
             if size > MAX_ROW_GROUP_BYTES:
                 raise ValueError(f"row group {number} is {size:,} bytes; write smaller ones")
         yield from _tables(parquet.iter_batches(batch_size=2000))
-
-
-def _arrow_stream(file: IO[bytes]) -> Iterator[bytes]:
-    import pyarrow as pa
-
-    try:
-        pa.ipc.open_stream(file).close()
-    except (pa.ArrowException, OSError):
-        return  # four bytes of 255 may begin anything
-    yield from _refuse(file)
 
 
 def _tables(batches: Any) -> Iterator[bytes]:
@@ -275,9 +240,7 @@ def _texts(value: Any) -> Iterator[bytes]:
 
 _KINDS: tuple[tuple[bytes | tuple[bytes, ...], str, Unpack], ...] = (
     (b"\x1f\x8b", "gzip", _gzip),
-    (_PARQUET, "Parquet", _parquet),
-    (b"\xff\xff\xff\xff", "Arrow", _arrow_stream),
-    (_PNG, "PNG", _png),
+    ((b"PAR1", b"PARE"), "Parquet", _parquet),
     ((b"PK\x03\x04", b"PK\x05\x06"), "zip", _refuse),
     (tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)), "bzip2", _refuse),
     (b"\xfd7zXZ\0", "xz", _refuse),
