@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path as File
 from random import Random
 from typing import Literal, get_args
 
@@ -21,6 +22,7 @@ from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds
 from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.records import Triple
+from safe_stepwise.store.boundary import read_yaml
 from safe_stepwise.store.names import Corruption
 
 ClaimKind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
@@ -36,17 +38,7 @@ StepContext = Literal["alone", "in its path"]
 SETTINGS: tuple[StepContext, ...] = get_args(StepContext)
 Wording = Callable[[Sequence[Triple], int], str]
 """A function that states a fact as a clause; the number chooses among its wordings."""
-_FILM_WORDINGS = {
-    "directed_by": ("{h} was directed by {t}", "{t} directed {h}", "the director of {h} is {t}"),
-    "written_by": ("{h} was written by {t}", "{t} wrote {h}", "the writer of {h} is {t}"),
-    "starred_actors": ("{t} starred in {h}", "{h} starred {t}", "{t} acted in {h}"),
-    "release_year": ("{h} was released in {t}", "{h} came out in {t}"),
-    "in_language": ("{h} is in the language {t}", "the language of {h} is {t}"),
-    "has_genre": ("the genre of {h} is {t}", "{h} has the genre {t}"),
-    "has_tags": ("{h} has the tag {t}", "a tag of {h} is {t}"),
-    "has_imdb_rating": ("the IMDb rating of {h} is {t}", "{h} is rated {t} on IMDb"),
-    "has_imdb_votes": ("the number of IMDb votes of {h} is {t}", "{h} has {t} votes on IMDb"),
-}
+_FILM_WORDINGS: Mapping[str, Sequence[str]] = read_yaml(File(__file__).with_name("films.yaml"))
 """Wordings of MetaQA's relations, which the language module can read; MetaQA has no passages to word them."""
 
 

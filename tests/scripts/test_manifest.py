@@ -12,6 +12,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from evaluators.run.options import Options
 from releases.manifest import EvaluationEntry
 from releases.stages import datasets, verifier_steps
+from releases.stages.datasets import DatasetsStage
 from safe_stepwise import prompts
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Effort
@@ -19,7 +20,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.store.names import LOCK
 from scripts import refine_verifier_steps, regenerate
-from tests.makers.manifests import manifest_of
+from tests.makers.manifests import manifest_of, release_of
 from tests.makers.plausible import PlausibleMaker
 
 RELEASES = Path(__file__).parents[2] / "scripts" / "releases"
@@ -292,3 +293,21 @@ def test_a_bad_entry_names_file_and_key(manifest: Path, old: str, new: str, expe
     with pytest.raises(UserError, match=expected) as caught:
         manifest_of(manifest)
     assert "small.yaml" in str(caught.value)
+
+
+def test_files_of_a_benchmark_of_ones_own_lie_beside_the_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("mine")
+    folder.mkdir()
+    (folder / "refs.bib").write_text("@misc{mine}\n")
+    row = {"question": "Where is Oru?", "answer": "Marn", "passages": [{"title": "Oru", "text": "Oru lies in Marn."}]}
+    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    (folder / "own.yaml").write_text(
+        "version: v0.1.0\nseed: 1\nbuilds:\n  - {benchmark: mine, input: rows.jsonl, split: validation, "
+        "own: {citation: refs.bib}}\n"
+    )
+    (build,) = DatasetsStage(release_of(folder / "own.yaml"), "datasets").builds
+    assert build.own_benchmark is not None
+    assert build.own_benchmark.citation.strip() == "@misc{mine}"
