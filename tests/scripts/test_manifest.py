@@ -283,7 +283,7 @@ def test_the_demo_has_steps() -> None:
         ("  refined: 0", "  refined_from: 3", r"refined_from is not a path"),
         ("  refined: 0", "  teacher: gpt", r"verifier_steps\.teacher"),
         ("input: rows=20", "input: rowz=20", r"builds\[1\]\.input: synthetic spec .*'rowz' is not a"),
-        ("  refined: 0", "  pool: 0", "pool have to be 1 or more"),
+        ("  refined: 0", "  pool: 0", r"verifier_steps\.pool: has to be a whole number from 1 on"),
         ("  refined: 0", "  test_share: 1.0", r"test_share: has to be a share above 0 and below 1"),
     ],
 )
