@@ -16,8 +16,9 @@ from builders.benchmarks.custom import Terms
 from builders.steps.composition import Composition
 from builders.verified.questions import EVALUATION_SIZE
 from evaluators.run.trial import Trial
-from releases.reading import RecipeEntry, need_positive, need_seed, need_share, read_strictly
+from releases.reading import RecipeEntry, read_strictly
 from safe_stepwise import prompts
+from safe_stepwise.commands.values import Count, Natural, Part, Share
 from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
@@ -87,16 +88,16 @@ class EvaluationEntry(Trial):
 class RefinementEntry:
     """``verifier_steps.refinement``: rounds that mine hard cases with the adapter just trained."""
 
-    rows: int
+    rows: Count
     """The most hard cases that a round adds."""
     generator: str
     verifier: str
     """An engine's spec, in which ``{adapter}`` is the adapter that the round trained."""
     teacher: str = "annotations"
     """The engine that words the labels, or ``annotations`` for the checker's words."""
-    limit: int | None = None
+    limit: Count | None = None
     """The most training questions of a round; all from which steps are made, if None."""
-    rounds: int = 1
+    rounds: Count = 1
 
 
 def list_values(values: Any) -> Any:
@@ -131,19 +132,14 @@ class BuildEntry:
     adjudicate: str | None = None
     """The spec of a model that is asked about what the annotations doubt."""
     sha256: str | None = None
-    limit: int | None = None
+    limit: Count | None = None
     on_error: OnError = "stop"
     expected_rows: int | None = None
     """The rows of a missing input, for a dry run alone."""
-    min_confidence: float = 0.0
+    min_confidence: Share = 0.0
     """The least confidence of a noise label that counts as noise."""
     published: Path | None = None
     """The file of labels with which this build's labels are compared."""
-
-    def check(self, prefix: str) -> None:
-        need_positive(self, prefix, "limit")
-        if not 0 <= self.min_confidence <= 1:
-            raise UserError(f"{prefix}min_confidence: has to lie between 0 and 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +155,7 @@ class StepsEntry:
     """``verifier_steps``: the verifier set's composition and teacher; None is the builder's or paper's default."""
 
     rows: int
-    max_length: int | None = None
+    max_length: Count | None = None
     questions: int | None = None
     ideal: float | None = None
     refined: int | None = None
@@ -167,13 +163,13 @@ class StepsEntry:
     per_benchmark: Mapping[str, BenchmarkShare] | None = None
     rows_per_question: int | None = None
     teacher: str = "annotations"
-    test_share: float | None = None
+    test_share: Part | None = None
     """The share of questions in test; `TEST_SHARE` if neither this nor ``test_split`` is set."""
     test_split: str | None = None
     """The split of the builds whose questions are those of test."""
     prompts: PromptsName | None = None
     verdict_order: VerdictOrder | None = None
-    pool: int | None = None
+    pool: Count | None = None
     refined_from: Path | None = None
     """The file of refined rows, unless ``refinement`` mines them."""
     refinement: RefinementEntry | None = None
@@ -210,9 +206,6 @@ class StepsEntry:
             raise UserError(f"{prefix}refinement: finds the rows that refined_from has; name one")
         with at_place(key):
             _ = self.composition
-        if any(number is not None and number < 1 for number in (self.max_length, self.pool)):
-            raise UserError(f"{prefix}max_length and {prefix}pool have to be 1 or more")
-        need_share(self.test_share, f"{prefix}test_share")
         if self.test_split is not None:
             check_choice(self.test_split, [build.split for build in builds], f"{prefix}test_split")
             if self.test_share is not None:
@@ -239,7 +232,7 @@ class PathProbeEntry:
     derivations: Path | None = None
     benchmarks: tuple[str, ...] = ()
     """The benchmarks to take questions from; all, if empty."""
-    limit: int | None = None
+    limit: Count | None = None
     """The most questions of a benchmark."""
 
     @property
@@ -252,7 +245,6 @@ class PathProbeEntry:
             check_choice(name, [build.benchmark for build in builds], f"{PROBE}.benchmarks")
         if (self.kb is None) != (self.questions is None):
             raise UserError(f"{PROBE}.kb and {PROBE}.questions go together: MetaQA's two files")
-        need_positive(self, f"{PROBE}.", "limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,10 +287,10 @@ class Manifest:
     """A manifest of a release of verified questions; relative paths in it start from its folder."""
 
     version: str
-    seed: int
+    seed: Natural
     builds: tuple[BuildEntry, ...]
-    evaluation_size: int = EVALUATION_SIZE
-    evaluation_passages: int | None = None
+    evaluation_size: Count = EVALUATION_SIZE
+    evaluation_passages: Count | None = None
     """The passages of each question in a sample; the builder's default, if None."""
     verifier_steps: StepsEntry | None = None
     generator: RecipeEntry | None = None
@@ -308,7 +300,7 @@ class Manifest:
     audits: tuple[AuditEntry, ...] = ()
     path_probe: PathProbeEntry | None = None
     blocks: Mapping[str, BlockEntry] = field(default_factory=dict)
-    max_tokens: Mapping[str, Any] | None = None
+    max_tokens: Mapping[str, Count] | None = None
     reasoning_effort: Mapping[str, Any] | None = None
     examples: tuple[Literal["extract", "path", "inject"], ...] = ()
     """The roles of builds whose prompts get worked examples; evaluations have their own."""
@@ -334,11 +326,8 @@ class Manifest:
     def check(self) -> None:
         if not self.builds:
             raise UserError("builds: name at least one")
-        need_positive(self, "", "evaluation_size", "evaluation_passages")
-        need_seed(self.seed)
         names.check_version(self.version)
         for number, build in enumerate(self.builds):
-            build.check(f"builds[{number}].")
             if (build.benchmark, build.split) in [(b.benchmark, b.split) for b in self.builds[:number]]:
                 raise UserError(f"builds[{number}]: {build.benchmark} {build.split} again")
         if (steps := self.verifier_steps) is not None:
@@ -372,11 +361,9 @@ class Manifest:
                 raise UserError(f"{place}: judges the verifier set; add verifier_steps")
 
     def _check_roles(self) -> None:
-        """Raise ``UserError`` for an unknown role or value in ``max_tokens`` or ``reasoning_effort``."""
-        for role, tokens in (self.max_tokens or {}).items():
+        """Raise ``UserError`` for an unknown role in ``max_tokens``, role or value in ``reasoning_effort``."""
+        for role in self.max_tokens or ():
             check_choice(role, prompts.limits(), "max_tokens:")
-            if type(tokens) is not int or tokens < 1:
-                raise UserError(f"max_tokens.{role}: has to be a whole number from 1 on")
         for role, effort in (self.reasoning_effort or {}).items():
             check_choice(role, prompts.limits(), "reasoning_effort:")
             check_choice(str(effort), EFFORTS, f"reasoning_effort.{role}:")

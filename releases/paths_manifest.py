@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from releases.manifest import OWN_ADAPTER, OnError
-from releases.reading import RecipeEntry, need_positive, need_seed, need_share, read_strictly
+from releases.reading import RecipeEntry, read_strictly
+from safe_stepwise.commands.values import Count, Natural, Part
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import BLOCKS, REPORT, check_version
 from trainers.config import PathRecipe
@@ -32,7 +33,7 @@ class SourceEntry:
 
     input: str
     sha256: str | None = None
-    expected_rows: int | None = None
+    expected_rows: Count | None = None
     """The rows of a missing source, for a dry run alone."""
 
     @property
@@ -59,11 +60,11 @@ class PathsEntry:
     questions: tuple[SourceEntry, ...]
     split: Split = "train"
     kb: SourceEntry | None = None
-    limit: int | None = None
+    limit: Count | None = None
     on_error: OnError = "stop"
-    max_hops: int | None = None
-    negatives: int | None = None
-    test_share: float | None = None
+    max_hops: Count | None = None
+    negatives: Count | None = None
+    test_share: Part | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -72,8 +73,6 @@ class PathsEntry:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def check(self) -> None:
-        need_positive(self, "paths.", "limit", "max_hops", "negatives")
-        need_share(self.test_share, "paths.test_share")
         if not self.questions:
             raise UserError("paths.questions: name at least one file")
         if duplicates := [source.input for n, source in enumerate(self.questions) if source in self.questions[:n]]:
@@ -119,12 +118,12 @@ class DeliberationEntry:
     split: Split = "test"
     held_out: bool = True
     """Whether only questions of the adapter's test split are asked."""
-    per_hop: int | None = None
+    per_hop: Count | None = None
     draw: bool = False
     """Whether ``per_hop`` draws the questions; else it takes the first ones."""
     ways: tuple[Mode, ...] = get_args(Mode)
     generator: str | None = None
-    candidates: int | None = None
+    candidates: Count | None = None
     labels: Literal["gold", "weak"] = "gold"
     """The paths of the set that the baselines learn."""
 
@@ -138,7 +137,6 @@ class DeliberationEntry:
         return {first: REPORT, **{mode: f"{BLOCKS}/{mode}/{REPORT}" for mode in modes}}
 
     def check(self) -> None:
-        need_positive(self, f"{EVALUATION}.", "per_hop", "candidates")
         if not self.paths or not self.ways or len({*self.ways}) < len(self.ways):
             raise UserError(f"{EVALUATION}.paths and ways: name at least one, each way once")
 
@@ -148,7 +146,7 @@ class PathsManifest:
     """What a release of relation paths makes: the paths, an adapter that proposes them, evaluations of both."""
 
     version: str
-    seed: int
+    seed: Natural
     paths: PathsEntry
     adapter: ProposerEntry | None = None
     deliberation: DeliberationEntry | None = None
@@ -168,12 +166,9 @@ class PathsManifest:
 
     def check(self) -> None:
         check_version(self.version)
-        need_seed(self.seed)
         for entry in (self.paths, self.adapter, self.deliberation):
             if entry is not None:
                 entry.check()
-        for key, source in self.sources.items():
-            need_positive(source, f"{key}.", "expected_rows")
 
 
 def read_paths(values: Mapping[str, Any], folder: Path) -> PathsManifest:

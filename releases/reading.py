@@ -1,6 +1,6 @@
 """Read manifests strictly: a wrong, unknown or missing key is an error that names it (`store.boundary`).
 
-Shared by the two kinds of manifests: checks of numbers, and `RecipeEntry`, the training of a model by a recipe.
+Both kinds of manifests have `RecipeEntry`, the training of a model by a recipe.
 """
 
 from collections.abc import Mapping
@@ -37,25 +37,6 @@ def resolve_paths(entry: Any, folder: Path) -> Any:
     if isinstance(entry, Mapping):
         return {key: resolve_paths(value, folder) for key, value in entry.items()}
     return tuple(resolve_paths(value, folder) for value in entry) if isinstance(entry, tuple) else entry
-
-
-def need_positive(entry: object, prefix: str, *keys: str) -> None:
-    """Raise ``UserError`` if a number that an entry has under one of the keys is below 1."""
-    for key in keys:
-        if (number := getattr(entry, key)) is not None and number < 1:
-            raise UserError(f"{prefix}{key}: has to be 1 or more")
-
-
-def need_seed(seed: int) -> None:
-    """Raise ``UserError`` for a seed below 0, as numpy refuses it."""
-    if seed < 0:
-        raise UserError("seed: has to be 0 or more")
-
-
-def need_share(share: float | None, place: str) -> None:
-    """Raise ``UserError`` for a share that does not lie between 0 and 1."""
-    if share is not None and not 0 < share < 1:
-        raise UserError(f"{place}: a share lies between 0 and 1")
 
 
 @dataclass(frozen=True, slots=True)

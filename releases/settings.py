@@ -30,8 +30,8 @@ def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str
             f"{place}.verifier: {MEASURED_RATE} is the rate of the first verifier in safe: name "
             "that one before it, and the method"
         )
-    if not entry.methods or (entry.limit is not None and entry.limit < 1):
-        raise UserError(f"{place}.methods and {place}.limit: name at least one")
+    if not entry.methods:
+        raise UserError(f"{place}.methods: name at least one")
     for role in entry.examples or ():
         check_choice(role, PROBED_ROLES, f"{place}.examples:")
     if entry.judge_without_question and entry.judge is None:

@@ -18,7 +18,7 @@ from typing import Any
 from builders.paths import metaqa
 from builders.paths.corruptions import KINDS, Scope, corrupt_path
 from builders.paths.sources import Derivation, ProbeBuild, derive, origins, read_films, verified_questions, with_paths
-from builders.paths.world import Path, PathQuestion, World
+from builders.paths.world import COMPLETE, Path, PathQuestion, World
 from builders.steps.questions import open_verified
 from builders.work import publishing
 from builders.work.parquet import DatasetWriter, FilesByConfig
@@ -207,8 +207,6 @@ def is_marked(question: str, answer: str, path: Sequence[Triple]) -> bool:
 
 DATASET = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
 SPLITS = (TRAIN, VALIDATION, TEST)
-COMPLETE = ("metaqa", "synthetic")
-"""Benchmarks whose graph states every true fact: what it lacks is false."""
 _TENTHS = {8: VALIDATION, 9: TEST}
 """The tenths of all hashes that are not in train."""
 _GROUP = 1_000

@@ -5,7 +5,7 @@ annotates none; R4C (Inoue et al. 2020, CC0 1.0) has three annotators' derivatio
 which is a gold path. Only verified questions are read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any, ClassVar
@@ -102,17 +102,17 @@ def verified_questions(
             if question.id in ids:
                 continue
             ids.add(question.id)
-            result = _path_question(question, label, derivations.get(question.id, ()), tested)
+            result = path_question(question, label, derivations.get(question.id, ()), tested)
             if isinstance(result, PathQuestion):
                 yield result
             else:
                 refuse(benchmark, question.id, result)
 
 
-def _path_question(
-    question: Question, label: Label, derivations: Sequence[Derivation], tested: set[str]
+def path_question(
+    question: Question, label: Label, derivations: Sequence[Derivation] = (), tested: Collection[str] = ()
 ) -> PathQuestion | str:
-    """Return the question with its paths, or the reason why it has none."""
+    """Return the question with its paths, or the reason why it has none; ``tested``: ids of evaluation questions."""
     if label.noise_type != "none":
         return f"not verified: {label.noise_type}"
     gold = of_derivations(derivations) if derivations else of_annotations(question)

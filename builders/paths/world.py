@@ -20,6 +20,8 @@ Refuse = Callable[[str, str, str], object]
 Side = Literal["head", "tail"]
 Sort = Literal["number", "name", "words"]
 
+COMPLETE = ("metaqa", "synthetic")
+"""Benchmarks whose graph states every true fact: what it lacks is false."""
 _MEANINGS: Mapping[str, Any] = read_yaml(File(__file__).with_name("relations.yaml"))
 SYMMETRIC = frozenset(_MEANINGS["symmetric"])
 """Relations that hold in both directions."""

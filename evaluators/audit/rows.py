@@ -15,7 +15,7 @@ from evaluators.verifier.step_set import read_step_rows
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, identity
 from safe_stepwise.store import boundary, codec, parquet
-from safe_stepwise.store.names import LABELS, ORIGINS, STEPS, VERIFIED, VERIFIER_STEPS, Audited
+from safe_stepwise.store.names import LABELED, LABELS, ORIGINS, STEPS, VERIFIED, VERIFIER_STEPS, Audited
 from safe_stepwise.taxonomy import category, labels
 
 Key = tuple[str, str]
@@ -78,21 +78,15 @@ def _read(
         for benchmark, _, file in labeled_splits(folder):
             yield from parquet.read_rows(file, partial(read, benchmark), columns, condition)
         return
-    dataset = parquet.dataset_folder(folder, VERIFIER_STEPS)
-    if dataset is None or not (files := parquet.parquet_files(dataset, STEPS)):
-        raise UserError(
-            f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or regenerate"
-        )
-    for file in files:
+    advice = "give the --output of build_verifier_steps or regenerate"
+    for file in parquet.find_files(folder, VERIFIER_STEPS, STEPS, advice):
         yield from read_step_rows(file, columns or (), read, condition)
 
 
 def labeled_splits(folder: Path) -> list[tuple[str, str, Path]]:
     """List benchmark, split and Parquet file of all labelled rows; raises ``UserError`` for a folder without any."""
-    dataset = parquet.dataset_folder(folder, VERIFIED)
-    if dataset is None or not (by_benchmark := parquet.labeled_files(dataset)):
-        raise UserError(f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate")
-    return [(name, file.name.partition("-")[0], file) for name, files in by_benchmark.items() for file in files]
+    files = parquet.find_files(folder, VERIFIED, f"*{LABELED}", "give the --output of build_verified or regenerate")
+    return [(file.parent.name.removesuffix(LABELED), file.name.partition("-")[0], file) for file in files]
 
 
 def read_place(benchmark: str, row: Mapping[str, Any]) -> tuple[Key, Stratum]:

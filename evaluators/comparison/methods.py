@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from evaluators.comparison.scores import CSV_ONLY, Comparison
+from evaluators.comparison.scores import CSV_ONLY, Comparison, Difference
 from evaluators.comparison.systems import System, system_of
 from evaluators.outcomes import Outcome, asking_conditions, grouped
 from evaluators.prompting.measures import FORMS, OVERLAPS, REASONS, score_outcomes
@@ -222,12 +222,8 @@ def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[t
     """Compare the cost of each system without a vote with each vote's; Δ is in points, p-values are not adjusted."""
     names = comparison.names
 
-    def gain(cost: Cost, vote: Cost) -> tuple[float | None, float | None]:
-        """Return the gain of a system over a vote and its p-value; None if the two were not paired."""
-        for later, earlier, sign in ((cost.system, vote.system, 1), (vote.system, cost.system, -1)):
-            if difference := comparison.difference(later, earlier, None, "exact_match"):
-                return sign * difference.estimate.value, difference.p
-        return None, None
+    def gain(pair: tuple[Cost, Cost]) -> Difference | None:
+        return comparison.gain(pair[0].system, pair[1].system, None, "exact_match")
 
     columns: list[Column[tuple[Cost, Cost]]] = [
         Column(comparison.answering, lambda pair: pair[0].system.answering),
@@ -237,8 +233,8 @@ def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[t
         Column("its tokens / answered question", lambda pair: pair[1].total, decimal(1)),
         Column("its cost in % of the method's", lambda p: p[1].total / p[0].total if p[0].total else None, percent),
         Column("samples at equal cost", lambda pair: pair[1].samples_within(pair[0].total) or "< 1"),
-        Column("Δ EM", lambda pair: gain(*pair)[0], signed),
-        Column("p, unadjusted", lambda pair: gain(*pair)[1], p_value),
+        Column("Δ EM", gain, lambda difference: signed(difference.estimate.value)),
+        Column("p, unadjusted", gain, lambda difference: p_value(difference.p)),
     ]
     stepwise = [cost for cost in systems if not (cost.samples or cost.first)]
     return Sheet(columns, [(cost, vote) for cost in stepwise for vote in _votes_beside(cost, systems)])

@@ -6,7 +6,7 @@ a *total* is the mean of one method over all answerers.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from evaluators.comparison.significance import CONFIDENCE, Estimate
@@ -84,6 +84,11 @@ class Difference:
     p: float
     p_holm: float = 1.0
 
+    def inverse(self) -> "Difference":
+        """Return the difference of ``second`` over ``first``."""
+        estimate = Estimate(-self.estimate.value, -self.estimate.high, -self.estimate.low)
+        return replace(self, first=self.second, second=self.first, estimate=estimate)
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -157,6 +162,11 @@ class Comparison:
         """Return the difference of a pair on a benchmark (None: the mean of all), or None if it was not compared."""
         key = (rival, baseline, benchmark, metric)
         return next((d for d in self.differences if (d.first, d.second, d.benchmark, d.metric) == key), None)
+
+    def gain(self, system: System, rival: System, benchmark: str | None, metric: Metric) -> Difference | None:
+        """Return the difference of a system over a rival, whichever is first in their pair; None as `difference`."""
+        inverse = self.difference(rival, system, benchmark, metric)
+        return self.difference(system, rival, benchmark, metric) or (inverse and inverse.inverse())
 
     def references_of(self, system: System) -> dict[Metric, System | None]:
         """Return the system that a system's gain in each metric is measured against; {} for a baseline."""

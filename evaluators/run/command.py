@@ -18,7 +18,7 @@ from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
-from safe_stepwise.records import Question, QuestionSet, Triple
+from safe_stepwise.records import Question, QuestionSet
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import boundary, files, names, published_tables, tables
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_parts
@@ -39,8 +39,6 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     The ``SCORING`` of each of ``benchmarks`` names the official scorer that counts; others count by SQuAD's rule.
     """
     options.check()
-    for fault in options.faultless:
-        note(fault)
     published = score_tables.choose_tables(options.published)
     questions = _questions_of(options, read)
     notes = {
@@ -198,7 +196,7 @@ def remove_drawn_gold(question: Question, seed: int = 0) -> Question:
 
 
 def remove_passage(question: Question, number: int) -> Question:
-    """Remove the passage with a number (from 1) from a question, and renumber its annotations.
+    """Remove the passage with a number (from 1) from a question, and renumber those of its decomposition.
 
     >>> from safe_stepwise.records import Passage
     >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
@@ -207,15 +205,6 @@ def remove_passage(question: Question, number: int) -> Question:
     ['Vel']
     """
     kept_numbers = [n for n in range(1, len(question.passages) + 1) if n != number]
-    new_numbers = {old_number: place for place, old_number in enumerate(kept_numbers, 1)}
-
-    def moved(triple: Triple) -> Triple:
-        sentence = None if triple.passage == number else triple.sentence
-        return replace(triple, passage=new_numbers.get(triple.passage or 0), sentence=sentence)
-
-    return replace(
-        question,
-        passages=tuple(question.passages[n - 1] for n in kept_numbers),
-        evidence=tuple(map(moved, question.evidence)),
-        decomposition=tuple(replace(hop, passage=new_numbers.get(hop.passage or 0)) for hop in question.decomposition),
-    )
+    places = {old_number: place for place, old_number in enumerate(kept_numbers, 1)}
+    hops = tuple(replace(hop, passage=places.get(hop.passage or 0)) for hop in question.decomposition)
+    return replace(question, passages=tuple(question.passages[n - 1] for n in kept_numbers), decomposition=hops)

@@ -20,7 +20,6 @@ from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods import METHODS, running, scene
 from safe_stepwise.methods.base import Method, options_type, published_values, resolve_options
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.loop import GENERATE
 from safe_stepwise.metric.judge import Judge
 from safe_stepwise.records import Question
 from safe_stepwise.store.names import REPORT
@@ -68,19 +67,6 @@ class Options(Trial, ModelOptions):
         for name, texts in _split_pairs(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
         return values
-
-    @property
-    def faultless(self) -> list[str]:
-        """Warnings about symbolic generators whose kinds of mistakes SAFE's loop never makes."""
-        loop = [name for name in self.method if GENERATE[0] in METHODS[name].prompts]
-        warnings = []
-        for spec in self.generator if loop else ():
-            kind, _, settings = spec.partition(":")
-            rates = {setting.partition("=")[0] for setting in settings.split(",")} - {"", "seed"}
-            if kind == "symbolic" and rates and not rates & {"error_rate", "spurious"}:
-                methods = ", ".join(loop)
-                warnings.append(f"{spec} makes no mistakes in {methods}: there error_rate and spurious count")
-        return warnings
 
     def check(self) -> list[Method]:
         """The methods, each once; raises as `plan` does, as far as nothing need be opened."""

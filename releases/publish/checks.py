@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from releases import report
+from releases.lock import refuse_changes
 from releases.publish.folder import Artifact, FinishedRelease, datasets_in
 from releases.publish.hub import Hub, shorten
 from releases.publish.leaderboard import check_card
@@ -66,18 +67,13 @@ def _refuse_unverifiable(release: FinishedRelease) -> None:
 
 def check_digests(release: FinishedRelease, on_file: Callable[[str], object]) -> None:
     """Compare all files, or those they are generated from, with the lock; raise ``UserError`` for a difference."""
-    locked = release.lock["files"]
-    for artifact in release.artifacts:
-        for file in artifact.files:
-            on_file(file.origin)
-            if file.origin not in locked:
-                raise UserError(f"{release.root / file.origin}: not in {names.LOCK}; {_REGENERATE_ADVICE}")
-            is_generated = isinstance(file.content, bytes)
-            digest = files.sha256_of(release.root / file.origin) if is_generated else file.sha256
-            if digest != locked[file.origin]:
-                raise UserError(f"{release.root / file.origin}: differs from {names.LOCK}; {_REGENERATE_ADVICE}")
-    if missing := sorted(name for name in locked if not (release.root / name).is_file()):
-        raise UserError(f"{release.root / missing[0]}: missing, though {names.LOCK} has it; {_REGENERATE_ADVICE}")
+    locked, digests = release.lock["files"], dict[str, str]()
+    for file in (file for artifact in release.artifacts for file in artifact.files):
+        on_file(file.origin)
+        is_generated = isinstance(file.content, bytes)
+        digests[file.origin] = files.sha256_of(release.root / file.origin) if is_generated else file.sha256
+    kept_here = {name: locked[name] for name in locked if name not in digests and (release.root / name).is_file()}
+    refuse_changes(release.root, release.lock, kept_here | digests, _REGENERATE_ADVICE)
 
 
 _LEAK_ADVICE = "build the release again, or take those rows out of train and say so in the card"

@@ -1,11 +1,8 @@
 """Read the state of repos on the Hub, with time limits and errors that say what to do."""
 
-import fcntl
-import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -16,14 +13,12 @@ from releases.publish.folder import HUB_FILE, Artifact, LocalFile
 from releases.publish.leaderboard import merge_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import progress, terminal
-from safe_stepwise.store.files import sweep
 from safe_stepwise.store.names import README
 
 TIMEOUT_S = 120.0
 """The longest wait for an answer of the Hub, in seconds; the client itself gives up after at most 83."""
 MIN_BYTES_PER_S = 100_000
 """The slowest transfer of files in bytes per second, by which their size lengthens the wait."""
-MAX_REDIRECTS = 5
 MAX_FILES = 100_000
 """The most files that a repo may list."""
 MAX_PRINTED_CHARS = 300
@@ -74,16 +69,9 @@ class Hub:
 
 
 def connect(seconds: float = TIMEOUT_S) -> Hub:
-    """Connect to the Hub of ``HF_ENDPOINT``; clients of this process follow at most `MAX_REDIRECTS` redirects."""
-    from huggingface_hub import HfApi, set_client_factory
-    from huggingface_hub.utils._http import default_client_factory
+    """Connect to the Hub of ``HF_ENDPOINT``."""
+    from huggingface_hub import HfApi
 
-    def client() -> Any:
-        http_client = default_client_factory()
-        http_client.max_redirects = MAX_REDIRECTS
-        return http_client
-
-    set_client_factory(client)
     return Hub(HfApi(library_name="safe-stepwise"), seconds)
 
 
@@ -144,7 +132,7 @@ def _with_card_of(hub: Hub, artifact: Artifact, commit: str) -> Artifact:
     if artifact.card is None:
         return artifact
     place = f"{artifact.url}/README.md on the Hub"
-    with scratch() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         options: dict[str, Any] = {"repo_type": artifact.kind, "revision": commit, "local_dir": folder}
         path = hub.call(artifact.repo, "hf_hub_download", artifact.repo, README, **options)
         try:
@@ -198,25 +186,3 @@ def _explain_error(error: Exception, http: Any) -> str:
     line = (str(error).strip().splitlines() or [""])[0]
     cause = f"{type(error).__name__}: {shorten(line)}" if line else type(error).__name__
     return f"the Hub can't be reached ({cause}); nothing is lost, run the same command again"
-
-
-PREFIX = "safe-stepwise-scratch-"
-UNLOCKED_S = 60
-"""Seconds after its creation for which a folder may not be locked yet."""
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """Make an empty temporary folder for the context; remove those of processes that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):
-            status = folder.lstat()
-            if status.st_uid == os.getuid() and time.time() - status.st_mtime > UNLOCKED_S:
-                sweep(folder)  # unless a process has locked it
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
-        descriptor = os.open(name, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)  # which ends with the process, however that ends
-            yield Path(name)
-        finally:
-            os.close(descriptor)

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from releases.publish.folder import HUB_FILE, Artifact, walk
-from releases.publish.hub import MIN_BYTES_PER_S, Hub, scratch, shorten
+from releases.publish.hub import MIN_BYTES_PER_S, Hub, shorten
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files, names, progress, terminal
 from trainers.models import CONFIG, MODEL_WEIGHTS, WEIGHTS
@@ -49,13 +50,13 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
         }
         for item in pushed
     ]
-    with scratch() as home:
+    with TemporaryDirectory(prefix="safe-stepwise-", ignore_cleanup_errors=True) as home:
         try:
             with progress.Wait(lambda waited: f"loading back from the Hub since {waited} s (at most {seconds:,.0f})"):
                 process = subprocess.run(
                     [sys.executable, "-m", "releases.publish.load_back"],
                     input=json.dumps(requests),
-                    env={**os.environ, **_environment(home, hub.api.endpoint, token)},
+                    env={**os.environ, **_environment(Path(home), hub.api.endpoint, token)},
                     cwd=home,
                     capture_output=True,
                     text=True,

@@ -1,7 +1,7 @@
-"""Find secrets in files, also in archives, compressed columns, base64 and escapes.
+"""Find secrets in files, also in gzip, compressed columns, base64 and escapes.
 
-The type of a file is read from its first bytes, not from its name. The unpacked size is bounded, and a file that
-can't be unpacked is refused, as its content is unknown.
+The type of a file is read from its first bytes, not from its name. A release packs lines with gzip and rows as
+Parquet. A file of any other packed type is refused, as is one that can't be unpacked: its content is unknown.
 
 The patterns are those of `safe_stepwise.store.terminal`. detect-secrets and similar packages take any digest for a
 password (releases are full of digests), have no pattern of Hugging Face tokens and can't read compressed columns;
@@ -9,16 +9,10 @@ gitleaks and trufflehog are programs, and don't read Parquet either.
 """
 
 import binascii
-import bz2
 import gzip
 import io
-import lzma
 import re
-import struct
-import tarfile
-import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import IO, Any
@@ -94,18 +88,14 @@ def _encodings(value: str) -> Iterator[bytes]:
 
 
 MAX_UNPACKED_BYTES = 1 << 30
-"""The most bytes that a file may unpack to, with archives in it."""
+"""The most bytes that a file may unpack to."""
 MAX_ROW_GROUP_BYTES = 1 << 30
 """The most bytes of a decoded row group of Parquet."""
-MAX_NESTING = 4
-"""The most levels of archives within archives."""
 BLOCK, OVERLAP = 1 << 22, 1 << 16
 """Bytes that are searched together, and the last bytes of a block that are searched again with the next."""
 MAX_BASE64_NESTING = 2
 """The most levels of base64 within base64."""
 
-_PNG, _PARQUET = b"\x89PNG\r\n\x1a\n", (b"PAR1", b"PARE")
-_CLOSED = {b"7z\xbc\xaf'\x1c": "7z", b"Rar!\x1a\x07": "RAR"}
 _MIN_BASE64_RUN = 24
 """The shortest run of base64 characters that is decoded; the shortest key takes 27."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\r\n"
@@ -120,8 +110,21 @@ _ESCAPES = [re.compile(start + b"([2-7][0-9A-Fa-f])") for start in _STARTS]
 
 
 def views(file: IO[bytes], name: str) -> Iterator[bytes]:
-    """Yield every reading of a file and of all packed in it, in blocks; raise ``UserError`` if that can't be."""
-    yield from _Unpacking(name).views(file, MAX_NESTING)
+    """Yield every reading of a file and of what it packs, in blocks; raise ``UserError`` if that can't be."""
+    yield from _read(file)
+    file.seek(0)
+    kind, unpack = _kind(file.read(512))
+    if kind is None and zipfile.is_zipfile(file):  # after a prefix, as in a self-extracting archive
+        kind, unpack = "zip", _refuse
+    if kind is None:
+        return
+    file.seek(0)
+    try:
+        for content in unpack(file):
+            yield from _read(io.BytesIO(content))
+    except Exception as error:  # the decoders raise their own types
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{name}: can't be read as {kind}, so nobody can say what it holds: {line}") from None
 
 
 def readings(block: bytes, depth: int = MAX_BASE64_NESTING) -> Iterator[bytes]:
@@ -171,112 +174,31 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
         overlap = block[-OVERLAP:]
 
 
-class _Unpacking:
-    """The unpacking of a file, with the bytes that it may still unpack to."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.bytes_left = name, MAX_UNPACKED_BYTES
-
-    def views(self, file: IO[bytes], depth: int) -> Iterator[bytes]:
-        yield from _read(file)
-        file.seek(0)
-        head = file.read(512)
-        file.seek(0)
-        kind, unpack = _kind(head)
-        if kind is None and zipfile.is_zipfile(file):  # after a prefix, as in a self-extracting archive
-            kind, unpack = "zip", _zip
-        if kind is None:
-            return
-        if not depth:
-            raise UserError(f"{self.name}: packed more than {MAX_NESTING} times; unpack it")
-        try:
-            for stream in unpack(file):
-                if isinstance(stream, bytes):  # nothing is packed in it
-                    yield from _read(io.BytesIO(stream))
-                    continue
-                with self._copy(stream) as copy:
-                    yield from self.views(copy, depth - 1)
-        except UserError:
-            raise
-        except Exception as error:  # a dozen decoders raise their own types
-            line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise UserError(f"{self.name}: can't be read as {kind}, so nobody can say what it holds: {line}") from None
-
-    def _copy(self, stream: IO[bytes]) -> IO[bytes]:
-        """Copy a stream to a seekable file."""
-        copy = tempfile.SpooledTemporaryFile(BLOCK)  # noqa: SIM115 - the caller closes it
-        while block := stream.read(BLOCK):
-            self.bytes_left -= len(block)
-            if self.bytes_left < 0:
-                copy.close()
-                raise UserError(f"{self.name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes; publish it unpacked")
-            copy.write(block)
-        copy.seek(0)
-        return copy
-
-
-Unpack = Callable[[IO[bytes]], Iterator[Any]]
-"""A function that yields the streams packed in a file, or bytes that have nothing packed in them."""
+Unpack = Callable[[IO[bytes]], Iterator[bytes]]
+"""A function that yields what a file packs."""
 
 
 def _kind(head: bytes) -> tuple[str | None, Unpack]:
     """Return the type of a packed file, for errors, and the function that unpacks it; None if it is not packed."""
-    for magic, kind, unpack in _KINDS:
-        if head.startswith(magic):
-            return kind, unpack
-    if head[257:262] == b"ustar":
-        return "tar", _tar
-    return None, _closed
+    tar = "tar" if head[257:262] == b"ustar" else None
+    return next(((kind, unpack) for magic, kind, unpack in _KINDS if head.startswith(magic)), (tar, _refuse))
 
 
-def _closed(file: IO[bytes]) -> Iterator[Any]:
-    raise ValueError("such archives are not opened here; unpack it")
+def _refuse(file: IO[bytes]) -> Iterator[bytes]:
+    raise ValueError("a release holds no such file; take it out, or unpack it")
 
 
-def _zip(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    with zipfile.ZipFile(file) as archive:
-        for member in archive.infolist():
-            with archive.open(member) as stream:
-                yield stream
-
-
-def _tar(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    with tarfile.open(fileobj=file, mode="r:") as archive:
-        for member in archive:
-            stream = archive.extractfile(member) if member.isfile() else None
-            if stream is not None:
-                yield stream
-
-
-def _compressed(codec: str) -> Unpack:
-    def unpack(file: IO[bytes]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        yield pa.CompressedInputStream(pa.PythonFile(file, "r"), codec)
-
-    return unpack
-
-
-def _png(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a picture's texts without the checksums after them, whose first byte may be a letter."""
-    file.seek(len(_PNG))
-    while len(head := file.read(8)) == 8:
-        length, kind = struct.unpack(">I4s", head)
-        body = file.read(length)
-        file.seek(4, io.SEEK_CUR)
-        if kind in (b"tEXt", b"iTXt"):
-            yield body
-        start = body.find(b"x")  # where zlib's data starts, after a keyword, flags, and a language
-        while kind in (b"zTXt", b"iTXt", b"iCCP") and start >= 0:
-            unpacking = zlib.decompressobj()
-            try:
-                yield unpacking.decompress(memoryview(body)[start:], BLOCK)
-            except zlib.error:
-                start = body.find(b"x", start + 1)
-                continue
-            if unpacking.unconsumed_tail:
-                raise ValueError(f"a text unpacks to more than {BLOCK:,} bytes")
-            break
+def _gzip(file: IO[bytes]) -> Iterator[bytes]:
+    size, overlap = 0, b""
+    with gzip.GzipFile(fileobj=file, mode="rb") as stream:
+        while block := stream.read(BLOCK):
+            if not size and _kind(block[:512])[0] is not None:
+                raise ValueError("what it packs is packed, too; unpack it")
+            size += len(block)
+            if size > MAX_UNPACKED_BYTES:
+                raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES:,} bytes; publish it unpacked")
+            yield overlap + block
+            overlap = block[-OVERLAP:]
 
 
 def _parquet(file: IO[bytes]) -> Iterator[bytes]:
@@ -288,24 +210,6 @@ def _parquet(file: IO[bytes]) -> Iterator[bytes]:
             if size > MAX_ROW_GROUP_BYTES:
                 raise ValueError(f"row group {number} is {size:,} bytes; write smaller ones")
         yield from _tables(parquet.iter_batches(batch_size=2000))
-
-
-def _arrow(file: IO[bytes]) -> Iterator[bytes]:
-    import pyarrow as pa
-
-    with pa.ipc.open_file(file) as table:
-        yield from _tables(table.get_batch(n) for n in range(table.num_record_batches))
-
-
-def _arrow_stream(file: IO[bytes]) -> Iterator[bytes]:
-    import pyarrow as pa
-
-    try:
-        table = pa.ipc.open_stream(file)
-    except (pa.ArrowException, OSError):
-        return  # four bytes of 255 may begin anything
-    with table:
-        yield from _tables(table)
 
 
 def _tables(batches: Any) -> Iterator[bytes]:
@@ -335,15 +239,14 @@ def _texts(value: Any) -> Iterator[bytes]:
 
 
 _KINDS: tuple[tuple[bytes | tuple[bytes, ...], str, Unpack], ...] = (
-    ((b"PK\x03\x04", b"PK\x05\x06"), "zip", _zip),
-    (b"\x1f\x8b", "gzip", lambda file: iter((gzip.GzipFile(fileobj=file, mode="rb"),))),
-    (tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)), "bzip2", lambda file: iter((bz2.BZ2File(file),))),
-    (b"\xfd7zXZ\0", "xz", lambda file: iter((lzma.LZMAFile(file),))),  # noqa: SIM115
-    (b"\x28\xb5\x2f\xfd", "zstd", _compressed("zstd")),
-    (b"\x04\x22\x4d\x18", "lz4", _compressed("lz4")),
-    (_PARQUET, "Parquet", _parquet),
-    (b"ARROW1", "Arrow", _arrow),
-    (b"\xff\xff\xff\xff", "Arrow", _arrow_stream),
-    (_PNG, "PNG", _png),
-    *((magic, kind, _closed) for magic, kind in _CLOSED.items()),
+    (b"\x1f\x8b", "gzip", _gzip),
+    ((b"PAR1", b"PARE"), "Parquet", _parquet),
+    ((b"PK\x03\x04", b"PK\x05\x06"), "zip", _refuse),
+    (tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)), "bzip2", _refuse),
+    (b"\xfd7zXZ\0", "xz", _refuse),
+    (b"\x28\xb5\x2f\xfd", "zstd", _refuse),
+    (b"\x04\x22\x4d\x18", "lz4", _refuse),
+    (b"ARROW1", "Arrow", _refuse),
+    (b"7z\xbc\xaf'\x1c", "7z", _refuse),
+    (b"Rar!\x1a\x07", "RAR", _refuse),
 )

@@ -76,17 +76,8 @@ class DatasetsStage(Stage[Manifest]):
         """Describe the benchmark of an entry that is one's own; None for a known benchmark."""
         if entry.own is None:
             return None
-        folder = self.release.file.parent
-        terms = replace(
-            entry.own,
-            name=entry.benchmark,
-            **{
-                name: folder / file
-                for name in ("citation", "fields")
-                if (file := getattr(entry.own, name)) is not None
-            },
-        )
-        return describe(str(folder / entry.input), entry.split, terms)
+        source = str(self.release.file.parent / entry.input)
+        return describe(source, entry.split, replace(entry.own, name=entry.benchmark))
 
     def validate(self) -> None:
         folder = self.release.file.parent

@@ -6,7 +6,6 @@ verifier that rejects at random may be *matched*: it rejects as often as the fir
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -186,22 +185,12 @@ def measure_rate(options: Options) -> str:
     return f"{rejected / max(len(labels), 1):.3f}"
 
 
-def interpolate(values: dict[int, float], point: int) -> float:
-    """Interpolate linearly at a point between the keys of ``values``, or extrapolate beyond the last two.
-
-    >>> interpolate({0: 10, 5: 60}, 3), interpolate({0: 9, 3: 14, 5: 15}, 7)
-    (40.0, 16.0)
-    """
-    steps = list(pairwise(sorted(values)))
-    low, high = next((pair for pair in steps if point <= pair[1]), steps[-1])
-    return values[low] + (values[high] - values[low]) * (point - low) / (high - low)
-
-
 def _unit_cost(name: str, options: dict[str, Any], expected: dict[str, Any]) -> UnitCost:
     """Return the calls and tokens of one question by a method's name, its retries and votes (of one prompt)."""
     unit_cost: UnitCost = expected.get(name, expected["other"])
     if (calls := expected.get(name, {}).get("calls_by_retries")) and "max_retries" in options:
-        share = interpolate(calls, retries_of(options)) / unit_cost["calls"]
+        nearest = min(calls, key=lambda retries: abs(retries - retries_of(options)))
+        share = calls[nearest] / unit_cost["calls"]
         return {count: unit_cost[count] * share for count in COST_FIELDS if count in unit_cost}
     votes = options.get("samples", 1)
     return {

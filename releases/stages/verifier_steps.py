@@ -173,8 +173,6 @@ class RefinementStage(Stage[Manifest]):
     def validate(self) -> None:
         """Raise ``UserError`` for an unknown player, and for a verifier that no round trains."""
         entry, place = self.entry, f"{OWN_SET}.{REFINEMENT}"
-        if min(entry.rows, entry.rounds, 1 if entry.limit is None else entry.limit) < 1:
-            raise UserError(f"{place}.rows, rounds and limit have to be 1 or more")
         for role, spec in (("generator", entry.generator), ("verifier", entry.verifier)):
             check_player(spec, f"{place}.{role}", (OWN_ADAPTER,))
         resolve_teacher(entry.teacher, option=f"{place}.teacher", lists=None)

@@ -1,5 +1,9 @@
-"""Click's types for the values of options: numbers in bounds, names from a list, lists, values by role."""
+"""Click's types for the values of options: numbers in bounds, names from a list, lists, values by role.
 
+Fields of these types keep the bounds of their numbers where a file fills them, too (`store.boundary`).
+"""
+
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +40,16 @@ class Number(click.ParamType[Any]):
             self.fail(f"{value[:40]!r} is not {self.description}", param, ctx)
         return number
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self._bounded, handler(source))
+
+    def _bounded(self, number: float) -> float:
+        if not self.minimum <= number <= self.maximum:
+            raise ValueError(f"has to be {self.description}")
+        return number
+
 
 def digits(text: str) -> int:
     """Parse a whole number; raises ``ValueError`` unless it is ASCII digits, ``BadParameter`` above `LARGEST`."""
@@ -54,6 +68,7 @@ NATURAL = Number(digits, "a whole number from 0 on")
 """The type of plain ``int`` fields: a seed, a count that may be 0."""
 Natural = Annotated[int, NATURAL]
 Share = Annotated[float, Number(float, "a share from 0 to 1, like 0.34", 0, 1)]
+Part = Annotated[float, Number(float, "a share above 0 and below 1", sys.float_info.min, math.nextafter(1, 0))]
 Version = Annotated[str, check_version]
 Price = Annotated[float, Number(float, "an amount from 0 on")]
 Seconds = Annotated[float, Number(float, "a number of seconds, above 0 and up to 86,400", sys.float_info.min, 86_400)]

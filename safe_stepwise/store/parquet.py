@@ -65,6 +65,14 @@ def dataset_folder(folder: Path, name: str) -> Path | None:
     return next((place for place in places if (place / "data").is_dir()), None)
 
 
+def find_files(folder: Path, name: str, config: str, advice: str) -> list[Path]:
+    """List the Parquet files of a config (or glob pattern) of a dataset; raise ``UserError`` with advice for none."""
+    dataset = dataset_folder(folder, name)
+    if dataset is None or not (files := parquet_files(dataset, config)):
+        raise UserError(f"{folder}: no {name} in it; {advice}")
+    return files
+
+
 def parquet_files(dataset: Path, config: str, split: str = "*") -> list[Path]:
     """List the Parquet files of a config's split, sorted; config and split may be glob patterns."""
     return sorted((dataset / "data").glob(f"{config}/{split}-*.parquet"))

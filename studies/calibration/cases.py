@@ -1,91 +1,67 @@
 """Make test cases for judges of chains: a fact stated correctly, or with one error, alone or within its gold path.
 
-The facts come from questions with gold paths: 2Wiki's evidence, MuSiQue's decomposition, R4C's derivations of HotpotQA
-(each annotator's is a gold path) and MetaQA's paths. An error exchanges the head, the tail or the relation, or swaps
-head and tail. A seed makes the choices.
+Questions, gold paths and errors are those of the path probe (`builders.paths`): 2Wiki's evidence, MuSiQue's
+decomposition, R4C's derivations of HotpotQA (each annotator's is a gold path) and MetaQA's paths. An error exchanges
+the head, the tail or the relation, or swaps head and tail. A seed makes the choices.
 """
 
 import hashlib
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
-from typing import Literal, TypeVar, get_args
+from itertools import groupby
+from pathlib import Path as File
+from random import Random
+from typing import Literal, get_args
 
-from evaluators.derivations import Derivation
+from builders.paths.corruptions import KINDS as DRAFTS
+from builders.paths.corruptions import Scope, find_objection
+from builders.paths.world import Path, PathQuestion, World, sort_of
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.faithfulness.grounds import (
-    Chain,
-    Grounds,
-    Path,
-    fact_of,
-    grounds_of,
-    grounds_of_paths,
-    is_alike,
-    is_same,
-)
+from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds
 from safe_stepwise.checking.statements import is_free
-from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for
-from safe_stepwise.language.reading import clean
-from safe_stepwise.language.relations import RELATIONS, is_country, is_nation, same_nation
-from safe_stepwise.language.text import as_date, as_number
-from safe_stepwise.records import Question, Triple
+from safe_stepwise.records import Triple
+from safe_stepwise.store.boundary import read_yaml
+from safe_stepwise.store.names import Corruption
 
 ClaimKind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 WRONG = KINDS[1:]
+_CORRUPTIONS: Mapping[ClaimKind, Corruption] = {
+    "wrong tail": "factual_tail",
+    "wrong head": "factual_head",
+    "wrong relation": "relation_swapped",
+    "reversed": "reversed",
+}
 StepContext = Literal["alone", "in its path"]
 SETTINGS: tuple[StepContext, ...] = get_args(StepContext)
-T = TypeVar("T")
 Wording = Callable[[Sequence[Triple], int], str]
 """A function that states a fact as a clause; the number chooses among its wordings."""
-_FILM_WORDINGS = {
-    "directed_by": ("{h} was directed by {t}", "{t} directed {h}", "the director of {h} is {t}"),
-    "written_by": ("{h} was written by {t}", "{t} wrote {h}", "the writer of {h} is {t}"),
-    "starred_actors": ("{t} starred in {h}", "{h} starred {t}", "{t} acted in {h}"),
-    "release_year": ("{h} was released in {t}", "{h} came out in {t}"),
-    "in_language": ("{h} is in the language {t}", "the language of {h} is {t}"),
-    "has_genre": ("the genre of {h} is {t}", "{h} has the genre {t}"),
-    "has_tags": ("{h} has the tag {t}", "a tag of {h} is {t}"),
-    "has_imdb_rating": ("the IMDb rating of {h} is {t}", "{h} is rated {t} on IMDb"),
-    "has_imdb_votes": ("the number of IMDb votes of {h} is {t}", "{h} has {t} votes on IMDb"),
-}
+_FILM_WORDINGS: Mapping[str, Sequence[str]] = read_yaml(File(__file__).with_name("films.yaml"))
 """Wordings of MetaQA's relations, which the language module can read; MetaQA has no passages to word them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSource:
-    """A question with its gold paths (``grounds``); ``wording`` states its facts in plain sentences."""
+    """A question with its gold paths, and the ``grounds`` by which its chains are judged.
 
-    benchmark: str
-    id: str
+    ``wording`` states its facts in plain sentences.
+    """
+
+    question: PathQuestion
     grounds: Grounds
     wording: Wording
 
     @property
     def is_reported(self) -> bool:
         """Whether thresholds are reported, not chosen, on this question: the first byte of its id's SHA-256 is odd."""
-        return hashlib.sha256(self.id.encode()).digest()[0] % 2 == 1
+        return hashlib.sha256(self.question.id.encode()).digest()[0] % 2 == 1
 
     def phrase(self, facts: Sequence[Triple], *seeds: str) -> str:
         """State one fact, or the several facts of one hop, as a sentence."""
-        clause = self.wording(facts, choice_for(self.id, *seeds)).strip()
+        clause = self.wording(facts, choice_for(self.question.id, *seeds)).strip()
         return f"{clause[:1].upper()}{clause[1:].removesuffix('.')}."
-
-
-def question_source(
-    question: Question, graph: Iterable[Triple] = (), derivations: Sequence[Derivation] = ()
-) -> CalibrationSource | None:
-    """Make a source from ``derivations``, else annotations, with a ``graph`` of facts; None without a gold path."""
-    if not derivations:
-        grounds = grounds_of(question, graph)
-        return CalibrationSource(question.benchmark, question.id, grounds, statements.state) if grounds.paths else None
-    paths = [[Triple(*triple) for _, _, triple in facts] for facts in derivations]
-    compares = question.kind == "comparison"
-    grounds = grounds_of_paths(question.question, question.accepted, paths, graph, question.passages, compares)
-    return CalibrationSource(question.benchmark, question.id, grounds, word_plainly) if grounds.paths else None
 
 
 def word_plainly(facts: Sequence[Triple], _: int) -> str:
@@ -125,145 +101,6 @@ def split_hops(path: Path) -> list[list[Triple]]:
     return [[path[n] for n in places] for _, places in groupby(range(len(path)), hop_key)]
 
 
-_MOST_CANDIDATES = 40
-"""The most candidates that are tried for one fact."""
-_FILM_SORTS = {
-    "directed_by": "person", "written_by": "person", "starred_actors": "person",
-    "in_language": "word", "has_genre": "word", "has_tags": "word",
-}  # fmt: skip
-"""The kind of value that MetaQA's relations lead to, where several share one."""
-_MUTUAL = frozenset(("spouse", "sibling", "shares border with"))
-_MUTUAL_WORDS = re.compile(
-    r"\b(?:married|wed|spouse|wife|husband|sibling|brother|sister|cousin|friends?|border\w*"
-    r"|adjacent|same|both|share\w*|and|with|opposite|known|called|named|near|between)\b"
-)
-_LONGEST_NAME = 6
-"""Words."""
-
-
-class ErrorValues:
-    """The values that an error can take, from the ``facts`` of a benchmark's questions; ``graph``: more true facts."""
-
-    def __init__(self, facts: Iterable[Triple], graph: Iterable[Triple] = ()) -> None:
-        self._heads: dict[str, dict[str, None]] = defaultdict(dict)
-        self._tails: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-        self._relations: dict[str, dict[str, None]] = defaultdict(dict)
-        self._true_tails: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-        for fact in dict.fromkeys(facts):
-            self._heads[_pattern(fact)][fact.head] = None
-            self._tails[_pattern(fact), form_of(fact.tail)][fact.tail] = None
-            self._relations[_relation_type(fact)][fact.relation] = None
-            self._add_true(fact)
-        for fact in graph:
-            self._add_true(fact)
-
-    def _add_true(self, fact: Triple) -> None:
-        head, relation, _ = fact_of(fact)
-        self._true_tails[head, relation][fact.tail] = None
-
-    def is_true(self, fact: Triple) -> bool:
-        """Whether the fact is among the true ones, or one of them may mean the same."""
-        head, relation, _ = fact_of(fact)
-        return any(may_equal(tail, fact.tail) for tail in self._true_tails.get((head, relation), ()))
-
-    def exchange(self, fact: Triple, kind: ClaimKind, seed: str) -> Triple | None:
-        """Return the fact with one error of this kind; None if no candidate is surely wrong. The seed chooses one."""
-        candidates = islice(self._candidates(fact, kind, seed), _MOST_CANDIDATES) if _has_content(fact) else ()
-        return next((triple for triple in candidates if not self.is_true(triple)), None)
-
-    def _candidates(self, fact: Triple, kind: ClaimKind, seed: str) -> Iterator[Triple]:
-        head, relation, tail = fact.head, fact.relation, fact.tail
-        if kind == "wrong tail":
-            for value in _rotate(self._tails[_pattern(fact), form_of(tail)], seed):
-                if not may_equal(value, tail) and not may_equal(value, head):
-                    yield Triple(head, relation, value)
-        elif kind == "wrong head" and (not is_free(fact) or "…" in relation):
-            # A free relation states its head only if it has a placeholder for it (…).
-            for name in _rotate(self._heads[_pattern(fact)], seed):
-                if not may_equal(name, head) and not may_equal(name, tail):
-                    yield Triple(name, relation, tail)
-        elif kind == "wrong relation":  # no near-synonym
-            for name in _rotate(self._relations[_relation_type(fact)], seed):
-                if not are_alike(name, relation) and _has_content(Triple(head, name, tail)):
-                    yield Triple(head, name, tail)
-        elif kind == "reversed" and not is_free(fact) and form_of(tail) == "name":
-            is_mutual = relation in _MUTUAL or _MUTUAL_WORDS.search(relation.lower())
-            yield from () if is_mutual else (Triple(tail, relation, head),)
-
-
-def form_of(value: str) -> str:
-    """Classify a value by its form: a date by its precision, a number, a country, a people, a name, or words.
-
-    >>> [form_of(v) for v in ("3 May 1901", "1901", "12 votes", "Ana Vorr", "a town")]
-    ['day', 'year', 'number', 'name', 'words']
-    """
-    if (date := as_date(value)) is not None:
-        return "day" if date.day else "month" if date.month else "year"
-    plain = clean(value)
-    if as_number(value) is not None and plain[:1].isdigit():
-        return "number"
-    if is_nation(plain):
-        return "country" if is_country(plain) else "people"
-    words = value.split()
-    has_article = words[:1] in (["A"], ["An"], ["The"])
-    return "words" if len(words) > _LONGEST_NAME or value[:1].islower() or has_article else "name"
-
-
-def may_equal(value: str, candidate: str) -> bool:
-    """Whether two values may be the same: a name within the other, one date, one nation."""
-    dates = as_date(value), as_date(candidate)
-    if dates[0] and dates[1]:
-        return dates[0].agrees(dates[1])
-    return is_same(value, candidate) or is_alike(value, candidate) or same_nation(clean(value), clean(candidate))
-
-
-def are_alike(relation: str, candidate: str) -> bool:
-    """Whether one wording may mean both relations, so that neither refutes the other.
-
-    >>> are_alike("country", "country of citizenship"), are_alike("director", "composer")
-    (True, False)
-    >>> are_alike("was directed by", "is the director of"), are_alike("father", "mother")
-    (True, False)
-    """
-    if relation == candidate:
-        return True
-    entry, candidate_entry = RELATIONS.get(relation), RELATIONS.get(candidate)
-    if entry and candidate_entry:
-        return entry.group != "kin" and bool(entry.cues & candidate_entry.cues)
-    return bool(content_words(relation) & content_words(candidate))
-
-
-def _has_content(fact: Triple) -> bool:
-    """Whether a relation has content words: "is" alone says nothing about the ends it joins."""
-    return bool(content_words(fact.relation.replace("_", " ")))
-
-
-def _pattern(fact: Triple) -> str:
-    """Return the key that facts with ends of the same kinds share: a relation, or a question's opening.
-
-    >>> _pattern(Triple("Oru", "when was … founded", "1901"))
-    'when was'
-    """
-    return " ".join(fact.relation.lower().split()[:2]) if is_free(fact) else fact.relation
-
-
-def _relation_type(fact: Triple) -> str:
-    if entry := RELATIONS.get(fact.relation):
-        return entry.kind if entry.kind in ("date", "nation") else f"{entry.kind} {entry.group}"
-    if fact.relation in _FILM_SORTS:
-        return _FILM_SORTS[fact.relation]
-    if is_free(fact):
-        return f"{_pattern(fact)} {fact.relation.count('…')}"
-    return f"free {form_of(fact.tail)}"
-
-
-def _rotate(values: Iterable[T], seed: str) -> Iterator[T]:
-    sequence: Sequence[T] = list(values)
-    start = choice_for(seed) % len(sequence) if sequence else 0
-    yield from sequence[start:]
-    yield from sequence[:start]
-
-
 @dataclass(frozen=True, slots=True)
 class ChainCase:
     """A chain with its gold ``fact``, and the ``claim`` in its place; both are the path's first fact if it is true."""
@@ -279,10 +116,12 @@ class ChainCase:
 
 Impossible = tuple[StepContext, ClaimKind]
 """The setting and kind of a case that could not be made, as no such error of the fact is surely wrong."""
+_MOST_PATHS = 3
+"""The most gold paths of a question that cases are made of: R4C has three annotators, a film two hundred paths."""
 
 
 def make_cases(
-    sources: Sequence[CalibrationSource], error_values: ErrorValues, seed: int
+    sources: Sequence[CalibrationSource], world: World, seed: int
 ) -> tuple[list[ChainCase], Counter[Impossible]]:
     """Make the cases: every fact alone in each kind; each path without an error, and once with each error.
 
@@ -292,7 +131,7 @@ def make_cases(
     cases: list[ChainCase] = []
     impossible: Counter[Impossible] = Counter()
     for source in sources:
-        for case in (*_cases_alone(source, error_values, seed), *_cases_in_paths(source, error_values, seed)):
+        for case in (*_cases_alone(source, world, seed), *_cases_in_paths(source, world, seed)):
             if isinstance(case, ChainCase):
                 cases.append(case)
             else:
@@ -300,58 +139,50 @@ def make_cases(
     return cases, impossible
 
 
-def _cases_alone(source: CalibrationSource, error_values: ErrorValues, seed: int) -> Iterator[ChainCase | Impossible]:
-    hops = [hop for path in source.grounds.paths[:_MOST_PATHS] for hop in split_hops(path)]
+def _cases_alone(source: CalibrationSource, world: World, seed: int) -> Iterator[ChainCase | Impossible]:
+    hops = [hop for path in source.question.paths[:_MOST_PATHS] for hop in split_hops(path)]
     for fact in dict.fromkeys(hop[0] for hop in hops if len(hop) == 1):
         grounds = replace(
             source.grounds, answers=(fact.tail,), paths=((fact,),), starts=(fact.head,), is_branched=False
         )
-        for kind in KINDS:
-            claim = _exchange(error_values, fact, kind, f"{seed} {source.id} {fact.head} {fact.relation}")
-            if claim is None:
-                yield ("alone", kind)
-                continue
-            chain = Chain((source.phrase([claim], str(seed), fact.head, fact.relation),), fact.tail)
-            yield ChainCase(source, "alone", kind, grounds, chain, fact, claim)
+        question = replace(source.question, paths=((fact,),), answer=fact.tail, accepted=(fact.tail,), start=fact.head)
+        single = replace(source, question=question, grounds=grounds)
+        yield from _cases(single, world, (fact,), "alone", fact.tail, (str(seed), fact.head, fact.relation))
 
 
-_MOST_PATHS = 3
-"""The most gold paths of a question that cases are made of: R4C has three annotators, a film two hundred paths."""
+def _cases_in_paths(source: CalibrationSource, world: World, seed: int) -> Iterator[ChainCase | Impossible]:
+    paths, answer = source.question.paths, source.question.accepted[0] if source.question.accepted else ""
+    for number, path in enumerate(paths[:_MOST_PATHS]):
+        further = (*paths[:number], *paths[number + 1 :])
+        shown = replace(source, question=replace(source.question, paths=(path, *further)))
+        yield from _cases(shown, world, path, "in its path", answer, (str(seed), str(number)))
 
 
-def _cases_in_paths(
-    source: CalibrationSource, error_values: ErrorValues, seed: int
+def _cases(
+    source: CalibrationSource, world: World, path: Path, setting: StepContext, answer: str, marks: Sequence[str]
 ) -> Iterator[ChainCase | Impossible]:
-    for number, path in enumerate(source.grounds.paths[:_MOST_PATHS]):
-        hops = split_hops(path)
-        marks = (str(seed), str(number))
-        sentences = [source.phrase(hop, *marks, str(n)) for n, hop in enumerate(hops)]
-        answer = source.grounds.answers[0] if source.grounds.answers else ""
-        gold_chain = Chain(tuple(sentences), answer)
-        yield ChainCase(source, "in its path", "true", source.grounds, gold_chain, path[0], path[0])
-        for kind in WRONG:
-            error = _inject_error(source, error_values, hops, kind, " ".join((*marks, source.id, kind)))
-            if error is None:
-                yield ("in its path", kind)
-                continue
-            index, claim = error
+    """Yield a path's true chain, and one with each error that is possible in it; ``marks`` seed the choices."""
+    hops = split_hops(path)
+    sentences = [source.phrase(hop, *marks, str(n)) for n, hop in enumerate(hops)]
+    yield ChainCase(source, setting, "true", source.grounds, Chain(tuple(sentences), answer), path[0], path[0])
+    for kind in WRONG:
+        for index, claim in _errors(source.question, world, kind, " ".join(marks)):
             sentence = source.phrase([claim], *marks, str(index))
-            chain = Chain((*sentences[:index], sentence, *sentences[index + 1 :]), answer)
-            yield ChainCase(source, "in its path", kind, source.grounds, chain, hops[index][0], claim)
+            if len(hops[index]) == 1 and sentence != sentences[index]:  # a wording may leave out the head
+                chain = Chain((*sentences[:index], sentence, *sentences[index + 1 :]), answer)
+                yield ChainCase(source, setting, kind, source.grounds, chain, hops[index][0], claim)
+                break
+        else:
+            yield (setting, kind)
 
 
-def _inject_error(
-    source: CalibrationSource, error_values: ErrorValues, hops: Sequence[Sequence[Triple]], kind: ClaimKind, seed: str
-) -> tuple[int, Triple] | None:
-    """Return a hop's index in which this error is possible, and the wrong claim; the seed gives the first hop."""
-    start = choice_for(seed) % len(hops)
-    for index in (*range(start, len(hops)), *range(start)):
-        hop = hops[index]
-        claim = _exchange(error_values, hop[0], kind, seed) if len(hop) == 1 else None
-        if claim is not None:
-            return index, claim
-    return None
-
-
-def _exchange(error_values: ErrorValues, fact: Triple, kind: ClaimKind, seed: str) -> Triple | None:
-    return fact if kind == "true" else error_values.exchange(fact, kind, f"{seed} {kind}")
+def _errors(question: PathQuestion, world: World, kind: ClaimKind, seed: str) -> Iterator[tuple[int, Triple]]:
+    """Yield a hop's index in the question's path, and a wrong claim of its fact, in the order that the seed gives."""
+    corruption = _CORRUPTIONS[kind]
+    scope = Scope(question, world, (), Random(f"{seed} {question.benchmark} {question.id} {kind}"))
+    hop_indices = [index for index, hop in enumerate(split_hops(question.path)) for _ in hop]
+    for path, position in DRAFTS[corruption][0](scope):
+        if find_objection(corruption, scope, path, position) is None:
+            claim = path[position - 1]
+            if kind != "reversed" or sort_of(claim.head) == "name":  # "1954 was released in Dune" says nothing
+                yield hop_indices[position - 1], claim

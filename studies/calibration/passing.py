@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from builders.paths.world import COMPLETE, World
 from evaluators.comparison.significance import Estimate, wilson
 from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, Rule, Verdict, fact_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
@@ -19,7 +20,6 @@ from studies.calibration.cases import (
     CalibrationSource,
     ChainCase,
     ClaimKind,
-    ErrorValues,
     StepContext,
     make_cases,
 )
@@ -221,8 +221,8 @@ def calibrate(
 
     ``graph``: true facts beside the gold paths; ``left_out``: numbers of left-out questions by reason, for the result.
     """
-    facts = [t for source in sources for t in source.grounds.triples]
-    cases, impossible = make_cases(sources, ErrorValues(facts, graph), seed)
+    world = World([source.question for source in sources], graph, benchmark in COMPLETE)
+    cases, impossible = make_cases(sources, world, seed)
     all_tables, reported, thresholds = list[ConfusionTable](), list[ConfusionTable](), list[Threshold]()
     for judge in judges:
         title, total = f"{benchmark}: {judge.name}", len(cases)

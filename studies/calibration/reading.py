@@ -4,25 +4,29 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from builders.benchmarks import BENCHMARKS
-from builders.paths.sources import derive, read_films, with_paths
+from builders.paths.sources import derive, path_question, read_films, with_paths
 from builders.verified.evaluation_questions import read
 from builders.verified.lookup import Labelled, drop_repeats, labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from evaluators.derivations import Derivation
+from evaluators.outcomes import grouped
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
+from safe_stepwise.checking.statements import state
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.comparisons import is_comparison
 from safe_stepwise.records import Triple
 from safe_stepwise.scoring import CUSTOM
-from studies.calibration.cases import CalibrationSource, question_source, word_film_fact
+from studies.calibration.cases import CalibrationSource, word_film_fact, word_plainly
 
 T = TypeVar("T")
 Derivations = Mapping[str, Sequence[Derivation]]
@@ -86,12 +90,13 @@ def select_questions(
     benchmark = BenchmarkSources()
     for question, label in shuffle_rows(rows, lambda row: row[0].id, options.seed):
         gold = derivations.get(question.id, ()) if question.benchmark == "hotpotqa" else ()
-        if label.noise_type != "none" and not gold:
-            benchmark.left_out[f"not verified ({label.noise_type})"] += 1
-        elif source := question_source(question, label.knowledge_graph, gold):
-            benchmark.sources.append(source)
-        else:
-            benchmark.left_out["no annotated path"] += 1
+        source = path_question(question, label, gold)
+        if isinstance(source, str):
+            benchmark.left_out[source] += 1
+            continue
+        graph, compares = label.knowledge_graph, is_comparison(question)
+        grounds = grounds_of_paths(source.question, source.accepted, source.paths, graph, question.passages, compares)
+        benchmark.sources.append(CalibrationSource(source, grounds, word_plainly if gold else state))
         if len(benchmark.sources) == options.rows:
             break
     return benchmark
@@ -101,20 +106,16 @@ def select_films(options: CalibrationOptions, kb: Path, kb_questions: Path) -> B
     """Select MetaQA's questions whose gold paths its knowledge base gives."""
     triples, graph, questions = read_films(kb, kb_questions)
     benchmark = BenchmarkSources(graph=triples)
-    by_head: dict[str, list[Triple]] = {}
-    for triple in triples:
-        by_head.setdefault(triple.head, []).append(triple)
+    by_head = grouped(triples, attrgetter("head"))
 
     def refuse(_: str, __: str, reason: str) -> None:
         benchmark.left_out[reason] += 1
 
     gold = derive(graph, questions)
     rows = shuffle_rows(questions, lambda row: row.id, options.seed)
-    for question in with_paths(graph, rows, gold, refuse):
+    for question in islice(with_paths(graph, rows, gold, refuse), options.rows):
         heads = dict.fromkeys(t.head for path in question.paths[:1] for t in path)
         facts = chain.from_iterable(by_head.get(name, ()) for name in heads)
         grounds = grounds_of_paths(question.question, question.accepted, question.paths, facts)
-        benchmark.sources.append(CalibrationSource(question.benchmark, question.id, grounds, word_film_fact))
-        if len(benchmark.sources) == options.rows:
-            break
+        benchmark.sources.append(CalibrationSource(question, grounds, word_film_fact))
     return benchmark

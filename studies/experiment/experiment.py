@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.comparing import compare
+from evaluators.comparison.scores import Comparison, Difference
 from evaluators.comparison.significance import Estimate
 from evaluators.comparison.systems import System, sort_systems, system_of
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
@@ -84,28 +85,6 @@ class Arm:
     def _share_of_judged(self, attempts: int) -> float | None:
         judged = self.run["all"]["calls"].get(VERIFIER, 0)
         return attempts / judged if judged else None
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """A gain in exact match (0-1), with McNemar's p and p by Holm among all that are tested."""
-
-    estimate: Estimate
-    p: float
-    p_holm: float
-
-    def inverse(self) -> "Gain":
-        """Return the gain of the other system over this one.
-
-        >>> Gain(Estimate(0.1, -0.1, 0.3), 0.2, 0.4).inverse().estimate
-        Estimate(value=-0.1, low=-0.3, high=0.1)
-        """
-        estimate = self.estimate
-        return Gain(Estimate(-estimate.value, -estimate.high, -estimate.low), self.p, self.p_holm)
-
-
-Gains = Mapping[tuple[System, System], Gain]
-"""The gain of a pair's first system over its second; each pair has both orders."""
 
 
 def list_arms(results: Record) -> list[Arm]:
@@ -195,8 +174,8 @@ class Experiment:
     """Test rows of the verifier set."""
     probe: Verdicts | None
     """The verdicts of a probe that sees no passage on the steps; None if no verifier was measured."""
-    gains: Mapping[str, Gains]
-    """The gains of a section's arms over its `references`, by the section's place."""
+    gains: Mapping[str, Comparison]
+    """The comparison of a section's arms with its `references`, by the section's place."""
     example: str
     """One question answered with and without verification; "" if none is fit to show."""
 
@@ -271,7 +250,7 @@ def read_experiment(folder: Path, lock: Record, probe: ProbeFunction) -> Experim
     )
 
 
-def _gains(folder: Path, section: Section, main: Section, main_outcomes: Sequence[Outcome]) -> Gains:
+def _gains(folder: Path, section: Section, main: Section, main_outcomes: Sequence[Outcome]) -> Comparison:
     """Compute a section's gains; arms that it lacks come from the main section."""
     assert main.results is not None
     keys = [arm.key for arm in references(section, main)]
@@ -299,22 +278,23 @@ def _record(file: Path) -> Any:
     return boundary.read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else None
 
 
-def gains(outcomes: Iterable[Outcome], systems: Sequence[System], references: Sequence[System], seed: int) -> Gains:
-    """Compute the gains of ``systems`` over ``references`` on shared questions, over benchmarks by their mean."""
+def gains(
+    outcomes: Iterable[Outcome], systems: Sequence[System], references: Sequence[System], seed: int
+) -> Comparison:
+    """Compare ``systems`` with ``references`` on shared questions."""
     pairs = [frozenset((system, reference)) for reference in references for system in systems if system != reference]
 
     def select_pairs(systems_run: Sequence[System]) -> list[tuple[System, System]]:
         present = [pair for pair in dict.fromkeys(pairs) if pair <= {*systems_run}]
         return [(first, last) for first, last in map(sort_systems, present)]
 
-    comparison = compare(outcomes, seed, paired=select_pairs)
+    return compare(outcomes, seed, paired=select_pairs)
+
+
+def gain(comparison: Comparison, arm: Arm, reference: Arm) -> Difference | None:
+    """Return an arm's gain over another one, over benchmarks by their mean; None if the two were not compared."""
     benchmark = comparison.benchmarks[0] if len(comparison.benchmarks) == 1 else None
-    by_pair: dict[tuple[System, System], Gain] = {}
-    for row in comparison.differences:
-        if (row.metric, row.benchmark) == ("exact_match", benchmark):
-            gain = Gain(row.estimate, row.p, row.p_holm)
-            by_pair |= {(row.first, row.second): gain, (row.second, row.first): gain.inverse()}
-    return by_pair
+    return comparison.gain(arm.key, reference.key, benchmark, "exact_match")
 
 
 def example(questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], plain: System, learned: System) -> str:

@@ -167,7 +167,7 @@ def _section(experiment: Experiment, section: Section) -> dict[str, Any]:
         "options": options,
         "arms": _arms(section, varied),
         "gains": _gains(experiment, section, varied),
-        "compared": len(experiment.gains[section.place]) // 2,
+        "compared": len({(d.first, d.second) for d in experiment.gains[section.place].differences}),
     }
 
 
@@ -195,10 +195,10 @@ def _arms(section: Section, varied: Sequence[str]) -> Table:
 
 
 def _gains(experiment: Experiment, section: Section, varied: Sequence[str]) -> Table:
-    gains, columns = experiment.gains[section.place], _subject(section, varied)
+    comparison, columns = experiment.gains[section.place], _subject(section, varied)
 
     def over(reference: Arm) -> list[Column[Arm]]:
-        gain = lambda arm: gains.get((arm.key, reference.key))  # noqa: E731
+        gain = lambda arm: study.gain(comparison, arm, reference)  # noqa: E731
         return [
             Column(f"over {reference.name}", gain, lambda gain: points(gain.estimate)),
             Column("p", gain, lambda gain: p_value(gain.p_holm)),
@@ -305,7 +305,7 @@ def check_claims(experiment: Experiment) -> Iterator[Claim]:
         (study.CHANCE, "above one that rejects as often by chance", 0.0, 0.05),
     ):
         arm = find_arm(experiment.main.arms, name)
-        gain = experiment.gains[experiment.main.place].get((learned.key, arm.key)) if arm else None
+        gain = study.gain(experiment.gains[experiment.main.place], learned, arm) if arm else None
         text = f"SAFE with the learned verifier is {text} (p < {level})"
         if gain is None:
             yield Claim(text, NOTHING, None)

@@ -63,10 +63,7 @@ undefined. ``types`` counts the rows of ``both`` by the first build's noise type
 
 def read_labels(folder: Path) -> LabelledBuild:
     """Read the noise labels in a folder of `build_verified` or `regenerate`; raise ``UserError`` without any."""
-    dataset = parquet.dataset_folder(folder, names.NOISE_LABELS)
-    files = parquet.parquet_files(dataset, "*") if dataset else []
-    if not files:
-        raise UserError(f"{folder}: no {names.NOISE_LABELS} in it; give the --output of build_verified or regenerate")
+    files = parquet.find_files(folder, names.NOISE_LABELS, "*", "give the --output of build_verified or regenerate")
     rows: dict[SplitKey, dict[str, RowLabel]] = {}
     for file in files:
         labels = rows.setdefault((file.parent.name, file.name.partition("-")[0]), {})

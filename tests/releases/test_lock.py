@@ -9,7 +9,6 @@ import pytest
 from releases.lock import read_lock
 from releases.publish.checks import check_release
 from releases.publish.folder import read_release
-from releases.publish.hub import PREFIX, scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
 from tests.releases.conftest import lock, write
@@ -64,25 +63,3 @@ def test_records_of_a_release_are_read_strictly(small: Path) -> None:
     lock(small)
     with pytest.raises(UserError, match="names no base model"):
         read_release(small, "ns")
-
-
-def test_temporary_folders_are_gone_even_those_of_killed_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("releases.publish.hub.UNLOCKED_S", -1)
-    (tmp_path / f"{PREFIX}killed" / "inner").mkdir(parents=True)
-    (tmp_path / "other").mkdir()
-    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "other")
-
-    def failing(outer: Path) -> None:
-        with scratch() as inner:
-            write(inner / "file", "")
-            assert not (tmp_path / f"{PREFIX}killed").exists()
-            assert (outer / "file").exists()  # it is held
-            raise RuntimeError
-
-    with scratch() as outer:
-        write(outer / "file", "")
-        with pytest.raises(RuntimeError):
-            failing(outer)
-        assert {path.name for path in tmp_path.glob(f"{PREFIX}*")} == {outer.name, f"{PREFIX}link"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", f"{PREFIX}link"]

@@ -6,14 +6,11 @@ import gzip
 import io
 import json
 import lzma
-import struct
 import tarfile
 import tracemalloc
 import zipfile
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +90,10 @@ def table(text: str) -> Any:
     return pa.table({"a": top.take(pa.array([0] * 40)), "b": inner})
 
 
-def arrow(text: str, stream: bool = False) -> bytes:
+def arrow(text: str) -> bytes:
     sink, rows = io.BytesIO(), table(text)
     how = pa.ipc.IpcWriteOptions(compression="lz4")
-    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(sink, rows.schema, options=how) as w:
+    with pa.ipc.new_file(sink, rows.schema, options=how) as w:
         w.write_table(rows)
     return sink.getvalue()
 
@@ -112,33 +109,20 @@ def described(text: str) -> bytes:
     return parquet("", rows)
 
 
-def zipped(text: str, name: str = "a.txt", comment: str = "") -> bytes:
+def zipped(text: str) -> bytes:
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(name, text)
-        archive.comment = comment.encode()
+        archive.writestr("a.txt", text)
     return sink.getvalue()
 
 
 def tarred(text: str) -> bytes:
     sink = io.BytesIO()
-    with tarfile.open(fileobj=sink, mode="w:gz") as archive:
-        info = tarfile.TarInfo("a.json.gz")
-        inner = gzip.compress(text.encode())
-        info.size = len(inner)
-        archive.addfile(info, io.BytesIO(inner))
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        info = tarfile.TarInfo("a.txt")
+        info.size = len(text)
+        archive.addfile(info, io.BytesIO(text.encode()))
     return sink.getvalue()
-
-
-def png(kind: bytes, body: bytes) -> bytes:
-    chunk = struct.pack(">I4s", len(body), kind) + body + struct.pack(">I", zlib.crc32(kind + body))
-    return b"\x89PNG\r\n\x1a\n" + chunk + b"\0\0\0\0IEND\xaeB`\x82"
-
-
-def before_a_letter(text: str) -> bytes:
-    """A chunk of text whose checksum begins with a letter."""
-    bodies = (b"note%d\0" % number + text.encode() for number in count())
-    return next(body for body in bodies if bytes([zlib.crc32(b"tEXt" + body) >> 24]).isalpha())
 
 
 def safetensors(text: str) -> bytes:
@@ -190,28 +174,10 @@ PLACES: dict[str, Callable[[str], bytes]] = {
     "base64 of base64": lambda s: in_base64(in_base64(s)).encode(),
     "base64 in UTF-16": lambda s: in_base64(s).encode("utf-16"),
     "gzip": lambda s: gzip.compress(s.encode()),
-    "bzip2": lambda s: bz2.compress(s.encode()),
-    "xz": lambda s: lzma.compress(s.encode()),
-    "zstd": lambda s: packed(s, "zstd"),
-    "lz4": lambda s: packed(s, "lz4"),
-    "gzip in gzip": lambda s: gzip.compress(gzip.compress(s.encode())),
-    "zip": lambda s: zipped(s),
-    "zip behind a prefix": lambda s: b"#!/bin/sh\n" + zipped(s),
-    "a name in zip": lambda s: zipped("", f"{s}.txt"),
-    "a comment of zip": lambda s: zipped("", comment=s),
-    "tar": lambda s: tarred(s),
-    "npz": npz,
     "Parquet": parquet,
     "a dictionary of Parquet": lambda s: parquet("", table(s)),
     "metadata of Parquet": described,
-    "Arrow": arrow,
-    "a stream of Arrow": lambda s: arrow(s, stream=True),
-    "Feather": feathered,
     "safetensors": safetensors,
-    "PNG": lambda s: png(b"tEXt", b"note\0" + s.encode()),
-    "PNG, a letter behind": lambda s: png(b"tEXt", before_a_letter(s)),
-    "PNG, compressed": lambda s: png(b"zTXt", b"xnote\0\0" + zlib.compress(s.encode())),
-    "PNG, international": lambda s: png(b"iTXt", b"n\0\1\0en\0x\0" + zlib.compress(s.encode())),
 }
 
 
@@ -250,33 +216,16 @@ def test_a_secret_between_two_blocks_is_found(tmp_path: Path) -> None:
         assert secret_in(LocalFile("large", file, file.stat().st_size), OWN) == name
 
 
-def test_a_bomb_is_refused_and_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bomb_is_refused_and_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "MAX_UNPACKED_BYTES", 50 << 20)
-    bomb = gzip.compress(bytes(60 << 20))
-    many = io.BytesIO()
-    with zipfile.ZipFile(many, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number in range(6):
-            archive.writestr(f"{number}", bytes(10 << 20))
-    for content in (bomb, many.getvalue()):
-        tracemalloc.start()
-        with pytest.raises(UserError, match="unpacks to more than 52,428,800 bytes") as caught:
-            secret_in(LocalFile("a.gz", content, len(content)))
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert most < 48 << 20
-        assert len(str(caught.value).splitlines()) == 1
-    nested = HARMLESS.encode()
-    for _ in range(8):
-        nested = gzip.compress(nested)
-    with pytest.raises(UserError, match="a: packed more than 4 times; unpack it"):
-        secret_in(LocalFile("a", nested, len(nested)))
-
-
-def locked_zip() -> bytes:
-    content = bytearray(zipped("text"))
-    for start in (content.find(b"PK\3\4") + 6, content.find(b"PK\1\2") + 8):
-        content[start] |= 1  # the flag of encryption
-    return bytes(content)
+    content = gzip.compress(bytes(60 << 20))
+    tracemalloc.start()
+    with pytest.raises(UserError, match="unpacks to more than 52,428,800 bytes") as caught:
+        secret_in(LocalFile("a.gz", content, len(content)))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 48 << 20
+    assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -286,14 +235,21 @@ def locked_zip() -> bytes:
         (b"PAR1" + bytes(100), "Parquet"),
         (parquet("")[:-3], "Parquet"),
         (gzip.compress(b"x" * 9999, mtime=0)[:-9], "gzip"),
-        (zipped("text")[:-9], "zip"),
-        (locked_zip(), "zip"),
-        (arrow("")[:-9], "Arrow"),
-        (png(b"zTXt", b"note\0\0" + zlib.compress(bytes(secrets.BLOCK + 1))), "PNG"),
+        (gzip.compress(gzip.compress(b"text")), "gzip"),
+        (zipped("text"), "zip"),
+        (b"#!/bin/sh\n" + zipped("text"), "zip"),
+        (npz("text"), "zip"),
+        (tarred("text"), "tar"),
+        (bz2.compress(b"text"), "bzip2"),
+        (lzma.compress(b"text"), "xz"),
+        (packed("text", "zstd"), "zstd"),
+        (packed("text", "lz4"), "lz4"),
+        (arrow(""), "Arrow"),
+        (feathered(""), "Arrow"),
         (b"7z\xbc\xaf'\x1c" + bytes(40), "7z"),
     ],
 )
-def test_what_cannot_be_looked_into_is_refused(content: bytes, kind: str, tmp_path: Path) -> None:
+def test_what_is_not_looked_into_is_refused(content: bytes, kind: str, tmp_path: Path) -> None:
     file = tmp_path / "broken"
     file.write_bytes(content)
     with pytest.raises(UserError, match=f"broken: can't be read as {kind}") as caught:

@@ -12,6 +12,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from evaluators.run.options import Options
 from releases.manifest import EvaluationEntry
 from releases.stages import datasets, verifier_steps
+from releases.stages.datasets import DatasetsStage
 from safe_stepwise import prompts
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Effort
@@ -19,7 +20,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.store.names import LOCK
 from scripts import refine_verifier_steps, regenerate
-from tests.makers.manifests import manifest_of
+from tests.makers.manifests import manifest_of, release_of
 from tests.makers.plausible import PlausibleMaker
 
 RELEASES = Path(__file__).parents[2] / "scripts" / "releases"
@@ -210,9 +211,9 @@ def test_an_evaluation_may_follow_the_papers() -> None:
     ("said", "expected"),
     [
         ("max_tokens: {pth: 4096}", r"max_tokens: 'pth' is not known; did you mean path\?"),
-        ("max_tokens: {path: many}", r"max_tokens\.path: has to be a whole number"),
+        ("max_tokens: {path: many}", r"max_tokens\.path is not a whole number"),
         ("max_tokens: {path: 0}", r"max_tokens\.path: has to be a whole number"),
-        ("max_tokens: {path: true}", r"max_tokens\.path: has to be a whole number"),
+        ("max_tokens: {path: true}", r"max_tokens\.path is not a whole number"),
         ("max_tokens: 4096", "max_tokens is not an object"),
         ("reasoning_effort: {path: hard}", r"reasoning_effort\.path: 'hard' is not known"),
     ],
@@ -282,8 +283,8 @@ def test_the_demo_has_steps() -> None:
         ("  refined: 0", "  refined_from: 3", r"refined_from is not a path"),
         ("  refined: 0", "  teacher: gpt", r"verifier_steps\.teacher"),
         ("input: rows=20", "input: rowz=20", r"builds\[1\]\.input: synthetic spec .*'rowz' is not a"),
-        ("  refined: 0", "  pool: 0", "pool have to be 1 or more"),
-        ("  refined: 0", "  test_share: 1.0", r"test_share: a share lies between"),
+        ("  refined: 0", "  pool: 0", r"verifier_steps\.pool: has to be a whole number from 1 on"),
+        ("  refined: 0", "  test_share: 1.0", r"test_share: has to be a share above 0 and below 1"),
     ],
 )
 def test_a_bad_entry_names_file_and_key(manifest: Path, old: str, new: str, expected: str) -> None:
@@ -292,3 +293,21 @@ def test_a_bad_entry_names_file_and_key(manifest: Path, old: str, new: str, expe
     with pytest.raises(UserError, match=expected) as caught:
         manifest_of(manifest)
     assert "small.yaml" in str(caught.value)
+
+
+def test_files_of_a_benchmark_of_ones_own_lie_beside_the_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("mine")
+    folder.mkdir()
+    (folder / "refs.bib").write_text("@misc{mine}\n")
+    row = {"question": "Where is Oru?", "answer": "Marn", "passages": [{"title": "Oru", "text": "Oru lies in Marn."}]}
+    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    (folder / "own.yaml").write_text(
+        "version: v0.1.0\nseed: 1\nbuilds:\n  - {benchmark: mine, input: rows.jsonl, split: validation, "
+        "own: {citation: refs.bib}}\n"
+    )
+    (build,) = DatasetsStage(release_of(folder / "own.yaml"), "datasets").builds
+    assert build.own_benchmark is not None
+    assert build.own_benchmark.citation.strip() == "@misc{mine}"

@@ -291,12 +291,12 @@ def test_files_must_be_as_locked(release: Path) -> None:
     file = split(release, "steps", "train")
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + b"x")
-    assert f"{file}: differs from {LOCK}" in refused(release)
+    assert f"{file}: differs, says {LOCK}" in refused(release)
     file.unlink()
-    assert f"{file}: missing" in refused(release)
+    assert f"{file}: is missing, says {LOCK}" in refused(release)
     file.write_bytes(whole)
     write(release / "space" / "extra.py", "")
-    assert f"extra.py: not in {LOCK}" in refused(release)
+    assert f"extra.py: is not part of the release, says {LOCK}" in refused(release)
 
 
 def test_what_is_no_release_folder_is_refused(release: Path) -> None:

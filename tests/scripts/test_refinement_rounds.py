@@ -334,8 +334,8 @@ def test_a_dry_run_prices_the_rounds(manifest: Path, tmp_path: Path, capsys: pyt
     ("old", "new", "expected"),
     [
         ("    rows: 6\n", "", r"verifier_steps\.refinement\.rows is not there"),
-        ("    rows: 6", "    rows: 0", r"refinement\.rows, rounds and limit have to be 1 or more"),
-        ("    rows: 6", "    rows: 6\n    rounds: 0", "rounds and limit have to be 1 or more"),
+        ("    rows: 6", "    rows: 0", r"refinement\.rows: has to be a whole number from 1 on"),
+        ("    rows: 6", "    rows: 6\n    rounds: 0", "rounds: has to be a whole number from 1 on"),
         ("    limit: 20", "    limits: 20", r"verifier_steps\.refinement\.limits: .*mean limit"),
         ("mock:{adapter}/verdicts.json", "openai:m@http://127.0.0.1:1/v1",
          r"refinement\.verifier: openai:m.* is not what a round trains; write \{adapter\}"),
@@ -343,7 +343,7 @@ def test_a_dry_run_prices_the_rounds(manifest: Path, tmp_path: Path, capsys: pyt
         ("    limit: 20", "    teacher: gpt", r"refinement\.teacher"),
         ("  refined: 6\n", "  refined: 6\n  refined_from: a.jsonl\n", "refined_from has; name one"),
         ("adapter: {recipe: smollm2-cpu}\n", "", "mines with an adapter; add adapter"),
-        ("    limit: 20", "    limit: 0", "rounds and limit have to be 1 or more"),
+        ("    limit: 20", "    limit: 0", r"refinement\.limit: has to be a whole number from 1 on"),
     ],
 )  # fmt: skip
 def test_a_bad_entry_names_file_and_key(manifest: Path, old: str, new: str, expected: str) -> None:

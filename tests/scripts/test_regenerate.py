@@ -173,7 +173,7 @@ def test_a_path_probe_is_part_of_a_release_that_names_one(manifest: Path, tmp_pa
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ("{limit: 0}", "path_probe.limit: has to be 1 or more"),
+        ("{limit: 0}", "path_probe.limit: has to be a whole number from 1 on"),
         ("{kb: kb.txt}", "path_probe.kb and path_probe.questions go together"),
         ("{benchmarks: [musique]}", "path_probe.benchmarks 'musique' is not known"),
         ("{derivations: none.jsonl}", "path_probe: .*none.jsonl is not here; bring it"),
@@ -201,7 +201,7 @@ def test_a_mistake_in_a_path_probe_is_one_line(manifest: Path, tmp_path: Path, s
         ("builds:", "builds: [", "not YAML"),
         ("seed: 4", "seed: 4\nseed: 5", "line [0-9]+: the key seed is there twice"),
         ("seed: 4", f"seed: {'[' * 100_000}", "nested more than 100 deep"),
-        ("evaluation_size: 10", "evaluation_size: 0", "1 or more"),
+        ("evaluation_size: 10", "evaluation_size: 0", "evaluation_size: has to be a whole number from 1 on"),
         ("split: train", "split: train\n    min_confidence: 2", r"builds\[0\]\.min_confidence"),
         ("split: train", "split: train\n    published: 3", r"builds\[0\]\.published"),
         ("teacher: annotations", "teacher: gpt", r"builds\[0\]\.teacher"),

@@ -114,7 +114,7 @@ def test_the_evaluation_waits_for_the_adapter_it_needs(manifest: Path, tmp_path:
         ("recipe: smollm2-cpu", "recipes: x", r"adapter\.recipes: no such key; did you mean recipe"),
         ("{recipe: smollm2-cpu}", "{recipe: smollm2-cpu, verifier: gpt}", r"adapter\.verifier"),
         ("verifier: symbolic,", "verifier: symbol,", r"evaluation\.verifier: .*did you mean"),
-        ("limit: 8", "limit: 0", "name at least one"),
+        ("limit: 8", "limit: 0", "limit: has to be a whole number from 1 on"),
         ("limit: 8", "methods: [unsafe]", r"evaluation\.methods 'unsafe'.*did you mean safe"),
         ("adapter: {recipe: smollm2-cpu}\n", "", None),
         (

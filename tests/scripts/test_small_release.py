@@ -306,7 +306,7 @@ def test_the_order_of_verdicts_is_measured_on_the_same_rows_by_one_recipe() -> N
             '["chance:reject={rate}", *learned]',
             "blocks.retries.evaluation.verifier: {rate} is the rate of the first verifier",
         ),
-        ("evaluation_passages: 4", "evaluation_passages: 0", "evaluation_passages: has to be 1"),
+        ("evaluation_passages: 4", "evaluation_passages: 0", "evaluation_passages: has to be a whole number"),
         ("verdict_order: evidence_first  # as", "verdict_order: last  # as", "evaluation.verdict"),
     ],
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluators.comparison.scores import Comparison, Difference
 from evaluators.comparison.significance import Estimate
 from evaluators.verifier.step_set import StepCase
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.records import Question, Step
-from studies.experiment.experiment import Arm, Experiment, Gain, Gains, Section
+from studies.experiment.experiment import Arm, Experiment, Section
 from studies.experiment.verdicts import Verdicts
 
 GENERATOR, ADAPTER = "vllm:generator@1", "vllm:adapter@2"
@@ -73,18 +74,21 @@ def home(
     return Section(place, training, quality, said, found)
 
 
-def gains_of(*pairs: tuple[Arm, Arm, float, float]) -> Gains:
+def gains_of(*pairs: tuple[Arm, Arm, float, float]) -> Comparison:
     """By hand: of the first over the second how much, and p."""
-    both: dict[Any, Gain] = {}
-    for one, other, value, p in pairs:
-        gain = Gain(Estimate(value, value - 0.05, value + 0.05), p, min(1.0, 2 * p))
-        both |= {(one.key, other.key): gain, (other.key, one.key): gain.inverse()}
-    return both
+    differences = [
+        Difference(
+            *(one.key, other.key, "synthetic", "exact_match", False, 200, 0),
+            *(Estimate(value, value - 0.05, value + 0.05), "mcnemar", p, min(1.0, 2 * p)),
+        )
+        for one, other, value, p in pairs
+    ]
+    return Comparison(("synthetic",), (), tuple(differences), 0, 100)
 
 
 def experiment(
     main: Section,
-    gains: Mapping[str, Gains],
+    gains: Mapping[str, Comparison],
     steps: Sequence[StepCase] = (),
     probe: Verdicts | None = None,
     **more: Any,

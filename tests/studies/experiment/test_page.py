@@ -64,7 +64,7 @@ def test_a_training_is_told_with_its_speed_and_what_was_too_long() -> None:
 def test_options_that_a_block_varies_tell_its_rows_apart() -> None:
     of = results(*(run(0.5, ADAPTER, on_exhausted=one) for one in ("accept", "drop")))
     block = home(of, "blocks/exhausted")
-    text = render_page(told(blocks={"exhausted": [block]}, gains={"blocks/exhausted": {}}), {})
+    text = render_page(told(blocks={"exhausted": [block]}, gains={"blocks/exhausted": gains_of()}), {})
     assert "| arm | on_exhausted | EM |" in text
     assert f"| {LEARNED} | drop | 50.0 " in text
     assert "`blocks/exhausted`, 200 of synthetic:" in text
@@ -79,7 +79,7 @@ def test_a_verifier_of_a_block_is_not_the_release_s_own() -> None:
         "curve": [{"step": 1, "loss": 2.5}],
     }
     block = home(results(run(0.5, "vllm:adapter@7")), "blocks/data/few", training=record)
-    text = render_page(told(blocks={"data": [block]}, gains={"blocks/data/few": {}}), {})
+    text = render_page(told(blocks={"data": [block]}, gains={"blocks/data/few": gains_of()}), {})
     assert "| SAFE, data/few | 50.0 " in text
     assert "| data/few | 10 | 2 | 20 | 0.0 | 0 | 2.5000 | 2.5000 |" in text
 
@@ -87,7 +87,7 @@ def test_a_verifier_of_a_block_is_not_the_release_s_own() -> None:
 def test_a_method_without_the_loop_s_options_has_none() -> None:
     other = {**run(0.5), "method": "cot", "options": {"samples": 1}}
     one = results(other, run(0.6, ADAPTER, max_retries=1), questions=50)
-    text = render_page(told(blocks={"cot": [home(one, "blocks/cot")]}, gains={"blocks/cot": {}}), {})
+    text = render_page(told(blocks={"cot": [home(one, "blocks/cot")]}, gains={"blocks/cot": gains_of()}), {})
     assert "`blocks/cot`, 50 of synthetic, samples=1, max_retries=1:" in text
     assert "| cot | 50.0 " in text
 
@@ -96,7 +96,7 @@ def test_who_could_not_judge_is_not_told_as_a_verifier_that_lost() -> None:
     lost = run(0.2, ADAPTER)
     lost["all"] = {**lost["all"], "unread": 800, "error_types": {}}
     block = home(results(lost), "blocks/self")
-    text = render_page(told(blocks={"self": [block]}, gains={"blocks/self": {}}), {})
+    text = render_page(told(blocks={"self": [block]}, gains={"blocks/self": gains_of()}), {})
     assert f"**{LEARNED} judged nothing**: 100.0% of its verdicts could not be read." in text
 
 
