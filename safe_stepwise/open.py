@@ -51,12 +51,35 @@ def _checker(setting: str) -> Engine:
     return CheckerEngine(setting)
 
 
+def _cascade(setting: str) -> Engine:
+    from safe_stepwise.players.cascade import CascadeEngine, read_cascade
+
+    return CascadeEngine(*read_cascade(setting, KINDS, open_engine))
+
+
+def _check_cascade(setting: str) -> None:
+    from safe_stepwise.players.cascade import read_cascade
+
+    read_cascade(setting, KINDS, check_spec)
+
+
+def _process_reward(model: str) -> Engine:
+    from safe_stepwise.players.process_reward import ProcessRewardEngine
+
+    return ProcessRewardEngine(Model.read(model))
+
+
 KINDS: Mapping[str, EngineKind] = {
     "openai": EngineKind(openai.EXAMPLE, openai.OpenAIEngine.read),
     "vllm": _with_weights(vllm.EXAMPLE, vllm.VLLMEngine),
     "transformers": _with_weights(transformers.EXAMPLE, transformers.TransformersEngine),
     "nli": EngineKind(entailment.EXAMPLE, lambda model: entailment.EntailmentEngine(Model.read(model)), Model.read),
+    "minicheck": EngineKind(
+        entailment.MINICHECK_EXAMPLE, lambda model: entailment.MiniCheckEngine(Model.read(model)), Model.read
+    ),
+    "prm": EngineKind("prm:./my-reward-model", _process_reward, Model.read),
     "checker": EngineKind("checker", _checker),
+    "cascade": EngineKind("cascade:checker,nli:./my-cross-encoder", _cascade, _check_cascade),
     "symbolic": EngineKind("symbolic", _symbolic),
     "chance": EngineKind("chance:reject=0.2", _chance),
     "mock": EngineKind(mock.EXAMPLE, mock.MockEngine.read),

@@ -4,6 +4,9 @@ Spec: ``nli:MODEL[@REVISION]``, a Hub id or a local folder of a Transformers mod
 label *entailment* and perhaps *contradiction*. It answers only requests with a ``pair``: rulings on labels
 (``--adjudicate``) and verdicts on steps. A premise that is longer than the model's context is read in overlapping
 parts: one part that entails is enough, or else one that contradicts.
+
+``minicheck:MODEL`` is the same with a classifier of MiniCheck (Tang et al., 2024: its RoBERTa and DeBERTa models). Its
+second label, which has no name, means that the claim is supported.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from safe_stepwise.engines.weights import Model, Weights, error_line, loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
-EXAMPLE = "nli:./my-cross-encoder"
+EXAMPLE, MINICHECK_EXAMPLE = "nli:./my-cross-encoder", "minicheck:lytang/MiniCheck-DeBERTa-v3-Large"
 ENTAILMENT, CONTRADICTION = "entailment", "contradiction"
 _SHARED = 8
 """The part of the context (an eighth) that two parts of a long premise share, so that no fact is cut in two."""
@@ -37,6 +40,15 @@ class EntailmentEngine(TransformersEngine):
 
     def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
         return _PairRunner.load(weights, device, dtype)
+
+
+class MiniCheckEngine(EntailmentEngine):
+    """The engine of a classifier of MiniCheck."""
+
+    kind = "minicheck"
+
+    def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
+        return _PairRunner.load(weights, device, dtype, {ENTAILMENT: 1})
 
 
 @dataclass(slots=True)
@@ -60,25 +72,25 @@ class _PairRunner:
     """The number of each label, in lower case."""
 
     @classmethod
-    def load(cls, weights: Weights, device: str, dtype: str) -> _PairRunner:
+    def load(cls, weights: Weights, device: str, dtype: str, labels: Mapping[str, int] | None = None) -> _PairRunner:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         silence_loading()
         with loading(weights):
             tokenizer = AutoTokenizer.from_pretrained(weights.place, **weights.pinned)
             model = AutoModelForSequenceClassification.from_pretrained(weights.place, **weights.pinned, dtype=dtype)
-        labels = {str(label).lower(): number for number, label in model.config.id2label.items()}
-        if ENTAILMENT not in labels:
-            raise UserError(f"{weights}: labels pairs {', '.join(labels)}; name a model with the label {ENTAILMENT}")
+        names = {str(label).lower(): number for number, label in model.config.id2label.items()}
+        if labels is None and ENTAILMENT not in names:
+            raise UserError(f"{weights}: labels pairs {', '.join(names)}; name a model with the label {ENTAILMENT}")
+        if labels is not None and len(names) != 2:
+            raise UserError(f"{weights}: labels pairs {', '.join(names)}; a model of MiniCheck has two labels")
         context = min(tokenizer.model_max_length, model.config.max_position_embeddings - _POSITIONS_KEPT)
-        return cls(tokenizer, model.to(device).eval(), context, labels)
+        return cls(tokenizer, model.to(device).eval(), context, labels or names)
 
     def row(self, request: Request) -> Row | EngineError:
         """Make the row of a request; return an error if it has no pair, or its hypothesis alone fills the context."""
         if request.pair is None:
-            return EngineError(
-                "nli: judges claims beside passages, for --adjudicate and --verifier; it writes no text"
-            )
+            return EngineError("it judges claims beside passages, for --adjudicate and --verifier; it writes no text")
         try:
             windows = self.tokenizer(
                 *(escape_control(text, self.tokenizer.all_special_tokens) for text in request.pair[:2]),
@@ -88,7 +100,7 @@ class _PairRunner:
                 return_overflowing_tokens=True,
             )
         except Exception as error:  # a tokenizer may raise anything
-            return EngineError(f"nli: the claim is too long ({error_line(error)})")
+            return EngineError(f"the claim is too long ({error_line(error)})")
         names = [name for name in self.tokenizer.model_input_names if name in windows]
         return _PairRow(request, [], 0, windows={name: windows[name] for name in names})
 

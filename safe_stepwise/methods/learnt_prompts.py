@@ -38,7 +38,7 @@ def adopt_learnt_prompts(options: Any, engines: Iterable[Engine]) -> Any:
     """
     values = {"prompts": options.prompts, "verdict_order": options.verdict_order}
     sources = dict.fromkeys((name for name, value in values.items() if value), "what was asked for")
-    for engine in engines:
+    for engine in _models_of(engines):
         for name, learnt in _prompts_learnt(engine).items():
             if values[name] not in (None, learnt):
                 raise UserError(
@@ -58,7 +58,7 @@ def dropped_category(engines: Iterable[Engine], requested: Category | None = Non
     Their training records say which; ``requested`` counts if no engine has a record. Raises ``UserError`` if an engine
     contradicts another or the request.
     """
-    by_engine = {engine.name: learnt for engine in engines for learnt in _learnt(engine)}
+    by_engine = {engine.name: learnt for engine in _models_of(engines) for learnt in _learnt(engine)}
     if not by_engine:
         return requested
     (name, learnt), *following = by_engine.items()
@@ -84,6 +84,12 @@ def check_examples(dropped: Category | None, allowance: Allowance) -> None:
             f"--examples {role}: they show {dropped} errors, of which the verifier's prompt says "
             "nothing here; leave them out (--examples none beside --as-published)"
         )
+
+
+def _models_of(engines: Iterable[Engine]) -> Iterator[Engine]:
+    """Yield the engines, and in place of a cascade its stages."""
+    for engine in engines:
+        yield from getattr(engine, "stages", (engine,))
 
 
 def _lists(dropped: Category | None) -> str:

@@ -61,9 +61,14 @@ class CheckerEngine(Engine):
         label = CORRECT if verdict.label in passing else verdict.label
         label = "Unsupported" if label == UNDECIDED else label
         reason = f"Not decided: {verdict.reason}." if verdict.label == UNDECIDED else f"{verdict.reason}."
+        # It is sure of what it proves, and of what it can't decide it tells nothing.
+        is_told = bool(request.labels) and verdict.label != UNDECIDED
+        score = float(verdict.label in passing) if is_told else None
         if label == CORRECT or not is_listed(request, label):
-            return Completion(format_feedback(Feedback(CORRECT, reason if verdict.reason else "All is stated.", "")))
-        return Completion(format_feedback(Feedback(label, reason, GUIDANCE)))
+            feedback = Feedback(CORRECT, reason if verdict.reason else "All is stated.", "")
+        else:
+            feedback = Feedback(label, reason, GUIDANCE)
+        return Completion(format_feedback(feedback), score=score)
 
 
 @lru_cache(maxsize=4096)

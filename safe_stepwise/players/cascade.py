@@ -1,0 +1,109 @@
+"""A cascade of verifiers: each decides what it is sure of, and the last one the rest.
+
+Spec: ``cascade:A,B[@THRESHOLD]``, of two or more specs of verifiers, as in ``cascade:checker,openai:MODEL@http://...``.
+A verdict is sure if its score, the probability of *Correct*, or of an error, is ``THRESHOLD`` or more (default 0.9).
+`checker` is sure of what it proves; a verifier that tells no score decides nothing, unless it is the last.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import astuple, replace
+from typing import Any, TypeVar
+
+from safe_stepwise.engines.base import Completion, Engine, EngineError, Request
+from safe_stepwise.errors import UserError, at_place
+from safe_stepwise.methods.verifier import ROLE
+from safe_stepwise.records import Usage
+from safe_stepwise.store.event_loop import gather_all
+from safe_stepwise.taxonomy import CORRECT, labels
+
+EXAMPLE = "cascade:checker,openai:MODEL@http://localhost:8000/v1"
+THRESHOLD = 0.9
+_LABELS = (CORRECT, *(label for label in labels(incomplete_evidence=True) if label != CORRECT))
+T = TypeVar("T")
+
+
+class CascadeEngine(Engine):
+    """The engine of a cascade; ``stages`` are asked in order, for each request only as far as needed."""
+
+    def __init__(self, stages: Sequence[Engine], threshold: float = THRESHOLD) -> None:
+        self.stages, self.threshold = tuple(stages), threshold
+        self.simulated = any(stage.simulated for stage in stages)
+        self.name = f"cascade:{','.join(stage.name for stage in stages)}@{threshold:g}"
+        self.identity: Mapping[str, Any] = {
+            "engine": "cascade",
+            "stages": [dict(stage.identity) for stage in stages],
+            "threshold": threshold,
+        }
+
+    async def check(self) -> None:
+        """Raise ``UserError`` if a stage can't work."""
+        for stage in self.stages:
+            await stage.check()
+
+    async def close(self) -> None:
+        """Close all stages."""
+        for stage in self.stages:
+            await stage.close()
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        return await gather_all(self._answer(request) for request in requests)
+
+    async def _answer(self, request: Request) -> Completion | EngineError:
+        if request.role != ROLE:
+            return EngineError(f"cascade judges steps alone: it has no role {request.role!r}")
+        scored = request if request.labels else replace(request, labels=_LABELS)
+        spent = Usage()
+        for stage in self.stages[:-1]:
+            (reply,) = await stage.generate([scored])
+            if isinstance(reply, EngineError):
+                return reply
+            spent = _add(spent, reply.usage)
+            if self._is_sure(reply):
+                return replace(reply, usage=spent, score=reply.score if request.labels else None)
+        (reply,) = await self.stages[-1].generate([request])
+        return reply if isinstance(reply, EngineError) else replace(reply, usage=_add(spent, reply.usage))
+
+    def _is_sure(self, reply: Completion) -> bool:
+        score = reply.score
+        return reply.ending == "whole" and score is not None and max(score, 1 - score) >= self.threshold
+
+
+def _add(spent: Usage, usage: Usage) -> Usage:
+    return Usage(*map(sum, zip(astuple(spent), astuple(usage), strict=True)))
+
+
+def read_cascade(setting: str, kinds: Collection[str], open_stage: Callable[[str], T]) -> tuple[list[T], float]:
+    """Read ``A,B[@THRESHOLD]``, and open each stage by its spec; raise ``UserError`` for anything else.
+
+    A comma opens another spec only before the name of one of the ``kinds``, as specs have commas of their own.
+
+    >>> read_cascade("checker,symbolic:error_rate=0.1,seed=3@0.8", ["checker", "symbolic"], str)
+    (['checker', 'symbolic:error_rate=0.1,seed=3'], 0.8)
+    """
+    body, mark, number = setting.rpartition("@")
+    threshold = _threshold(number) if mark else None
+    specs: list[str] = []
+    for part in (body if threshold is not None else setting).split(","):
+        if specs and part.partition(":")[0] not in kinds:
+            specs[-1] += f",{part}"
+        else:
+            specs.append(part)
+    if len(specs) < 2 or not all(specs):
+        raise UserError(f"cascade:{setting}: name two verifiers or more, as in {EXAMPLE}")
+    if any(spec.startswith("cascade") for spec in specs):
+        raise UserError(f"cascade:{setting}: a cascade in a cascade; name all its verifiers in one")
+    stages = []
+    for spec in specs:
+        with at_place(f"cascade: {spec}"):
+            stages.append(open_stage(spec))
+    return stages, THRESHOLD if threshold is None else threshold
+
+
+def _threshold(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not 0.5 <= number <= 1:
+        raise UserError(f"cascade: a threshold is a probability from 0.5 to 1, not {text}")
+    return number
