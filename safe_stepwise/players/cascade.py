@@ -2,7 +2,8 @@
 
 Spec: ``cascade:A,B[@THRESHOLD]``, of two or more specs of verifiers, as in ``cascade:checker,openai:MODEL@http://...``.
 A verdict is sure if its score, the probability of *Correct*, or of an error, is ``THRESHOLD`` or more (default 0.9).
-`checker` is sure of what it proves; a verifier that tells no score decides nothing, unless it is the last.
+`checker` is sure of the errors that it proves: what it finds stated may still be redundant, or lead nowhere. One that
+tells no score decides nothing, unless it is the last.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

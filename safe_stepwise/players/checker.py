@@ -61,9 +61,8 @@ class CheckerEngine(Engine):
         label = CORRECT if verdict.label in passing else verdict.label
         label = "Unsupported" if label == UNDECIDED else label
         reason = f"Not decided: {verdict.reason}." if verdict.label == UNDECIDED else f"{verdict.reason}."
-        # It is sure of what it proves, and of what it can't decide it tells nothing.
-        is_told = bool(request.labels) and verdict.label != UNDECIDED
-        score = float(verdict.label in passing) if is_told else None
+        # It is sure of errors that it proves. What it finds stated may still be redundant, or lead nowhere.
+        score = 0.0 if request.labels and verdict.label not in (SOUND, SEARCH, UNDECIDED) else None
         if label == CORRECT or not is_listed(request, label):
             feedback = Feedback(CORRECT, reason if verdict.reason else "All is stated.", "")
         else:

@@ -11,7 +11,7 @@ import pytest
 
 from builders.verified.teachers.adjudicating import ADJUDICATE
 from safe_stepwise.engines.base import Completion, EngineError, Message, Pair, Request
-from safe_stepwise.engines.entailment import EntailmentEngine
+from safe_stepwise.engines.entailment import EntailmentEngine, MiniCheckEngine
 from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
@@ -128,6 +128,19 @@ def test_a_model_without_the_label_is_one_line(tmp_path: Path, run: Run) -> None
     engine = EntailmentEngine(Model(str(write_model(tmp_path, ("negative", "positive")))))
     with pytest.raises(UserError, match="labels pairs negative, positive; name a model with the label entailment"):
         run(engine.check())
+
+
+def test_a_classifier_of_minicheck_supports_by_its_second_label(folder: Path, tmp_path: Path, run: Run) -> None:
+    engine = MiniCheckEngine(Model(str(write_model(tmp_path, ("LABEL_0", "LABEL_1")))))
+    assert engine.name.startswith("minicheck:")
+    asked = [replace(claim(place, "Ana lives in Marn"), labels=("Correct", "Unsupported")) for place in PLACES]
+    replies = run(engine.generate(asked))
+    run(engine.close())
+    assert stated(replies) == ["?", "?", "yes", "?"]
+    assert replies[2].score > 0.5 > replies[0].score
+    three = MiniCheckEngine(Model(str(write_model(tmp_path / "three", ("a", "b", "c")))))
+    with pytest.raises(UserError, match="labels pairs a, b, c; a model of MiniCheck has two labels"):
+        run(three.check())
 
 
 def test_a_score_is_the_probability_of_entailment(folder: Path, run: Run) -> None:
