@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from safe_stepwise.engines import entailment, mock, openai, transformers, vllm
+from safe_stepwise.engines import entailment, mock, openai, servers, transformers, vllm
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache, check, default_cache
 from safe_stepwise.engines.weights import Model, read_models
@@ -70,7 +70,7 @@ def _process_reward(model: str) -> Engine:
 
 
 KINDS: Mapping[str, EngineKind] = {
-    "openai": EngineKind(openai.EXAMPLE, openai.OpenAIEngine.read),
+    "openai": EngineKind(openai.EXAMPLE, servers.read_servers),
     "vllm": _with_weights(vllm.EXAMPLE, vllm.VLLMEngine),
     "transformers": _with_weights(transformers.EXAMPLE, transformers.TransformersEngine),
     "nli": EngineKind(entailment.EXAMPLE, lambda model: entailment.EntailmentEngine(Model.read(model)), Model.read),
@@ -104,8 +104,9 @@ class Opener:
 
     def __call__(self, spec: str) -> Engine:
         engine = open_engine(spec)
-        if self.timeout is not None and isinstance(engine, openai.OpenAIEngine):
-            engine.timeout = self.timeout
+        for server in getattr(engine, "servers", (engine,)):
+            if self.timeout is not None and isinstance(server, openai.OpenAIEngine):
+                server.timeout = self.timeout
         return engine
 
 

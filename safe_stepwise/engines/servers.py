@@ -1,0 +1,97 @@
+"""The engine for several servers that serve the same model: ``openai:MODEL@http://A/v1,http://B/v1[?SWITCHES]``.
+
+Requests that begin with the same words go to the same server, so that its prefix cache holds them (by a rendezvous
+hash). A server that has many more calls under way than another leaves the request to it. After an error that may pass,
+the next server is asked, and the failed one is left alone for a while.
+"""
+
+import hashlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from safe_stepwise.engines.base import Completion, Engine, EngineError, Request
+from safe_stepwise.engines.openai import OpenAIEngine
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.event_loop import gather_all
+from safe_stepwise.store.progress import note
+
+PREFIX_CHARACTERS = 500
+"""The characters of the user's turn, which begins with the passages, by which a request finds its server."""
+MORE_CALLS = 64
+"""The calls that a server may have under way beyond the idlest one."""
+REST_S = 30.0
+"""Seconds for which a server that failed is left alone while another answers."""
+_ADDRESSES = re.compile(r"@(https?://[^\s,]+(?:,https?://[^\s,?]+)+)(\?\S*)?$", re.IGNORECASE)
+
+
+def read_servers(spec: str) -> Engine:
+    """Make the engine of ``MODEL[@ADDRESS[,ADDRESS...]][?SWITCHES]``; raise ``UserError`` for anything else."""
+    if (match := _ADDRESSES.search(spec)) is None:
+        return OpenAIEngine.read(spec)
+    model, switches = spec[: match.start()], match[2] or ""
+    addresses = dict.fromkeys(match[1].split(","))
+    servers = [OpenAIEngine.read(f"{model}@{address}{switches}") for address in addresses]
+    return servers[0] if len(servers) == 1 else ServersEngine(servers)
+
+
+class ServersEngine(Engine):
+    """An engine that shares its requests among ``servers``."""
+
+    def __init__(self, servers: Sequence[OpenAIEngine]) -> None:
+        self.servers = tuple(servers)
+        self.name, self.simulated = servers[0].name, servers[0].simulated
+        addresses = sorted(str(server.base_url) for server in servers)
+        self.identity: Mapping[str, Any] = {**servers[0].identity, "base_url": ",".join(addresses)}
+        self._calls = dict.fromkeys(self.servers, 0)
+        self._rests_until = dict.fromkeys(self.servers, 0.0)
+
+    async def check(self) -> None:
+        """Raise ``UserError`` if no server works; print a note on each that does not."""
+        errors = []
+        for server in self.servers:
+            try:
+                await server.check()
+            except UserError as error:
+                errors.append(error)
+                self._rest(server)
+        if len(errors) == len(self.servers):
+            raise errors[0]
+        for problem in errors:
+            note(f"{problem}; the other servers are asked")
+
+    async def close(self) -> None:
+        """Close the connections to all servers."""
+        for server in self.servers:
+            await server.close()
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        return await gather_all(self._complete(request) for request in requests)
+
+    async def _complete(self, request: Request) -> Completion | EngineError:
+        reply: Completion | EngineError = EngineError("no server is left", transient=True)
+        for server in self._in_order(request):
+            self._calls[server] += 1
+            try:
+                (reply,) = await server.generate([request])
+            finally:
+                self._calls[server] -= 1
+            if not isinstance(reply, EngineError) or not reply.transient:
+                return reply
+            self._rest(server)
+        return reply
+
+    def _in_order(self, request: Request) -> list[OpenAIEngine]:
+        """Return the servers in the order in which a request tries them."""
+        prefix = "".join(turn.content for turn in request.messages if turn.role == "user")[:PREFIX_CHARACTERS]
+
+        def weight(server: OpenAIEngine) -> bytes:
+            return hashlib.sha256(f"{server.base_url}\0{prefix}".encode("utf-8", "surrogatepass")).digest()
+
+        now, idlest = time.monotonic(), min(self._calls.values())
+        busy = {s for s in self.servers if self._calls[s] > idlest + MORE_CALLS}
+        return sorted(self.servers, key=lambda s: (self._rests_until[s] > now, s in busy, weight(s)))
+
+    def _rest(self, server: OpenAIEngine) -> None:
+        self._rests_until[server] = time.monotonic() + REST_S
