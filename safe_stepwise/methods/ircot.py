@@ -49,7 +49,7 @@ class RetrievalOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ChainMemory:
     """The machine's memory of a question: what was retrieved, the sentences written, and the answer.
 
     ``question`` has its own passages and those that a corpus adds; ``retrieved`` are the numbers (from 1) of the
@@ -88,7 +88,7 @@ def _search_own(passages: Sequence[Passage]) -> Search:
     return lambda query: [passages[n] for n in rank(query, titles, texts)]
 
 
-def _retrieve(memory: Chain, _: Reading) -> Move[Chain]:
+def _retrieve(memory: ChainMemory, _: Reading) -> Move[ChainMemory]:
     query = memory.sentences[-1] if memory.sentences else memory.question.question
     search = memory.options.search or _search_own(memory.question.passages)
     new = retrieve_new(search, query, memory.passages, TOP)[: MAX_PASSAGES - len(memory.retrieved)]
@@ -102,14 +102,14 @@ def _retrieve(memory: Chain, _: Reading) -> Move[Chain]:
     return Move(THINK, replace(memory, question=question, retrieved=tuple(numbers)), new)
 
 
-def _ask_thinker(memory: Chain) -> Request:
+def _ask_thinker(memory: ChainMemory) -> Request:
     prompt = prompts.load("ircot/think")
     asked = memory.question.question
     messages = prompt.messages(question=asked, passages=memory.passages, sentences=memory.sentences)
     return Request(messages, prompt.sampling, role=prompt.role, scene=memory.scene)
 
 
-def _think(memory: Chain, reading: Reading) -> Move[Chain]:
+def _think(memory: ChainMemory, reading: Reading) -> Move[ChainMemory]:
     if not (sentence := reading.value["sentence"]):
         return Move(READ, memory)
     memory = replace(memory, sentences=(*memory.sentences, sentence))
@@ -117,24 +117,24 @@ def _think(memory: Chain, reading: Reading) -> Move[Chain]:
     return Move(READ if is_over else RETRIEVE, memory)
 
 
-def _ask_reader(memory: Chain) -> Request:
+def _ask_reader(memory: ChainMemory) -> Request:
     prompt = prompts.load("cot/cot")
     messages = prompt.messages(evidence=False, question=memory.question.question, passages=memory.passages)
     return Request(messages, prompt.sampling, role=prompt.role, scene=memory.scene)
 
 
-def _read_answer(memory: Chain, text: str) -> Reading:
+def _read_answer(memory: ChainMemory, text: str) -> Reading:
     quoted = texts_of(memory.passages, memory.question.question)
     return read(text, answer_fields(memory.passages, evidence=False), quoted, last="answer")
 
 
-def _take_answer(memory: Chain, reading: Reading) -> Move[Chain]:
+def _take_answer(memory: ChainMemory, reading: Reading) -> Move[ChainMemory]:
     if not reading.is_strict:
         return Move(UNREADABLE, memory)
     return Move(END, replace(memory, answer=reading.value["answer"]))
 
 
-def _steps(memory: Chain) -> tuple[Step, ...]:
+def _steps(memory: ChainMemory) -> tuple[Step, ...]:
     return tuple(
         Step(number, sentence, "Logical" if _ANSWERS.search(sentence) else "Attribution")
         for number, sentence in enumerate(memory.sentences, 1)
@@ -158,4 +158,4 @@ MACHINE = Machine(
     answer=lambda memory: memory.answer,
     steps=_steps,
 )
-IRCOT = MachineMethod("ircot", "IRCoT", MACHINE, Chain, ("ircot/think", "cot/cot"), RetrievalOptions)
+IRCOT = MachineMethod("ircot", "IRCoT", MACHINE, ChainMemory, ("ircot/think", "cot/cot"), RetrievalOptions)
