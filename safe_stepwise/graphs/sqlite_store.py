@@ -104,14 +104,8 @@ class SqliteGraph:
 
     def names(self, nodes: Iterable[int]) -> list[str]:
         query = "SELECT json_group_array(name) FROM json_each(?) CROSS JOIN entity ON entity.id = value"
-        requested = list(nodes)
-        ordered = sorted(set(requested))
-        (encoded,) = self._db.execute(query, (json.dumps(ordered),)).fetchone()
-        names = json.loads(encoded)
-        if ordered == requested:
-            return list(names)
-        name_by_node = dict(zip(ordered, names, strict=True))
-        return [name_by_node[node] for node in requested]
+        (names,) = self._db.execute(query, (json.dumps(list(nodes)),)).fetchone()
+        return list(json.loads(names))
 
     def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
         query = "SELECT relation, json_group_array(tail) FROM json_each(?) CROSS JOIN edge ON head = value GROUP BY 1"
