@@ -3,7 +3,6 @@
 A *part* is what ``--only`` names: the stages of one name, which are made or left out together.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,7 +61,6 @@ class SourceRows:
 
     sha256: str | None = None
     rows: int | None = None
-    by_hops: Counter[int] | None = None
     topics: int = 1
     """The largest number of topic entities of a question."""
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -147,26 +146,17 @@ def _open_space(request: Mapping[str, Any]) -> str:
 
 
 def _open_adapter(request: Mapping[str, Any]) -> str:
-    """Open only the adapter's weights, as the base model may be larger than this machine's memory."""
+    """Read the headers of the adapter's weights, as the base model may be larger than this machine's memory."""
     from huggingface_hub import HfApi, hf_hub_download
 
     name, commit = request["repo"], request["commit"]
     if MODEL_WEIGHTS in request["files"]:
         header = HfApi().parse_safetensors_file_metadata(name, MODEL_WEIGHTS, revision=commit)
-        return f"{len(header.tensors)} tensors of a whole model (headers only)"
-    if find_spec("peft") is not None and find_spec("torch") is not None:
-        from peft import PeftConfig
-        from peft.utils import load_peft_weights
-
-        config = PeftConfig.from_pretrained(name, revision=commit)
-        weights = load_peft_weights(name, device="cpu", revision=commit)
-        if not weights:
-            raise SystemExit(f"{name}: the adapter has no weights")
-        return f"peft loads {len(weights)} tensors for {config.base_model_name_or_path}"
+        return f"{len(header.tensors)} tensors of a whole model"
     config_file = hf_hub_download(name, CONFIG, revision=commit)
     base = json.loads(Path(config_file).read_text())["base_model_name_or_path"]
     header = HfApi().parse_safetensors_file_metadata(name, WEIGHTS, revision=commit)
-    return f"{len(header.tensors)} tensors for {base} (headers only: peft is not installed)"
+    return f"{len(header.tensors)} tensors for {base}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """The stage that evaluates answers over relation paths of a knowledge graph, once for each mode of proposing."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +66,9 @@ class DeliberationStage(Stage[PathsManifest]):
         rows = forecast.question_rows(self.release, key)
         topics = max(forecast.sources[key].topics for key in rows)
         candidates = (entry.candidates or (CANDIDATES if entry.generator else 1)) * topics
-        questions = self._questions(forecast, rows)
+        questions, paths = sum(rows.values()), self.release.manifest.paths
+        if entry.per_hop is not None:  # as if all were held out
+            questions = min(questions, entry.per_hop * (paths.max_hops or READERS[paths.benchmark].HOPS))
         for contender in entry.paths:
             name, spec = split_name(contender)
             title = f"answer by {name or spec}, {self.mode}"
@@ -118,19 +119,6 @@ class DeliberationStage(Stage[PathsManifest]):
         for placeholder, folder in _ADAPTER_FOLDERS.items():
             spec = spec.replace(placeholder, str(self.release.output / folder))
         return spec
-
-    def _questions(self, forecast: Forecast, rows: dict[str, int]) -> int:
-        """Return the most questions that may be asked, of ``rows`` by source, as if all were held out."""
-        total, per_hop = sum(rows.values()), self.entry.per_hop
-        if per_hop is None:
-            return total
-        by_hops = Counter[int]()
-        for key in rows:
-            if (counts := forecast.sources[key].by_hops) is None:
-                paths = self.release.manifest.paths
-                return min(total, per_hop * (paths.max_hops or READERS[paths.benchmark].HOPS))
-            by_hops.update(counts)
-        return sum(min(number, per_hop) for number in by_hops.values())
 
 
 def _multiply(unit_cost: UnitCost, number: int) -> UnitCost:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import read
 from evaluators.outcomes import read_outcomes
@@ -189,8 +191,7 @@ def _unit_cost(name: str, options: dict[str, Any], expected: dict[str, Any]) -> 
     """Return the calls and tokens of one question by a method's name, its retries and votes (of one prompt)."""
     unit_cost: UnitCost = expected.get(name, expected["other"])
     if (calls := expected.get(name, {}).get("calls_by_retries")) and "max_retries" in options:
-        nearest = min(calls, key=lambda retries: abs(retries - retries_of(options)))
-        share = calls[nearest] / unit_cost["calls"]
+        share = float(np.interp(retries_of(options), [*calls], [*calls.values()])) / unit_cost["calls"]
         return {count: unit_cost[count] * share for count in COST_FIELDS if count in unit_cost}
     votes = options.get("samples", 1)
     return {

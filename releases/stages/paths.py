@@ -3,7 +3,6 @@
 The *path probe* has valid and corrupted reasoning paths of the release's verified questions, to be told apart.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,11 +112,10 @@ class PathsSetStage(Stage[PathsManifest]):
         if manifest.deliberation is not None:
             limit = None
             split = split if key.startswith("paths.") else manifest.deliberation.split
-        by_hops, topics = Counter[int](), 1
-        for question in questions(paths.benchmark, entry.input, split, limit):
-            by_hops[question.hops] += 1
+        rows, topics = 0, 1
+        for rows, question in enumerate(questions(paths.benchmark, entry.input, split, limit), 1):  # noqa: B007
             topics = max(topics, len(question.topics))
-        return SourceRows(digest, by_hops.total(), by_hops, topics)
+        return SourceRows(digest, rows, topics)
 
 
 PROBE_REJECTS = f"{PROBE}_{REJECTS}"

@@ -255,9 +255,10 @@ class Checker:
             quote = f"“{finding.quote}”" if finding.quote else fields.get("quote")
             fields = {**fields, "passage": finding.passage or fields.get("passage"), "quote": quote}
             return self._feedback(case, "Contradictory", "otherwise", **fields) if quote else None
-        if (finding := support.absence) and not self.claims.is_in_passages(finding.part):
+        absent = next((finding for finding in support.findings if finding.status == "not found"), None)
+        if absent and not self.claims.is_in_passages(absent.part):
             passage = case.reading.cited[0] if case.reading.cited else None
-            return self._feedback(case, "Unsupported", "absent", claimed=finding.part, passage=passage)
+            return self._feedback(case, "Unsupported", "absent", claimed=absent.part, passage=passage)
         return None
 
     def _check_statement(self, case: _Case) -> Feedback | None:

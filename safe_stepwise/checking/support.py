@@ -88,7 +88,6 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 _LIFE = re.compile(r"\s*[^()]{1,120}\([^()]*\d{4}[^()]*\)")
 _SINGULAR = ("he", "she", "it")
 _RANKS = frozenset(("first", "second"))
-_NEAR = 0  # sentences around a predication in which a further argument may stand
 
 
 class Finding(NamedTuple):
@@ -295,11 +294,6 @@ class Support:
     def contradiction(self) -> Finding | None:
         """The first claim of which a passage says otherwise."""
         return next((f for f in self.findings if f.status == "otherwise"), None)
-
-    @property
-    def absence(self) -> Finding | None:
-        """The first name or number that no passage has."""
-        return next((f for f in self.findings if f.status == "not found"), None)
 
 
 def weigh(
@@ -663,9 +657,9 @@ class _Weighing:
         return [name for name in names if not (Argument(name, "", 0).is_source or _is_time(name))]
 
     def _is_near(self, name: str, fact: Predication, source: Source) -> bool:
-        """Whether a passage has a name in a predication's sentence or one beside it, or is about it."""
-        near = (w for w in source.syntax.words if abs(w.sentence - fact.sentence) <= _NEAR)
-        names = (w.name or w.text for w in near if w.name or w.text[:1].isdigit())
+        """Whether a passage has a name in a predication's sentence, or is about it."""
+        words = (w for w in source.syntax.words if w.sentence == fact.sentence)
+        names = (w.name or w.text for w in words if w.name or w.text[:1].isdigit())
         return any(is_same_name(name, near_name) for near_name in (source.subject, *names))
 
     def _life_values(self, claim: Predication) -> Mapping[str, bool]:

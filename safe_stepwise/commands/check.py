@@ -9,12 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby, pairwise
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
-from safe_stepwise.checker import NO_STEP, SEARCH, SOUND, UNDECIDED, Finding, judge_steps, text_of
+from safe_stepwise.checker import NO_STEP, UNDECIDED, Finding, judge_steps, text_of
 from safe_stepwise.commands import reading, transcript
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.values import Name
@@ -28,12 +26,10 @@ from safe_stepwise.steps import StepError, format_step, read_step
 from safe_stepwise.store import boundary, sizes, thoughts
 from safe_stepwise.store.page import check_output, render_page, write_page
 from safe_stepwise.store.terminal import printable
-from safe_stepwise.taxonomy import CORRECT
 
 ANNOTATIONS, PASSAGES = "annotations", "passages"
 _LONGEST_QUOTE = 120
 """The most characters of a quotation in the text output."""
-_BY_GRAVITY = ("otherwise", "not found", "not read", "stated")
 _TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -103,62 +99,16 @@ def _source_of(claim: Finding) -> str:
 
 
 def render_reports(name: str, reports: Sequence[RowReport]) -> str:
-    """Render the reports on a file's rows as one page of HTML."""
-    return render_page(_TEMPLATES, name, ["page"], [_page_row(n, report) for n, report in enumerate(reports, 1)])
-
-
-def _page_row(number: int, report: RowReport) -> dict[str, Any]:
-    """Return what the page shows of a row; texts are cut into pieces, as a script counts characters otherwise."""
-    quoted = {
-        (c.passage, *c.place): f"row-{number}-passage-{c.passage}-sentence-{c.sentence}"
-        for step in report.steps
-        for c in step.claims
-        if c.passage and c.place
-    }
-    passages = []
-    for n, page in enumerate(report.question.passages, 1):
-        spans = [((start, end), anchor) for (passage, start, end), anchor in quoted.items() if passage == n]
-        passages.append({"title": page.title, "pieces": _cut(text_of(page), spans)})
-    gravity = lambda claim: _BY_GRAVITY.index(claim.status)  # noqa: E731
-    steps = [
+    """Render the reports on a file's rows, with their questions and passages, as one page of HTML."""
+    data = [
         {
-            "label": step.label,
-            "tone": {SOUND: "good", CORRECT: "good", UNDECIDED: "warn", NO_STEP: "warn", SEARCH: "warn"}.get(
-                step.label, "bad"
-            ),
-            "reason": step.feedback.get("diagnosis", ""),
-            "pieces": _cut(step.text, [(c.span, c.status) for c in sorted(step.claims, key=gravity)]),
-            "claims": [
-                {
-                    "status": c.status,
-                    "words": step.text[slice(*c.span)],
-                    "reason": "" if c.passage == 0 or c.place else c.reason,
-                    "passage": c.passage or 0,
-                    "step": c.sentence + 1 if c.passage == 0 and c.sentence is not None else 0,
-                    "anchor": quoted[(c.passage, *c.place)] if c.passage and c.place else "",
-                }
-                for c in step.claims
-            ],
+            **report.as_object(),
+            "question": report.question.question,
+            "passages": [{"title": page.title, "text": text_of(page)} for page in report.question.passages],
         }
-        for step in report.steps
+        for report in reports
     ]
-    question = {"question": report.question.question, "judgedBy": report.judged_by, "note": report.note}
-    return {**question, "passages": passages, "steps": steps}
-
-
-def _cut(text: str, spans: Sequence[tuple[tuple[int, int], str]]) -> list[tuple[str, str]]:
-    """Cut a text into pieces, each with the mark of the first span that covers it, or "".
-
-    >>> _cut("Ana left Oru.", [((9, 12), "not found"), ((0, 12), "stated"), ((0, 3), "stated")])
-    [('Ana left ', 'stated'), ('Oru', 'not found'), ('.', '')]
-    """
-    edges = sorted({0, len(text), *(edge for span, _ in spans for edge in span)})
-    marks = [
-        (text[start:end], next((mark for (low, high), mark in spans if low <= start and end <= high), ""))
-        for start, end in pairwise(edges)
-    ]
-    by_mark = ((mark, list(pieces)) for mark, pieces in groupby(marks, key=itemgetter(1)))
-    return [("".join(piece for piece, _ in pieces), mark) for mark, pieces in by_mark]
+    return render_page(_TEMPLATES, name, ["page"], data)
 
 
 Check = Callable[[tuple[Step, ...], Step], Feedback | None]
@@ -221,11 +171,6 @@ def report_row(
         judged_by, note = PASSAGES, str(error) if question.is_annotated else ""
     steps = [StepReport(t, *label, v.claims) for t, label, v in zip(texts, labels, verdicts, strict=True)]
     return RowReport(question, judged_by, note, steps)
-
-
-def label_steps(question: Question, texts: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Label the steps of a chain; returns for each its label, and the fields of its feedback that are not empty."""
-    return [(step.label, step.feedback) for step in report_row(question, texts).steps]
 
 
 def _labels_by_annotations(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:

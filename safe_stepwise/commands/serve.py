@@ -8,6 +8,7 @@ question whose request to a model failed gets an error.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ ALIVE_S = 10.0
 """Seconds of silence in a stream after which a comment says that work goes on."""
 ALIVE = b": still at work\n\n"
 RETRY_AFTER_S = 5
+OUTCOMES = ("verified", "not verified", "failed", "refused", "gone")
+"""What became of questions, for the line at the end; *gone*: their client left before the end."""
 Answer = Callable[[Question, Mapping[str, Client], OnAttempt], Awaitable[Trajectory]]
 
 
@@ -56,31 +59,14 @@ class Bounds:
 
 
 @dataclass
-class Tally:
-    """Counts the outcomes of questions, for the line at the end."""
-
-    verified: int = 0
-    unverified: int = 0
-    failed: int = 0
-    refused: int = 0
-    disconnected: int = 0
-    """Questions whose client left before the end."""
-
-    def __str__(self) -> str:
-        return (
-            f"verified {self.verified}, not verified {self.unverified}, failed {self.failed}, "
-            f"refused {self.refused}, gone {self.disconnected}"
-        )
-
-
-@dataclass
 class VerifiedLoop:
     """The server's state: players that are opened once, and the number of requests that use them or wait."""
 
     answer: Answer
     players: Mapping[str, Client]
     bounds: Bounds = Bounds()
-    tally: Tally = field(default_factory=Tally)
+    tally: Counter[str] = field(default_factory=Counter)
+    """The number of questions by outcome."""
     log: bool = True
     _active: int = 0
 
@@ -160,13 +146,13 @@ class VerifiedLoop:
     async def _admission(self) -> AsyncIterator[None]:
         """Count a question as active while it lasts; raises `HttpRefusal` where too many are."""
         if self._active >= self.bounds.at_once + self.bounds.waiting:
-            self.tally.refused += 1
+            self.tally["refused"] += 1
             raise HttpRefusal(429, f"{self._active} questions are here already: come again", RETRY_AFTER_S)
         self._active += 1
         try:
             yield
         except asyncio.CancelledError:
-            self.tally.disconnected += 1
+            self.tally["gone"] += 1
             raise
         finally:
             self._active -= 1
@@ -175,12 +161,11 @@ class VerifiedLoop:
         """Answer a question and count its outcome; raises `HttpRefusal` where it failed."""
         trajectory = await self._answer_in_time(question, on_attempt)
         if trajectory.stop_reason == FAILED:
-            self.tally.failed += 1
+            self.tally["failed"] += 1
             raise HttpRefusal(502, f"a request to the model failed ({sanitize(trajectory.failure)}); ask again")
-        reasons = doubts(trajectory)
-        self.tally.unverified += bool(reasons)
-        self.tally.verified += not reasons
-        line.append("not verified" if reasons else "verified")
+        outcome = "not verified" if doubts(trajectory) else "verified"
+        self.tally[outcome] += 1
+        line.append(outcome)
         line.append(f"{len(trajectory.steps)} steps, {len(trajectory.attempts)} tries")
         return trajectory
 
@@ -190,7 +175,7 @@ class VerifiedLoop:
             async with asyncio.timeout(self.bounds.seconds), self._slots:
                 return await self.answer(question, self.players, on_attempt)
         except TimeoutError:
-            self.tally.failed += 1
+            self.tally["failed"] += 1
             reason = f"no answer within {self.bounds.seconds:g} s; what was done is kept: ask again"
             raise HttpRefusal(504, reason) from None
         except UserError as error:
@@ -199,7 +184,7 @@ class VerifiedLoop:
                 role: Client(client.engine, client.cache, client.in_flight, client.tries, client.allowance)
                 for role, client in self.players.items()
             }
-            self.tally.failed += 1
+            self.tally["failed"] += 1
             note(str(error))
             raise HttpRefusal(503, sanitize(error), RETRY_AFTER_S) from None
 
@@ -299,7 +284,7 @@ def serve_loop(options: Options) -> None:
     options.refuse_symbolic(
         None, "no request brings: start `safe-stepwise stand-in`, and name the model that it serves"
     )
-    tally = Tally()
+    tally = Counter[str]()
 
     async def run() -> None:
         async with options.opened() as clients:
@@ -309,7 +294,7 @@ def serve_loop(options: Options) -> None:
     def started(port: int) -> None:
         print(f"{MODEL} answers at http://{options.host}:{port}/v1; Ctrl-C ends it", flush=True)
 
-    serving.run_server(run, lambda: f"ended; {tally}")
+    serving.run_server(run, lambda: f"ended; {', '.join(f'{name} {tally[name]}' for name in OUTCOMES)}")
 
 
 main = command(serve_loop, roles=ROLES)

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -252,14 +252,10 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
         await runner.cleanup()
 
 
-def run_server(serving: Callable[[], Awaitable[None]], end: Callable[[], str]) -> None:
+def run_server(serving: Callable[[], Coroutine[Any, Any, None]], end: Callable[[], str]) -> None:
     """Serve until Ctrl-C or SIGTERM, then print the text that ``end`` returns."""
-
-    async def main() -> None:
-        await serving()
-
     try:
-        asyncio.run(main())
+        asyncio.run(serving())
     except KeyboardInterrupt:
         print(end(), file=sys.stderr)
 

@@ -5,7 +5,6 @@ decomposition, R4C's derivations of HotpotQA (each annotator's is a gold path) a
 the head, the tail or the relation, or swaps head and tail. A seed makes the choices.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.records import Triple
 from safe_stepwise.store.boundary import read_yaml
 from safe_stepwise.store.names import Corruption
+from studies.labels.published import is_held_out
 
 ClaimKind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
@@ -55,8 +55,8 @@ class CalibrationSource:
 
     @property
     def is_reported(self) -> bool:
-        """Whether thresholds are reported, not chosen, on this question: the first byte of its id's SHA-256 is odd."""
-        return hashlib.sha256(self.question.id.encode()).digest()[0] % 2 == 1
+        """Whether thresholds are reported, not chosen, on this question."""
+        return is_held_out(self.question.id)
 
     def phrase(self, facts: Sequence[Triple], *seeds: str) -> str:
         """State one fact, or the several facts of one hop, as a sentence."""

@@ -28,6 +28,7 @@ from studies.experiment.experiment import (
     read_experiment,
     references,
 )
+from studies.experiment.experiment import gain as gain_of
 from tests.makers.manifests import left_out, manifest_of, needs
 
 SMALL = Path(__file__).parents[2] / "scripts" / "releases" / "small.yaml"
@@ -127,7 +128,8 @@ def test_gains_are_those_of_the_evaluation_itself(release: Path) -> None:
     by_name = {arm.name: arm for arm in found.main.arms}
     for one, other in ((LEARNED, PLAIN), (PLAIN, LEARNED), (CHECKER, PLAIN), (LEARNED, CHANCE)):
         pair = by_name[one], by_name[other]
-        gain = found.gains[""][pair[0].key, pair[1].key]
+        gain = gain_of(found.gains[""], *pair)
+        assert gain is not None
         known = difference(results(release), *pair)
         ends = sorted(known["sign"] * known["estimate"][end] for end in ("low", "high"))
         assert gain.p == pytest.approx(known["p"])
@@ -145,10 +147,11 @@ def test_a_block_without_them_is_set_against_the_main_evaluation(release: Path) 
     (swept,), (own,) = found.blocks["retries"], found.blocks["self-verification"]
     none = find_arm(swept.arms, LEARNED, max_retries=0)
     assert none is not None
-    gain = found.gains["blocks/retries"][none.key, main[PLAIN].key]
+    gain = gain_of(found.gains["blocks/retries"], none, main[PLAIN])
+    assert gain is not None
     assert gain.estimate.value == pytest.approx(none.em.value - main[PLAIN].em.value, abs=2e-6)
     assert [arm.run["options"]["max_retries"] for arm in references(own, found.main)] == [1, 1]
-    assert len(found.gains["blocks/self-verification"]) == 2 * 3
+    assert len({(d.first, d.second) for d in found.gains["blocks/self-verification"].differences}) == 3
 
 
 def test_it_was_asked_with_the_world_s_own_passages(release: Path) -> None:
@@ -201,8 +204,9 @@ def test_the_report_tells_the_run_s_numbers_and_what_does_not_hold(
     learned = find_arm(list_arms(results(release)), LEARNED)
     assert chance is not None
     assert learned is not None
-    tested = read_experiment(release, lock(release), classify).gains[""]
-    assert claimed[1].endswith("| holds |") == (tested[learned.key, chance.key].p < 0.05)
+    tested = gain_of(read_experiment(release, lock(release), classify).gains[""], learned, chance)
+    assert tested is not None
+    assert claimed[1].endswith("| holds |") == (tested.p < 0.05)
     assert "| – | not measured |" in page  # no verifier was measured on steps
     assert f"| {LEARNED} (simulated) | 0 | " in page
     assert "`blocks/self-verification`, 6 of synthetic, max_retries=1:" in page

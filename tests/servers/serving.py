@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from safe_stepwise.commands.loop import Loop
-from safe_stepwise.commands.serve import Bounds, Tally, VerifiedLoop
+from safe_stepwise.commands.serve import Bounds, VerifiedLoop
 from safe_stepwise.commands.serving import serve
 from safe_stepwise.commands.stand_in import StandIn
 from safe_stepwise.records import Question
@@ -70,7 +71,7 @@ def verified_loop(
     method: str = "safe",
     timeout: float = 60.0,
     max_retries: int = 3,
-    served: Tally | None = None,
+    served: Counter[str] | None = None,
     log: bool = True,
 ) -> Iterator[str]:
     """The address of a server that answers by the loop."""
@@ -80,7 +81,7 @@ def verified_loop(
 
     async def whole(started: Started) -> None:
         async with settings.opened() as clients:
-            loop = VerifiedLoop(settings.answer, clients, limits, served or Tally(), log)
+            loop = VerifiedLoop(settings.answer, clients, limits, Counter() if served is None else served, log)
             await serve(loop.application(), "127.0.0.1", 0, started)
 
     with running(whole) as url:

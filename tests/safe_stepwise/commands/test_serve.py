@@ -20,7 +20,7 @@ from typing import Any
 import openai
 import pytest
 
-from safe_stepwise.commands.serve import Bounds, Tally, render_content
+from safe_stepwise.commands.serve import Bounds, render_content
 from safe_stepwise.commands.traces import Trace, render_trace
 from safe_stepwise.commands.transcript import render_answer
 from safe_stepwise.commands.trying.html import render_trajectory
@@ -172,7 +172,7 @@ def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> N
     """32 at once, a fifth of the model's calls go wrong in every way that may pass, and some for
     good; some verdicts can't be read."""
     names = [f"{'XZ'[n % 2] if n % 10 < 2 else 'A'}{n}" for n in range(200)]
-    served = Tally()
+    served = Counter[str]()
 
     async def ask_all(url: str) -> list[Any]:
         # 600 s also to connect, which by default may take five: the machine may stand still.
@@ -217,7 +217,7 @@ def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> N
         assert told["verified"] or (content.startswith("[not verified: ") and content.endswith(f"]\n\n{name}"))
         kinds["verified" if told["verified"] else "unverified"] += 1
     assert kinds == {"verified": 160, "unverified": 20, "failed": 20}
-    assert (served.verified, served.unverified, served.failed) == (160, 20, 20)
+    assert served == {"verified": 160, "not verified": 20, "failed": 20}
 
 
 # ------------------------------------------------------------------------------------------- limits
@@ -334,7 +334,7 @@ def test_whoever_comes_when_it_is_full_is_told_to_come_again(tmp_path: Path) -> 
                 await asyncio.sleep(0.01)
             return third
 
-    served = Tally()
+    served = Counter[str]()
     with (
         MockServer(Stepper(), last=0) as model,
         verified_loop(model.spec, model.spec, tmp_path / "c.sqlite", bounds=bounds, served=served) as url,
@@ -342,7 +342,7 @@ def test_whoever_comes_when_it_is_full_is_told_to_come_again(tmp_path: Path) -> 
         (refused,) = asyncio.run(three(url))
     assert isinstance(refused, openai.RateLimitError)
     assert refused.response.headers["retry-after"] == "5"
-    assert (served.refused, served.disconnected) == (1, 2)
+    assert (served["refused"], served["gone"]) == (1, 2)
 
 
 def test_clients_that_left_keep_no_place_and_no_call(tmp_path: Path) -> None:

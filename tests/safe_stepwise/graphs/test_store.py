@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs import sqlite_store, store
+from safe_stepwise.graphs import store
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
 from safe_stepwise.graphs.store import (
     CONVENTIONS,
@@ -104,11 +104,9 @@ def test_both_stores_take_the_same_steps(triples: list[NamedTriple]) -> None:
         disk.close()
 
 
-@given(triples_of_a_graph, st.integers(1, 4))
-def test_rows_are_whole_wherever_a_block_of_them_ends(triples: list[NamedTriple], block: int) -> None:
-    """What a relation leads to is one row, which the last edge of a block must not cut."""
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite_store, "_BLOCK", block)
+@given(triples_of_a_graph)
+def test_what_a_relation_leads_to_is_whole(triples: list[NamedTriple]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
         disk = on_disk(triples, folder)
         for name in {name for h, _, t in triples for name in (h, t)}:
             node = disk.node(name)
