@@ -413,12 +413,12 @@ def read_completion(content: bytes, labels: Sequence[str] = ()) -> Completion:
 def _read_score(logprobs: Any, labels: Sequence[str]) -> float | None:
     """Read a label's probability from a choice's ``logprobs``; None if there are none, or not in OpenAI's form."""
     try:
-        told = logprobs["content"]
+        tokens = logprobs["content"]
         alternatives = [
             [(str(likely["token"]), min(0.0, float(likely["logprob"]))) for likely in (*token["top_logprobs"], token)]
-            for token in told
+            for token in tokens
         ]
-        texts = [str(token["token"]) for token in told]
+        texts = [str(token["token"]) for token in tokens]
     except (LookupError, TypeError, ValueError):
         return None
     return label_probability(texts, lambda index: dict(alternatives[index]).items(), labels)

@@ -29,32 +29,32 @@ def label_probability(
     places = [*re.finditer(f'"({"|".join(map(re.escape, labels))})"', text)]
     if not places:
         return None
-    start, right, others = places[-1].start(1), 0.0, 0.0
+    start, right, errors = places[-1].start(1), 0.0, 0.0
     reached, offset = 1.0, 0  # the probability of the label's tokens so far
     for index, token in enumerate(tokens):
         end = offset + len(token)
         if end > start:
-            before, written = text[offset:start], text[start:offset]
+            before, beginning = text[offset:start], text[start:offset]
             went_on = 0.0
             for alternative, log_probability in alternatives_at(index):
                 if not alternative.startswith(before):
                     continue
-                possible = _continuing(labels, written + alternative[len(before) :])
+                possible = _continuing(labels, beginning + alternative[len(before) :])
                 share = reached * math.exp(log_probability)
                 if possible == {labels[0]}:
                     right += share
                 elif labels[0] not in possible:
-                    others += share if possible else 0
+                    errors += share if possible else 0
                 elif alternative == token:
                     went_on = share
                 else:
                     right += share / len(possible)
-                    others += share * (1 - 1 / len(possible))
+                    errors += share * (1 - 1 / len(possible))
             if not went_on:
                 break
             reached = went_on
         offset = end
-    return right / (right + others) if right + others else None
+    return right / (right + errors) if right + errors else None
 
 
 def _continuing(labels: Iterable[str], beginning: str) -> set[str]:

@@ -55,7 +55,7 @@ class ServersEngine(Engine):
                 await server.check()
             except UserError as error:
                 errors.append(error)
-                self._rest(server)
+                self._set_aside(server)
         if len(errors) == len(self.servers):
             raise errors[0]
         for problem in errors:
@@ -79,7 +79,7 @@ class ServersEngine(Engine):
                 self._calls[server] -= 1
             if not isinstance(reply, EngineError) or not reply.transient:
                 return reply
-            self._rest(server)
+            self._set_aside(server)
         return reply
 
     def _in_order(self, request: Request) -> list[OpenAIEngine]:
@@ -89,9 +89,9 @@ class ServersEngine(Engine):
         def weight(server: OpenAIEngine) -> bytes:
             return hashlib.sha256(f"{server.base_url}\0{prefix}".encode("utf-8", "surrogatepass")).digest()
 
-        now, idlest = time.monotonic(), min(self._calls.values())
+        time_s, idlest = time.monotonic(), min(self._calls.values())
         busy = {s for s in self.servers if self._calls[s] > idlest + MORE_CALLS}
-        return sorted(self.servers, key=lambda s: (self._rests_until[s] > now, s in busy, weight(s)))
+        return sorted(self.servers, key=lambda s: (self._rests_until[s] > time_s, s in busy, weight(s)))
 
-    def _rest(self, server: OpenAIEngine) -> None:
+    def _set_aside(self, server: OpenAIEngine) -> None:
         self._rests_until[server] = time.monotonic() + REST_S

@@ -211,6 +211,6 @@ def _completion(reply: RequestOutput, labels: Sequence[str]) -> Completion:
     read = completion(output.text, usage, output.finish_reason)
     if not labels or not output.logprobs or read.ending != "whole":
         return read
-    told = [{t: (p.decoded_token or "", p.logprob) for t, p in likely.items()} for likely in output.logprobs]
-    texts = [likely[token][0] for token, likely in zip(output.token_ids, told, strict=True)]
-    return replace(read, score=label_probability(texts, lambda index: told[index].values(), labels))
+    likely_tokens = [{t: (p.decoded_token or "", p.logprob) for t, p in likely.items()} for likely in output.logprobs]
+    texts = [likely[token][0] for token, likely in zip(output.token_ids, likely_tokens, strict=True)]
+    return replace(read, score=label_probability(texts, lambda index: likely_tokens[index].values(), labels))

@@ -68,8 +68,8 @@ class ChainMemory:
 
     @property
     def scene(self) -> PromptingScene:
-        asked = select_passages(self.question, self.retrieved)
-        return PromptingScene(asked, turns=tuple((sentence, "") for sentence in self.sentences))
+        question = select_passages(self.question, self.retrieved)
+        return PromptingScene(question, turns=tuple((sentence, "") for sentence in self.sentences))
 
 
 def read_sentence(text: str) -> str:
@@ -94,7 +94,14 @@ def _retrieve(memory: ChainMemory, _: Reading) -> Move[ChainMemory]:
     new = retrieve_new(search, query, memory.passages, TOP)[: MAX_PASSAGES - len(memory.retrieved)]
     pages, numbers = list(memory.question.passages), list(memory.retrieved)
     for page in new:
-        number = next((n for n, own in enumerate(pages, 1) if (own.title, own.text) == (page.title, page.text)), 0)
+        number = next(
+            (
+                n
+                for n, known_page in enumerate(pages, 1)
+                if (known_page.title, known_page.text) == (page.title, page.text)
+            ),
+            0,
+        )
         if not number:
             pages.append(page)
         numbers.append(number or len(pages))
@@ -104,8 +111,8 @@ def _retrieve(memory: ChainMemory, _: Reading) -> Move[ChainMemory]:
 
 def _ask_thinker(memory: ChainMemory) -> Request:
     prompt = prompts.load("ircot/think")
-    asked = memory.question.question
-    messages = prompt.messages(question=asked, passages=memory.passages, sentences=memory.sentences)
+    text = memory.question.question
+    messages = prompt.messages(question=text, passages=memory.passages, sentences=memory.sentences)
     return Request(messages, prompt.sampling, role=prompt.role, scene=memory.scene)
 
 

@@ -84,11 +84,11 @@ def read_cascade(setting: str, kinds: Collection[str], open_stage: Callable[[str
     body, mark, number = setting.rpartition("@")
     threshold = _threshold(number) if mark else None
     specs: list[str] = []
-    for part in (body if threshold is not None else setting).split(","):
-        if specs and part.partition(":")[0] not in kinds:
-            specs[-1] += f",{part}"
+    for piece in (body if threshold is not None else setting).split(","):
+        if specs and piece.partition(":")[0] not in kinds:
+            specs[-1] += f",{piece}"
         else:
-            specs.append(part)
+            specs.append(piece)
     if len(specs) < 2 or not all(specs):
         raise UserError(f"cascade:{setting}: name two verifiers or more, as in {EXAMPLE}")
     if any(spec.startswith("cascade") for spec in specs):

@@ -71,8 +71,8 @@ class _StepRunner:
             return EngineError(f"prm: judges steps alone: it has no role {request.role!r}")
         prompt = f"{render_premise(scene.question.passages)}\n{scene.question.question}{SEPARATOR}"
         # Each part by itself, as TRL does: no token reaches over the end of a step.
-        parts = [prompt, *(f"{step.text}{SEPARATOR}" for step in (*scene.previous, scene.step))]
-        texts = (escape_control(part, self.tokenizer.all_special_tokens) for part in parts)
+        pieces = [prompt, *(f"{step.text}{SEPARATOR}" for step in (*scene.previous, scene.step))]
+        texts = (escape_control(piece, self.tokenizer.all_special_tokens) for piece in pieces)
         ids = [token for text in texts for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]]
         if len(ids) > self.context:
             return EngineError(f"the prompt has {len(ids):,} tokens, the context holds {self.context:,}")

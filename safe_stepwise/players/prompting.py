@@ -109,10 +109,10 @@ def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
 
 def _think(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     """Write IRCoT's next sentence: a fact, the passage to search for if it is not at hand, or the answer."""
-    written = [sentence for sentence, _ in scene_of(request).turns]
+    sentences = [sentence for sentence, _ in scene_of(request).turns]
     for place in facts.places:
         for sentence in _find(facts, place) if facts.is_hidden(place) else [_state(facts, place)]:
-            if sentence not in written:
+            if sentence not in sentences:
                 return sentence
     kind = mistake(rates, chance) if facts.is_whole else "paragraph"
     return f"So the answer is: {_conclude_fields(facts, False, kind)['answer']}."
