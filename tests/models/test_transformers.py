@@ -207,7 +207,7 @@ def test_a_label_has_the_models_own_probability(engine: TransformersEngine, run:
 
     labels = ("Correct", "Contradictory", "Redundancy")
     texts = [f'{{"error_type": "{label}"}}' for label in labels]
-    request = replace(ask("Is it right? Reply in JSON."), choices=tuple(texts), labels=labels)
+    request = replace(ask("Is it right? Reply in JSON.", max_tokens=40), choices=tuple(texts), labels=labels)
     plain, scored = run(engine.generate([replace(request, labels=()), request]))
     assert (plain.score, plain.text) == (None, scored.text)
     runner: Any = engine._loaded()
