@@ -19,6 +19,7 @@ from builders.paths import metaqa
 from builders.paths.corruptions import KINDS, Scope, corrupt_path
 from builders.paths.sources import Derivation, ProbeBuild, derive, origins, read_films, verified_questions, with_paths
 from builders.paths.world import COMPLETE, Path, PathQuestion, World
+from builders.steps.composition import rank
 from builders.steps.questions import open_verified
 from builders.work import publishing
 from builders.work.parquet import DatasetWriter, FilesByConfig
@@ -276,7 +277,7 @@ class _Probe:
         with show_progress("paths", "question", total, lambda: tally.count("valid"), describe):
             for split in SPLITS:
                 chosen = [q for group in questions.values() for q in group if split_of(q) == split]
-                rows = self._rows(sorted(chosen, key=lambda question: rank(plan.seed, question)), worlds)
+                rows = self._rows(sorted(chosen, key=lambda question: rank(plan.seed, question.key)), worlds)
                 while batch := list(islice(rows, _GROUP)):
                     for row in batch:
                         tally.add(split, row)
@@ -302,7 +303,7 @@ class _Probe:
                 else:
                     by_benchmark[question.benchmark][question.key] = question
         return {
-            name: sorted(group.values(), key=lambda question: rank(plan.seed, question))[: plan.limit]
+            name: sorted(group.values(), key=lambda question: rank(plan.seed, question.key))[: plan.limit]
             for name, group in sorted(by_benchmark.items())
             if group
         }, triples
@@ -329,11 +330,6 @@ def split_of(question: PathQuestion) -> str:
         return TEST
     digest = hashlib.sha256(question.key.encode("utf-8", "replace")).digest()
     return _TENTHS.get(int.from_bytes(digest[:8], "big") % 10, TRAIN)
-
-
-def rank(seed: int, question: PathQuestion) -> bytes:
-    """Return a random sort key that depends only on the seed and the question's words."""
-    return hashlib.sha256(f"{seed}\0{question.key}".encode("utf-8", "replace")).digest()
 
 
 def summary(output: File, statistics: publishing.Record) -> str:

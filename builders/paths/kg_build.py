@@ -30,7 +30,7 @@ from safe_stepwise.methods.path_proposing import completion_of, prompt_digest, p
 from safe_stepwise.records import RelationPath, identity
 from safe_stepwise.store import names, tables
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.progress import counts, show_progress
+from safe_stepwise.store.progress import show_progress
 
 ORIGINS = ("weak", "gold")
 CONFIGS = (names.PATHS, names.PROMPT_COMPLETION, names.KTO)
@@ -294,8 +294,8 @@ def _ratio(numerator: float, denominator: float) -> float | None:
 
 def _read_shards(collected: Collected, title: str) -> Iterator[list[Row]]:
     """Yield the rows of each shard, one per topic entity, without questions whose id an earlier question has."""
-    finished, total = 0, len(collected.shards)
-    with show_progress(title, "chunk", total, lambda: finished, lambda: counts(finished, 0, total - finished)):
+    finished = 0
+    with show_progress(title, "chunk", len(collected.shards), lambda: finished):
         for table in collected.tables():
             yield table.to_pylist()
             finished += 1
