@@ -105,7 +105,7 @@ def add_passage(source: StepSource, partner: StepSource, item: Item, seed: str) 
     graph = (*source.label.knowledge_graph, *(replace(t, passage=number) for t in item.triples))
     label = replace(source.label, knowledge_graph=graph)
     context = _context(source, label, changed, "borrowed", partner.question.id)
-    return context and (context, number)
+    return None if context is None else (context, number)
 
 
 def _context(

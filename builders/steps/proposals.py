@@ -95,7 +95,7 @@ class Injector:
         if not options or draft.context is not None:
             return ""
         wording = options[self._choice(position, error_type + draft.wording) % len(options)]
-        statement = {name: draft.values[key] for key in _STATED if key in draft.values for name in _STATED}
+        statement = {name: draft.values[key] for key in _FACT_KEYS if key in draft.values for name in _FACT_KEYS}
         for name, value in {**statement, **draft.values}.items():
             wording = wording.replace("{" + name + "}", str(value))
         return "" if re.search(r"{\w+}", wording) else wording
@@ -188,14 +188,14 @@ class Injector:
         """Yield facts with another value than the passage has: either the step or the passage is altered."""
         value = self._alterable(item)
         wrong = self._wrong_values(item, value, position)
-        way = self._choice(position, "way") % 5
-        if way == 0:
+        choice = self._choice(position, "way") % 5
+        if choice == 0:
             for wrong_value in wrong:
                 if context := contexts.alter_value(self.source, item, value, wrong_value):
                     yield replace(self._state_fact(item, position), context=context)
-        elif way == 1:
+        elif choice == 1:
             yield from self._denied(item, position)
-        elif way == 2:
+        elif choice == 2:
             yield from self._reversed(item, position)
         for wrong_value in wrong:
             draft = self._otherwise(item, value, wrong_value, position)
@@ -465,7 +465,7 @@ _MAX_ASIDE_CHARS = 240
 """The most characters of an irrelevant sentence."""
 _SHORTEST_ASIDE = 6
 """Words of an irrelevant sentence at least, so that it states something."""
-_STATED = ("claim", "sentence")
+_FACT_KEYS = ("claim", "sentence")
 """Placeholders for a fact, of which a draft may have one alone."""
 
 

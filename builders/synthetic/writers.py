@@ -130,8 +130,8 @@ def read_writer(file: Path) -> Writer:
     content = load(file)
     fragments = {f"{{{key}}}": texts for key, texts in content.get("parts", {}).items()}
 
-    def read(texts: Iterable[str], about: Iterable[str]) -> list[Wording]:
-        topics = {key.partition("/")[0] for key in about}
+    def read(texts: Iterable[str], keys: Iterable[str]) -> list[Wording]:
+        topics = {key.partition("/")[0] for key in keys}
         return [_wording(variant, topics) for text in texts for variant in _expand(text, fragments)]
 
     def read_facts(kind: str) -> dict[str, WordingChoice]:
@@ -151,7 +151,7 @@ def read_writer(file: Path) -> Writer:
         place=content["place"],
         openings={kind: WordingChoice(read(content["opening"][kind], FACTS[kind])) for kind in FACTS},
         facts={kind: read_facts(kind) for kind in FACTS},
-        remarks={key: read(content["remarks"][key], about) for key, about in REMARKS.items()},
+        remarks={key: read(content["remarks"][key], subjects) for key, subjects in REMARKS.items()},
     )
 
 

@@ -221,15 +221,15 @@ class Tally:
 
     def unmatched(self, questions: QuestionList) -> list[str]:
         """Return the distinct questions of a list that no row matches."""
-        named = self._plain_named()
-        return [text for text in dict.fromkeys(questions.texts) if plain(text) not in named]
+        row_counts = self._plain_named()
+        return [text for text in dict.fromkeys(questions.texts) if plain(text) not in row_counts]
 
     def _plain_named(self) -> Counter[str]:
         """Return the rows that a list names, by the plain form of their question."""
-        named = Counter[str]()
+        row_counts = Counter[str]()
         for question, rows in self._named.items():
-            named[plain(question)] += rows
-        return named
+            row_counts[plain(question)] += rows
+        return row_counts
 
     def _use(self, questions: QuestionList) -> ListUse:
         entries, texts, lacking = len(questions.texts), len(set(questions.texts)), len(self.unmatched(questions))

@@ -133,8 +133,8 @@ def show_progress(
 ) -> Iterator[None]:
     """Show a bar within the context, with the number of finished units (``count``) and the text of ``standing``.
 
-    Without ``standing``, the text is the number of finished and of pending units. The bar is updated twice a second and at the end. It begins `AFTER_S` late, so that an early mistake of the user
-    prints its one line and nothing else.
+    Without ``standing``, the text is the number of finished and pending units. The bar is updated twice a second and
+    at the end. It begins `AFTER_S` late, so that an early mistake of the user prints its one line and nothing else.
     """
     over = threading.Event()
 
