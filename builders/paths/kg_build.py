@@ -19,8 +19,7 @@ from typing import Any, Self
 from builders.benchmarks.sources import InputSource
 from builders.paths import relation_inputs, relation_readers, weak
 from builders.paths.kg_collect import PathsBuild, Searcher, jobs
-from builders.paths.negatives import HARD, KINDS, POSITIVE, sample_paths
-from builders.paths.weak import Candidate, drop_rare
+from builders.paths.weak import HARD, KINDS, POSITIVE, Candidate, drop_rare, sample_paths
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected, collect
 from builders.work.rejects import RejectPolicy
@@ -88,7 +87,7 @@ class LabelledTopic:
         return max((c.f1 for c in self.candidates), default=0.0)
 
     def kinds_by_path(self, limit: int, key: str) -> dict[RelationPath, str]:
-        """Return the positive paths, then the negative ones, with their kinds; arguments as in `negatives`."""
+        """Return the positive paths, then the negative ones, with their kinds; arguments as in `weak.negatives`."""
         kinds = dict.fromkeys(self.best, POSITIVE)
         for kind in KINDS[1:]:
             shard_negatives = [n for n in self.searched["negatives"] if n["kind"] == kind]

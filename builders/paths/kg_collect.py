@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from builders.benchmarks.sources import RowsChunk, canonical_split
 from builders.paths import weak
-from builders.paths.negatives import NEGATIVES, negatives
 from builders.paths.relation_inputs import GraphFile
 from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of, with_topic
+from builders.paths.weak import NEGATIVES, negatives
 from builders.work import plans, shards
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.commands.values import Count, Name, Share
