@@ -30,9 +30,6 @@ class SilentTeacher(AnnotationsTeacher):
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         return ()
 
-    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
-        return ()
-
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         return {}
 
