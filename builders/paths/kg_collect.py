@@ -1,7 +1,7 @@
 """Cuts a source into chunks; for a chunk it parses each question, searches its paths, and adds negatives."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -124,13 +124,9 @@ class PathsChunk(RowsChunk):
                 "hops": question.hops,
                 "answers": len(question.answers),
                 "left_out": 0 if number else left_out,
-                "candidates": [_columns(c, "path", "f1", "shortest", "tied") for c in topic_paths.candidates],
-                "negatives": [{**_columns(n, "path", "kind"), "of": n.source} for n in wrong],
+                "candidates": [asdict(candidate) for candidate in topic_paths.candidates],
+                "negatives": [{"path": n.path, "kind": n.kind, "of": n.source} for n in wrong],
             }
-
-
-def _columns(noun: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(noun, name) for name in names}
 
 
 def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
