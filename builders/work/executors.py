@@ -34,7 +34,7 @@ from builders.work.plans import Plan, Slurm
 from builders.work.ranks import J, RankError, Survey, Work, code_path, first_error, log_error, new_attempt, rank_step
 from builders.work.shards import Shard, process, read_stored
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import event_loop, files
+from safe_stepwise.store import event_loop, files, progress
 from safe_stepwise.store.progress import counts, show_progress
 
 
@@ -218,19 +218,17 @@ def run_ranks(work: Work[Any], plan: Plan, ranks: int, survey: Survey) -> None:
 
 
 def _watch(launcher: BaseProcess, work: Work[Any], survey: Survey, attempt: Path) -> None:
-    """Show the rows of finished chunks until the launcher ends; raise ``UserError`` if a rank was killed."""
-    cached = survey.rows - sum(size for _, size in survey.pending.values())
+    """Update the progress bar until the launcher ends; raise ``UserError`` if a rank was killed."""
+    rows = sum(size for _, size in survey.pending.values())
+    cached = survey.rows - rows
     killed_since: dict[str, float] = {}
-
-    def finished() -> int:
-        return survey.rows - sum(survey.missing())
-
-    def describe() -> str:
-        return counts(finished() - cached, cached, survey.rows - finished())
-
-    with show_progress(work.title, work.unit, survey.rows, finished, describe):
+    labels: dict[str, Any] = {"unit": work.unit, "desc": work.title, "delay": 1}
+    with progress.bar(total=survey.rows, initial=cached, **labels) as bar:
         while launcher.is_alive():
             launcher.join(0.5)
+            pending = sum(survey.missing())
+            bar.set_postfix_str(counts(rows - pending, cached, pending), refresh=False)
+            bar.update(survey.rows - pending - bar.n)
             killed = _killed(attempt)
             killed_since = {rank: killed_since.get(rank, time.monotonic()) for rank in killed}
             if any(time.monotonic() - since >= PATIENCE for since in killed_since.values()):
