@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from builders.verified.evaluation_questions import read
-from builders.work.workers import run_in_order
+from builders.work.executors import run_in_order
 from evaluators.faithfulness import judged_outcomes, measuring
 from evaluators.faithfulness.command import measure_folder
 from evaluators.faithfulness.measuring import Options as Judging

@@ -11,8 +11,8 @@ from safe_stepwise.store.fields import OTHER_BENCHMARK
 from safe_stepwise.store.sizes import check_size
 
 
-class Benchmark(Protocol):
-    """What the module of a benchmark offers."""
+class Source(Protocol):
+    """What the module of any source of questions says of it."""
 
     NAME: str
     LICENSE: str
@@ -20,12 +20,17 @@ class Benchmark(Protocol):
     HOMEPAGE: str
     CITATION: str
     """BibTeX."""
+    CAVEAT: str
+    """What its labels or paths in particular can't tell, for the card; "" if nothing."""
+
+
+class Benchmark(Source, Protocol):
+    """What the module of a benchmark offers."""
+
     TELLTALE: str
     """A field that its rows have and the rows of the benchmarks above it in `BENCHMARKS` lack."""
     SCORING: str
     """The benchmark whose official scorer counts: one of `safe_stepwise.scoring.BENCHMARKS`."""
-    CAVEAT: str
-    """What its labels in particular can't tell, for the card; "" if nothing."""
     EXPECTED: Mapping[str, Mapping[str, float]]
     """Expected calls and tokens (characters / 4) of a row's ``verification`` by a model, and of a question's
     ``verifier_steps``: a trajectory and four errors."""

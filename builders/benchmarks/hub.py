@@ -64,7 +64,7 @@ def resolve_commit(source: HubSource) -> str:
     try:
         commit, moves = progress.call_within(TIMEOUT, f"the Hub, about {source.dataset}", fetch)
     except Exception as error:  # the client's errors have no common base; none of them is a `UserError`
-        raise _access_error(source, error) from error
+        raise access_error(source, error) from error
     if commit is None:
         raise UserError(f"{source.dataset}@{source.revision}: the Hub names no commit of it; try again later")
     if moves:
@@ -91,7 +91,7 @@ def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str,
     try:
         splits = fetch(lambda: load_dataset(source.repo, source.config, revision=commit, streaming=True))
     except Exception as error:
-        raise _access_error(source, error) from error
+        raise access_error(source, error) from error
     if (name := next((name for name in _SPLIT_NAMES[split] if name in splits), None)) is None:
         raise UserError(f"{source.dataset} has no {split} split, only {', '.join(splits)}")
     rows = iter(splits[name])
@@ -99,7 +99,7 @@ def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str,
         while batch := fetch(lambda: list(islice(rows, BATCH))):
             yield from batch
     except Exception as error:
-        raise _access_error(source, error) from error
+        raise access_error(source, error) from error
 
 
 def _is_pinned(source: HubSource, commit: str | None) -> bool:
@@ -114,7 +114,8 @@ def _is_pinned(source: HubSource, commit: str | None) -> bool:
     return any(revision in (tag.name, tag.ref) for tag in tags)
 
 
-def _access_error(source: HubSource, error: Exception) -> UserError:
+def access_error(source: HubSource, error: Exception) -> UserError:
+    """Return what a failed access to a dataset means for the user."""
     from huggingface_hub import errors
 
     name = f"{source.dataset}@{source.revision}"

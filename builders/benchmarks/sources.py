@@ -320,7 +320,7 @@ def _parquet_rows(path: Path) -> Iterator[RawRow]:
         with ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=256):
                 names = batch.schema.names
-                for values in zip(*map(_values, batch.columns), strict=True):
+                for values in zip(*(map(_value, column) for column in batch.columns), strict=True):
                     number += 1
                     yield RawRow(f"{path.name}[{number}]", dict(zip(names, values, strict=True)))
     except (pyarrow.ArrowException, OSError, ValueError) as error:  # a column name may not be UTF-8
@@ -345,17 +345,10 @@ def plain(value: Any) -> Any:
     return {NO_JSON: type(value).__name__}
 
 
-def _values(column: Any) -> list[Any]:
-    try:
-        return [plain(value) for value in column.to_pylist()]
-    except Exception:  # each type raises its own errors: time zones, years, UTF-8
-        return [_value(scalar) for scalar in column]
-
-
 def _value(scalar: Any) -> Any:
     try:
         return plain(scalar.as_py())
-    except Exception:
+    except Exception:  # each type raises its own errors: time zones, years, UTF-8
         return {NO_JSON: str(scalar.type)}
 
 

@@ -50,10 +50,7 @@ def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> d
     def count() -> int:
         return searched.total() + left_out.total()
 
-    def describe() -> str:
-        return counts(count(), 0, len(questions) - count())
-
-    with show_progress("recall", "question", len(questions), count, describe):
+    with show_progress("recall", "question", len(questions), count):
         for question in questions:
             removal = remove_evidence(question, seed)
             if isinstance(removal, str):

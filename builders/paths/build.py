@@ -19,6 +19,7 @@ from builders.paths import metaqa
 from builders.paths.corruptions import KINDS, Scope, corrupt_path
 from builders.paths.sources import Derivation, ProbeBuild, derive, origins, read_films, verified_questions, with_paths
 from builders.paths.world import COMPLETE, Path, PathQuestion, World
+from builders.steps.composition import rank
 from builders.steps.questions import open_verified
 from builders.work import publishing
 from builders.work.parquet import DatasetWriter, FilesByConfig
@@ -130,9 +131,6 @@ def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
     }
 
 
-Pairs = Counter[tuple[str, str]]
-
-
 @dataclass(slots=True)
 class Tally:
     """Counts as the rows are made."""
@@ -145,9 +143,13 @@ class Tally:
     """Valid rows by benchmark and number of triples."""
     marked: Counter[str] = field(default_factory=Counter)
     """Rows that look wrong by their form, by kind."""
-    left_out: Pairs = field(default_factory=Counter)
-    refused: Pairs = field(default_factory=Counter)
-    refused_drafts: Pairs = field(default_factory=Counter)
+    refused_drafts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rejects: list[tuple[str, str, str, str]] = field(default_factory=list)
+    """Benchmark, question, kind of corruption ("" for a whole question) and reason."""
+
+    def leave_out(self, benchmark: str, id_: str, reason: str) -> None:
+        """Add a whole question to the rejects."""
+        self.rejects.append((benchmark, id_, "", reason))
 
     def add(self, split: str, row: ProbeRow) -> None:
         question = row.question
@@ -177,8 +179,9 @@ class Tally:
             "lengths": _nest(+self.lengths),
             # All rows, and those that look wrong by their form alone.
             "marked": {kind: {"rows": self.count(kind), "marked": n} for kind, n in sorted(self.marked.items())},
-            "left_out": _nest(self.left_out),  # questions without rows
-            "refused": _nest(self.refused),  # questions without a corruption of a kind
+            # Questions without rows, by benchmark, and without a corruption, by its kind.
+            "left_out": _nest(Counter((name, reason) for name, _, kind, reason in self.rejects if not kind)),
+            "refused": _nest(Counter((kind, reason) for _, _, kind, reason in self.rejects if kind)),
             "drawn": _nest(self.refused_drafts),
         }
 
@@ -236,22 +239,24 @@ def build(
             "code_sha256": code_digest(__name__),
             **tally.fields(),
         }
-        return record, "".join(f"{line}\n" for line in probe.rejects).encode("utf-8", "backslashreplace")
+        keys = ("benchmark", "question_id", "corruption", "reason")
+        lines = (canonical_json(dict(zip(keys, reject, strict=True))) for reject in tally.rejects)
+        return record, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
 
     return DATASET.build(plan, card, lambda: f"{probe.tally.count('valid')} questions done", make)
 
 
 class _Probe:
-    """Makes a probe; counts its rows, and keeps the lines of its rejects."""
+    """Makes a probe, and counts its rows and rejects."""
 
     def __init__(self, plan: ProbeBuild, derivations: Mapping[str, Sequence[Derivation]]) -> None:
         self._plan, self._derivations = plan, derivations
-        self.tally, self.rejects = Tally(), list[str]()
+        self.tally = Tally()
 
     def write(self, folder: File) -> FilesByConfig:
         """Write the Parquet files of every config; raise ``UserError`` if no question has a path."""
         plan, tally = self._plan, self.tally
-        reading = (lambda: tally.read, lambda: counts(tally.read, 0, "?", **{"left out": tally.left_out.total()}))
+        reading = (lambda: tally.read, lambda: counts(tally.read, 0, "?", **{"left out": len(tally.rejects)}))
         with show_progress("questions", "question", None, *reading):
             questions, triples = self._questions()
         if not questions:
@@ -272,7 +277,7 @@ class _Probe:
         with show_progress("paths", "question", total, lambda: tally.count("valid"), describe):
             for split in SPLITS:
                 chosen = [q for group in questions.values() for q in group if split_of(q) == split]
-                rows = self._rows(sorted(chosen, key=lambda question: rank(plan.seed, question)), worlds)
+                rows = self._rows(sorted(chosen, key=lambda question: rank(plan.seed, question.key)), worlds)
                 while batch := list(islice(rows, _GROUP)):
                     for row in batch:
                         tally.add(split, row)
@@ -285,32 +290,23 @@ class _Probe:
         plan, triples = self._plan, tuple[Triple, ...]()
         by_benchmark: dict[str, dict[str, PathQuestion]] = defaultdict(dict)
         sources: list[Iterable[PathQuestion]] = [
-            verified_questions(plan.verified, self._derivations, self._leave_out, plan.benchmarks)
+            verified_questions(plan.verified, self._derivations, self.tally.leave_out, plan.benchmarks)
         ]
         if plan.films is not None and plan.questions is not None:
             triples, graph, questions = read_films(plan.films, plan.questions)
-            sources.append(with_paths(graph, questions, derive(graph, questions), self._leave_out))
+            sources.append(with_paths(graph, questions, derive(graph, questions), self.tally.leave_out))
         for source in sources:
             for question in source:
                 self.tally.read += 1
                 if question.key in by_benchmark[question.benchmark]:
-                    self._leave_out(question.benchmark, question.id, "another row asks the same")
+                    self.tally.leave_out(question.benchmark, question.id, "another row asks the same")
                 else:
                     by_benchmark[question.benchmark][question.key] = question
         return {
-            name: sorted(group.values(), key=lambda question: rank(plan.seed, question))[: plan.limit]
+            name: sorted(group.values(), key=lambda question: rank(plan.seed, question.key))[: plan.limit]
             for name, group in sorted(by_benchmark.items())
             if group
         }, triples
-
-    def _leave_out(self, benchmark: str, id_: str, reason: str) -> None:
-        self.tally.left_out[benchmark, reason] += 1
-        self._reject(benchmark, id_, "", reason)
-
-    def _reject(self, benchmark: str, id_: str, corruption: str, reason: str) -> None:
-        """Add a line to the rejects; ``corruption`` is empty for a whole question."""
-        line = {"benchmark": benchmark, "question_id": id_, "corruption": corruption, "reason": reason}
-        self.rejects.append(canonical_json(line))
 
     def _rows(self, questions: Sequence[PathQuestion], worlds: Mapping[str, World]) -> Iterator[ProbeRow]:
         """Yield the rows of one split's questions; donors are of the same split and benchmark, and of like length."""
@@ -325,8 +321,7 @@ class _Probe:
                 if isinstance(row, ProbeRow):
                     yield row
                 else:
-                    self.tally.refused[row] += 1
-                    self._reject(name, question.id, *row)
+                    self.tally.rejects.append((name, question.id, *row))
 
 
 def split_of(question: PathQuestion) -> str:
@@ -335,11 +330,6 @@ def split_of(question: PathQuestion) -> str:
         return TEST
     digest = hashlib.sha256(question.key.encode("utf-8", "replace")).digest()
     return _TENTHS.get(int.from_bytes(digest[:8], "big") % 10, TRAIN)
-
-
-def rank(seed: int, question: PathQuestion) -> bytes:
-    """Return a random sort key that depends only on the seed and the question's words."""
-    return hashlib.sha256(f"{seed}\0{question.key}".encode("utf-8", "replace")).digest()
 
 
 def summary(output: File, statistics: publishing.Record) -> str:

@@ -19,8 +19,7 @@ from typing import Any, Self
 from builders.benchmarks.sources import InputSource
 from builders.paths import relation_inputs, relation_readers, weak
 from builders.paths.kg_collect import PathsBuild, Searcher, jobs
-from builders.paths.negatives import HARD, KINDS, POSITIVE, sample_paths
-from builders.paths.weak import Candidate, drop_rare
+from builders.paths.weak import HARD, KINDS, POSITIVE, Candidate, drop_rare, sample_paths
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected, collect
 from builders.work.rejects import RejectPolicy
@@ -30,7 +29,7 @@ from safe_stepwise.methods.path_proposing import completion_of, prompt_digest, p
 from safe_stepwise.records import RelationPath, identity
 from safe_stepwise.store import names, tables
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.progress import counts, show_progress
+from safe_stepwise.store.progress import show_progress
 
 ORIGINS = ("weak", "gold")
 CONFIGS = (names.PATHS, names.PROMPT_COMPLETION, names.KTO)
@@ -88,7 +87,7 @@ class LabelledTopic:
         return max((c.f1 for c in self.candidates), default=0.0)
 
     def kinds_by_path(self, limit: int, key: str) -> dict[RelationPath, str]:
-        """Return the positive paths, then the negative ones, with their kinds; arguments as in `negatives`."""
+        """Return the positive paths, then the negative ones, with their kinds; arguments as in `weak.negatives`."""
         kinds = dict.fromkeys(self.best, POSITIVE)
         for kind in KINDS[1:]:
             shard_negatives = [n for n in self.searched["negatives"] if n["kind"] == kind]
@@ -294,8 +293,8 @@ def _ratio(numerator: float, denominator: float) -> float | None:
 
 def _read_shards(collected: Collected, title: str) -> Iterator[list[Row]]:
     """Yield the rows of each shard, one per topic entity, without questions whose id an earlier question has."""
-    finished, total = 0, len(collected.shards)
-    with show_progress(title, "chunk", total, lambda: finished, lambda: counts(finished, 0, total - finished)):
+    finished = 0
+    with show_progress(title, "chunk", len(collected.shards), lambda: finished):
         for table in collected.tables():
             yield table.to_pylist()
             finished += 1

@@ -1,7 +1,7 @@
 """Cuts a source into chunks; for a chunk it parses each question, searches its paths, and adds negatives."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from builders.benchmarks.sources import RowsChunk, canonical_split
 from builders.paths import weak
-from builders.paths.negatives import NEGATIVES, negatives
 from builders.paths.relation_inputs import GraphFile
 from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of, with_topic
+from builders.paths.weak import NEGATIVES, negatives
 from builders.work import plans, shards
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.commands.values import Count, Name, Share
@@ -124,13 +124,9 @@ class PathsChunk(RowsChunk):
                 "hops": question.hops,
                 "answers": len(question.answers),
                 "left_out": 0 if number else left_out,
-                "candidates": [_columns(c, "path", "f1", "shortest", "tied") for c in topic_paths.candidates],
-                "negatives": [{**_columns(n, "path", "kind"), "of": n.source} for n in wrong],
+                "candidates": [asdict(candidate) for candidate in topic_paths.candidates],
+                "negatives": [{"path": n.path, "kind": n.kind, "of": n.source} for n in wrong],
             }
-
-
-def _columns(noun: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(noun, name) for name in names}
 
 
 def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:

@@ -17,7 +17,7 @@ from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath
-from safe_stepwise.store.progress import counts, show_progress
+from safe_stepwise.store.progress import show_progress
 
 ANNOTATED, OF_SET = "annotated by the benchmark", "those of their templates in the set"
 DERIVED = "derived: of all questions of a template, the path that yields their answers best"
@@ -170,11 +170,7 @@ def _derived(
 ) -> dict[int, Gold]:
     searched: dict[int, Gold] = {}
     template_paths, remaining = Templates(), frozenset(places)
-
-    def describe() -> str:
-        return counts(len(searched), 0, len(remaining) - len(searched))
-
-    with show_progress("gold paths", "question", len(remaining), lambda: len(searched), describe):
+    with show_progress("gold paths", "question", len(remaining), lambda: len(searched)):
         for position, (question, graph) in enumerate(zip(questions, graphs, strict=False)):
             if position not in remaining:
                 continue

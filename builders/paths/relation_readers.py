@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from builders.benchmarks import BENCHMARKS
+from builders.benchmarks import BENCHMARKS, Source
 from builders.benchmarks.sources import RawRow, SourceChunk, canonical_split, decode
 from builders.paths import freebase, metaqa
 from safe_stepwise.errors import RowError, UserError, check_choice
@@ -12,17 +12,9 @@ from safe_stepwise.graphs.store import MemoryGraph, NamedTriple
 from safe_stepwise.records import KGQuestion
 
 
-class Reader(Protocol):
-    """The interface of a benchmark's module."""
+class Reader(Source, Protocol):
+    """What the module of a benchmark over a graph offers."""
 
-    NAME: str
-    LICENSE: str
-    """Licence of the data, as a Hub licence id."""
-    HOMEPAGE: str
-    CITATION: str
-    """BibTeX."""
-    CAVEAT: str
-    """Limits of its paths, for the card."""
     NEEDS_GRAPH: bool
     """Whether the graph is a separate file, and not a part of each row."""
     HOPS: int

@@ -64,18 +64,18 @@ def origins(plan: ProbeBuild, builds: Sequence[Mapping[str, Any]]) -> list[dict[
     if plan.derivations is not None:
         records.append(_record(R4C, plan.version, plan.derivations))
     if plan.films is not None and plan.questions is not None:
-        about = {name: getattr(metaqa, name.upper()) for name in ("license", "homepage", "citation")}
-        records.append(_record({"benchmark": metaqa.NAME, **about}, plan.version, plan.films, plan.questions))
+        terms = {name: getattr(metaqa, name.upper()) for name in ("license", "homepage", "citation")}
+        records.append(_record({"benchmark": metaqa.NAME, **terms}, plan.version, plan.films, plan.questions))
     return records
 
 
-def _record(about: Mapping[str, str], version: str, *files: File) -> dict[str, Any]:
+def _record(terms: Mapping[str, str], version: str, *files: File) -> dict[str, Any]:
     try:
         digests = {file.name: sha256_of(file) for file in files}
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror})") from None
     return {
-        **about,
+        **terms,
         "split": "",
         "version": version,
         "source": {"files": digests, "synthetic": False},

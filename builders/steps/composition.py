@@ -135,7 +135,7 @@ def available_rows(candidates: Collection[Candidate], composition: Composition) 
 
 def rank(seed: int, id_: str) -> bytes:
     """Return a random sort key of 16 bytes that depends only on seed and id."""
-    return hashlib.sha256(f"{seed}\0{id_}".encode()).digest()[:16]
+    return hashlib.sha256(f"{seed}\0{id_}".encode("utf-8", "replace")).digest()[:16]
 
 
 def fill(number: int, room: Mapping[str, int]) -> dict[str, int]:

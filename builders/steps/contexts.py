@@ -67,10 +67,7 @@ def alter_value(source: StepSource, item: Item, value: str, new_value: str) -> C
     if normal_name(question.answer) == normal_name(value):
         question = replace(question, answer=new_value, aliases=())
     path, graph = (tuple(map(alter, ts)) for ts in (source.label.reasoning_path, source.label.knowledge_graph))
-    try:
-        return Context(question, Checker(question, path, graph, source.checker.style), "altered")
-    except PlanError:
-        return None
+    return _context(source, replace(source.label, reasoning_path=path, knowledge_graph=graph), question, "altered")
 
 
 def add_sentence(source: StepSource, item: Item, sentence: str) -> Context | None:
@@ -78,12 +75,7 @@ def add_sentence(source: StepSource, item: Item, sentence: str) -> Context | Non
     number, page = item.passage, item.page(source.question.passages)
     assert number is not None
     question = _with_page(source.question, number, replace(page, sentences=(*page.sentences, sentence)))
-    try:
-        label = source.label
-        checker = Checker(question, label.reasoning_path, label.knowledge_graph, source.checker.style)
-    except PlanError:
-        return None
-    return Context(question, checker, "altered")
+    return _context(source, source.label, question, "altered")
 
 
 def exchange_passage(source: StepSource, item: Item, partner: Question, seed: str) -> Context | None:
@@ -110,12 +102,20 @@ def add_passage(source: StepSource, partner: StepSource, item: Item, seed: str) 
     number = item.passage if item.passage in free else free[choice_for(seed) % len(free)]
     assert number is not None
     changed = _with_page(source.question, number, replace(page, is_gold=False))
-    graph = [*source.label.knowledge_graph, *(replace(t, passage=number) for t in item.triples)]
+    graph = (*source.label.knowledge_graph, *(replace(t, passage=number) for t in item.triples))
+    label = replace(source.label, knowledge_graph=graph)
+    context = _context(source, label, changed, "borrowed", partner.question.id)
+    return None if context is None else (context, number)
+
+
+def _context(
+    source: StepSource, label: Label, question: Question, kind: ContextKind, borrowed: str | None = None
+) -> Context | None:
+    """Return a changed question with its checker in the source's style; None if the label's path gives no plan."""
     try:
-        checker = Checker(changed, source.label.reasoning_path, graph, source.checker.style)
+        return Context(question, StepSource.build(question, label, source.checker.style).checker, kind, borrowed)
     except PlanError:
         return None
-    return Context(changed, checker, "borrowed", partner.question.id), number
 
 
 def ends(claims: Claims, item: Item, value: str) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks.hub import HubSource, resolve_commit
+from builders.benchmarks.hub import HubSource, access_error, resolve_commit
 from builders.steps.composition import Candidate, Composition, rank
 from builders.steps.rows import Refused, question_key
 from safe_stepwise.errors import UserError
@@ -47,8 +47,7 @@ def find_steps(source: str, split: str, configs: Sequence[str] = (names.STEPS,))
     try:
         pulled = snapshot_download(hub.repo, repo_type="dataset", revision=commit, allow_patterns=files)
     except Exception as error:  # the client's errors have no common base; no `UserError` is among them
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{hub.repo}@{hub.revision}: can't be pulled ({reason})") from error
+        raise access_error(hub, error) from error
     return Path(pulled), hub.repo, commit
 
 

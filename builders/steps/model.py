@@ -1,7 +1,7 @@
 """Make the rows of the verifier set with a model (SAFE v1, sections 3.1 and 3.3, appendix A.9).
 
-The model first writes a plan and an ideal trajectory for each question, instructed by the question's planner
-(`planners`), then one erroneous step per request. The graph-based checker has to pass every ideal step, and to find
+The model first writes a plan and an ideal trajectory for each question, instructed by the question's planner, then one
+erroneous step per request. The graph-based checker has to pass every ideal step, and to find
 exactly the requested error in an erroneous one. Diagnosis and guidance are also the model's, and are checked alike. If
 those of a sound step fail, its row is refused; the trajectory still serves to inject errors. Each refusal is recorded
 as `Refused`, with its reason.
@@ -9,14 +9,19 @@ as `Refused`, with its reason.
 ``unverifiable`` questions have no plan to check by. The model gets the same requests for them, and its replies are
 accepted after the checks that need no plan. They serve the ablation on what verification is worth (SAFE v2, Table 5),
 in which nothing else may differ.
+
+SAFE v1 (appendix A.9, Figures 15-17) has a planner for each benchmark, which names the kinds of plan in it. Ours has a
+planner for each structure, whatever the benchmark: a chain of facts, a comparison of two values, or sets that are
+compared or intersect. The structure is that of the verified path's plan, so the checker and the model agree on it.
 """
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import combinations
+from typing import ClassVar, Literal, get_args
 
-from builders.steps import planners, replies
+from builders.steps import replies
 from builders.steps.making import AnnotationsMaker, check_trajectory, check_without_plan, without_evidence
 from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
 from builders.verified.teachers import Teachers
@@ -28,6 +33,8 @@ from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.engines.base import Message, Request
 from safe_stepwise.engines.client import render_usage
 from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.comparisons import is_comparison
+from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, StepKind, identity
@@ -103,7 +110,9 @@ def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:
 
 TRAJECTORY = prompts.load("steps/trajectory")
 INJECT = prompts.load("steps/inject")
-PROMPTS_DIGEST = prompts.digest(TRAJECTORY, *planners.PLANNERS.values(), INJECT)
+Planner = Literal["chain", "comparison", "set"]
+PLANNERS = {name: prompts.load(f"steps/plan_{name}") for name in get_args(Planner)}
+PROMPTS_DIGEST = prompts.digest(TRAJECTORY, *PLANNERS.values(), INJECT)
 
 ERRORS = 4
 """Erroneous steps requested per question; many are refused, and the paper has 1.3 per question in the end."""
@@ -224,11 +233,10 @@ class ModelMaker(replies.ModelAsker):
             step = replies.as_step(remarks.step, position)
             if (step.text, step.kind) == (ideal.text, ideal.kind):
                 raise replies.StepRefused("the step is the ideal one")
-            if checker is not None:
-                replies.check_label(checker, previous, step, error_type)
-            replies.check_remarks(remarks, error_type, len(question.passages), position)
-            if checker and replies.gives_away(checker, (*previous, step), remarks.guidance, is_sound=False):
-                raise replies.StepRefused(replies.GIVES_AWAY)
+            if checker is None:
+                replies.check_remarks(remarks, error_type, len(question.passages), position)
+            else:
+                replies.check_verdict(checker, previous, step, error_type, remarks, len(question.passages))
         except replies.StepRefused as error:
             return Refused.of_question(question, str(error), _excerpt(error.text or text), error_type, position)
         feedback = Feedback(error_type, remarks.diagnosis, remarks.guidance)
@@ -258,6 +266,32 @@ def _excerpt(text: str) -> str:
     return replies.one_line(text)[:_MAX_TEXT_CHARS]
 
 
+def planner_of(question: Question, plan: Plan | None) -> Planner:
+    """Choose the planner of a question; without a plan the row alone decides.
+
+    >>> planner_of(Question("q", "b", "train", "Who is the mother of Ana?", "Ila Dell"), None)
+    'chain'
+    >>> planner_of(Question("q", "b", "train", "Are Ana and Ors both from Oru?", "no"), None)
+    'comparison'
+    """
+    if plan is None:
+        return "comparison" if is_comparison(question) else "chain"
+    if plan.kind == "set comparison" or _meets(plan, question):
+        return "set"
+    return "chain" if plan.kind == "sequential" else "comparison"
+
+
+def _meets(plan: Plan, question: Question) -> bool:
+    """Whether several facts join the answer to entities of their own; questions that refer to "#1" are chains."""
+    facts = [set(map(normal_name, plan.items[index].ends)) for index in plan.facts]
+    answers = set(map(normal_name, question.accepted))
+    if plan.kind != "sequential" or any("#" in hop.question for hop in question.decomposition) or len(facts) < 2:
+        return False
+    distinct_ends = [ends - answers for ends in facts]
+    is_disjoint = all(not a & b for a, b in combinations(distinct_ends, 2))
+    return is_disjoint and all(distinct_ends) and all(ends & answers for ends in facts)
+
+
 def trajectory_request(question: Question, label: Label, plan: Plan | None) -> Request:
     """Return the request for a plan and its steps; the ``plan`` of the path decides which planner instructs."""
     system, user = TRAJECTORY.messages(
@@ -267,7 +301,7 @@ def trajectory_request(question: Question, label: Label, plan: Plan | None) -> R
         # An incomplete path also has triples that no passage states.
         path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
-    planner = planners.PLANNERS[planners.planner_of(question, plan)]
+    planner = PLANNERS[planner_of(question, plan)]
     instructions = Message("system", f"{system.content}\n\n{planner.system}")
     return TRAJECTORY.request((instructions, user), Scene(question))
 

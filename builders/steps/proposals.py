@@ -95,7 +95,8 @@ class Injector:
         if not options or draft.context is not None:
             return ""
         wording = options[self._choice(position, error_type + draft.wording) % len(options)]
-        for name, value in draft.values.items():
+        statement = {name: draft.values[key] for key in _FACT_KEYS if key in draft.values for name in _FACT_KEYS}
+        for name, value in {**statement, **draft.values}.items():
             wording = wording.replace("{" + name + "}", str(value))
         return "" if re.search(r"{\w+}", wording) else wording
 
@@ -148,10 +149,8 @@ class Injector:
     def _read_beside(self, wording: str, position: int, *, gold: bool) -> Iterator[_Draft]:
         """Yield sentences that no fact needs, of passages with or without evidence."""
         for number, sentence in self._asides(gold=gold):
-            values: dict[str, Any] = {"n": number, "sentence": sentence}
-            if self.words is None:
-                values |= self.writer.shorten_or_quote(sentence, self.passages[number - 1], f"{position} {number}")
-            yield _Draft(wording, "Attribution", values)
+            content = self.writer.shorten_or_quote(sentence, self.passages[number - 1], f"{position} {number}")
+            yield _Draft(wording, "Attribution", {"n": number, **content})
 
     def _beside(self, position: int) -> Iterator[_Draft]:
         """Yield facts that the partner's plan needs, with their passage."""
@@ -178,8 +177,7 @@ class Injector:
 
     def _inefficiency(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield remarks about the work in the place of a fact or a deduction."""
-        worded = item.triples and (item.sentence is None or self.words is None)
-        if worded and self._choice(position, "vague") % 4:
+        if item.triples and self._choice(position, "vague") % 4:
             wording = "asked" if is_free(item.triples[0]) else "announced"
             yield _Draft(wording, item.kind, {"what": missing(item, self.passages)})
         yield _Draft("vague", item.kind, {})
@@ -190,14 +188,14 @@ class Injector:
         """Yield facts with another value than the passage has: either the step or the passage is altered."""
         value = self._alterable(item)
         wrong = self._wrong_values(item, value, position)
-        way = self._choice(position, "way") % 5
-        if way == 0:
+        choice = self._choice(position, "way") % 5
+        if choice == 0:
             for wrong_value in wrong:
                 if context := contexts.alter_value(self.source, item, value, wrong_value):
                     yield replace(self._state_fact(item, position), context=context)
-        elif way == 1:
+        elif choice == 1:
             yield from self._denied(item, position)
-        elif way == 2:
+        elif choice == 2:
             yield from self._reversed(item, position)
         for wrong_value in wrong:
             draft = self._otherwise(item, value, wrong_value, position)
@@ -235,11 +233,11 @@ class Injector:
     def _otherwise(self, item: Item, value: str, wrong_value: str, position: int) -> _Draft:
         """Draft a fact with another value in the words of the true one."""
         draft = self._state_fact(item, position)
-        if "sentence" not in draft.values or (self.words and item.sentence is None):
+        if "sentence" not in draft.values:
             triples = [Triple(t.head, t.relation, wrong_value) for t in item.triples]
             claim = state(triples, self._choice(position, "claim"))
             return replace(draft, wording="other_value", values={**draft.values, "claim": claim})
-        key = "claim" if self.words is None and "claim" in draft.values else "sentence"
+        key = "claim" if "claim" in draft.values else "sentence"
         words = contexts.replace_value(draft.values[key], value, wrong_value)
         return replace(draft, wording="misquoted", values={**draft.values, key: words})
 
@@ -374,18 +372,14 @@ class Injector:
             yield from self._miscounted(item, steps, position)
             return
         wrong = self._wrong_answers(position)
-        if self.words is None and self.plan.kind != "sequential":
-            for answer in wrong:
-                text = self.writer.comparison(item, answer, f"{position} wrong")
-                yield _Draft("wrong_result", "Logical", {"text": text})
-            return
-        if wrong and self._choice(position, "order") % 2:
-            yield from self._false_order(steps, wrong[0])
-        wording = "wrong_result"
-        if self.plan.kind == "sequential":
-            wording, steps = "wrong_end", list_steps([n + 1 for n in self.plan.facts])
         for answer in wrong:
-            yield _Draft(wording, "Logical", {"steps": steps, "answer": answer.removesuffix(".")})
+            values = {"steps": steps, "answer": answer.removesuffix(".")}
+            if self.plan.kind == "sequential":
+                values["steps"] = list_steps([n + 1 for n in self.plan.facts])
+                yield _Draft("wrong_end", "Logical", values)
+            else:
+                text = self.writer.comparison(item, answer, f"{position} wrong")
+                yield _Draft("wrong_result", "Logical", {**values, "text": text})
 
     def _miscounted(self, item: Item, steps: str, position: int) -> Iterator[_Draft]:
         """Yield a wrong count of the things that the steps give."""
@@ -394,17 +388,6 @@ class Injector:
         off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
         amount = count.amount(count.number + off or count.number + 1)
         yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": amount})
-
-    def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
-        """Yield a comparison with the right values, a wrong order and the wrong side as its answer."""
-        order, sides = WORDS["orders"].get(self.plan.operation or ""), self.plan.sides
-        if order is None or len(sides) != 2 or self.plan.kind in _CALCULATED:
-            return
-        for side, rival in (sides, sides[::-1]):
-            if normal_name(side.entity) == normal_name(wrong):
-                values = {"steps": steps, "a": side.values[0], "b": rival.values[0]}
-                yield _Draft("false_order", "Logical", {**values, "order": order, "answer": wrong})
-                return
 
     def _answers(self, position: int) -> list[str]:
         """Return answers that are wrong at a position: the right one too early, or others."""
@@ -441,16 +424,8 @@ class Injector:
 
     def _state_fact(self, item: Item, position: int) -> _Draft:
         """Draft a fact as an ideal step states it, as a claim or as a quotation."""
-        values: dict[str, Any] = {"n": item.passage}
-        if self.words is None:
-            values |= self.writer.state_or_quote(item, f"{position} told")
-        else:
-            if item.sentence is None:
-                words = state(item.triples, position)
-            else:
-                words = quote_sentence(item.page(self.passages), item.sentence, self.claims.value_of(item))
-            values |= {"claim": words, "sentence": words}
-        return _Draft("told", "Attribution", values)
+        content = self.writer.state_or_quote(item, f"{position} told")
+        return _Draft("told", "Attribution", {"n": item.passage, **content})
 
     def _asides(self, *, gold: bool) -> list[tuple[int, str]]:
         """Return sentences that no fact needs, with their passage numbers, those most like the question first."""
@@ -490,8 +465,8 @@ _MAX_ASIDE_CHARS = 240
 """The most characters of an irrelevant sentence."""
 _SHORTEST_ASIDE = 6
 """Words of an irrelevant sentence at least, so that it states something."""
-_CALCULATED = ("calculated comparison", "set comparison")
-"""Plans that do not compare the values of their sides directly."""
+_FACT_KEYS = ("claim", "sentence")
+"""Placeholders for a fact, of which a draft may have one alone."""
 
 
 Propose = Callable[[Injector, int], Iterable[_Draft]]

@@ -1,20 +1,16 @@
 """Open a verified set that `build_verified` wrote, and read the questions that steps are made for."""
 
 import heapq
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.verified import questions as verified_rows
-from builders.verified.features import SPLITS, config_features
+from builders.verified.features import SPLITS
 from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError, check_choice
@@ -91,7 +87,7 @@ class VerifiedSet:
 
 
 def open_verified(folder: Path, version: str) -> VerifiedSet:
-    """Open the verified set of a folder; raise ``UserError`` if it is missing, or has other columns or version."""
+    """Open the verified set of a folder; raise ``UserError`` if it is missing, or has another version."""
     place = dataset_folder(folder, names.VERIFIED)
     if place is None or not (place / names.STATISTICS).is_dir():
         raise UserError(f"{folder}: no {names.VERIFIED} in it; give the --output of build_verified or of verify FILE")
@@ -105,21 +101,4 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
                 f"{place}: is version {build['version']}, but this build is {version}; add "
                 f"--version {build['version']}, or build the questions anew"
             )
-    _check_columns(place)
     return VerifiedSet(place, tuple(builds))
-
-
-def _check_columns(folder: Path) -> None:
-    expected: pa.Schema = config_features(names.VERIFIED, names.LABELED).arrow_schema
-    for file in parquet_files(folder, f"*{names.LABELED}"):
-        try:
-            schema = pq.read_schema(file)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            reason = json.dumps(str(error).splitlines()[0])
-            raise UserError(f"{file}: cannot be read ({reason}); build it anew") from None
-        # Folders of earlier versions have no confidence column.
-        columns = [f for f in expected if f.name != "confidence" or f.name in schema.names]
-        if not schema.remove_metadata().equals(pa.schema(columns)):
-            raise UserError(
-                f"{file}: has other columns than this code writes; build it anew with safe-stepwise build_verified"
-            )

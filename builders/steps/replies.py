@@ -206,11 +206,16 @@ def as_step(raw: str, position: int) -> Step:
     return step
 
 
-def check_label(checker: Checker, previous: Sequence[Step], step: Step, label: str) -> None:
-    """Raise `StepRefused` unless the checker finds the label in the step."""
+def check_verdict(
+    checker: Checker, previous: Sequence[Step], step: Step, label: str, remarks: ReplyStep, passages: int
+) -> None:
+    """Raise `StepRefused` unless the checker finds the label in the step, and for remarks that give a result away."""
     verdict = checker.check(previous, step)
     if verdict is None or verdict.error_type != label:
         raise StepRefused(f"the checker {'abstains' if verdict is None else f'finds {verdict.error_type}'}")
+    check_remarks(remarks, label, passages, step.number)
+    if gives_away(checker, (*previous, step), remarks.guidance, is_sound=label == CORRECT):
+        raise StepRefused(GIVES_AWAY)
 
 
 def check_remarks(remarks: ReplyStep, error_type: str, passages: int, position: int) -> None:

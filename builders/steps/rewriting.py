@@ -30,7 +30,7 @@ from safe_stepwise.records import Feedback, Passage
 from safe_stepwise.steps import format_step
 from safe_stepwise.store import event_loop, progress
 from safe_stepwise.store.names import REFINED, REQUEST_FAILED
-from safe_stepwise.taxonomy import CORRECT, TAXONOMY
+from safe_stepwise.taxonomy import TAXONOMY
 
 REWRITE = prompts.load("steps/rewrite")
 
@@ -158,11 +158,8 @@ def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, 
                 raise replies.StepRefused(f"the step has other names: {value[:80]}")
     _check_remark("diagnosis", old.diagnosis, wording.diagnosis, row)
     _check_remark("guidance", old.guidance, wording.guidance, row)
-    replies.check_label(checker, row.previous, step, label)
-    replies.check_remarks(wording, label, len(question.passages), step.number)
-    steps = (*row.previous, step)
-    away = replies.gives_away(checker, steps, wording.guidance, is_sound=label == CORRECT)
-    if away or replies.names_answer(question, steps, wording.guidance):
+    replies.check_verdict(checker, row.previous, step, label, wording, len(question.passages))
+    if replies.names_answer(question, (*row.previous, step), wording.guidance):
         raise replies.StepRefused(replies.GIVES_AWAY)
     new_row = replace(row, step=step, feedback=Feedback(label, wording.diagnosis, wording.guidance), teacher=teacher)
     try:

@@ -26,11 +26,13 @@ each article draws its writer (``writers/``), unless the spec names one; ``truth
 reads it; an ``unparsed`` row has no annotations and no gold passages.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
+
+from click import BadParameter
 
 from builders.synthetic.articles import write_article
 from builders.synthetic.creation import make_world
@@ -41,6 +43,7 @@ from builders.synthetic.small import MAX_PASSAGES, MIN_PASSAGES, make_row, name_
 from builders.synthetic.world import NAME as NAME
 from builders.synthetic.world import Namer, pick, pick_weighted
 from builders.synthetic.writers import names, writer
+from safe_stepwise.commands.values import NATURAL, Number, digits
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import NoiseType, Passage, Question, canonical_json
 from safe_stepwise.store import boundary, codec, fields
@@ -79,6 +82,15 @@ class SmallSpec(Spec):
     passages: int = 5
 
 
+_NUMBERS = {
+    "rows": Number(digits, f"a whole number from 1 to {MAX_ROWS:,}", 1, MAX_ROWS),
+    "seed": NATURAL,
+    "noise": Number(float, "a share from 0 to 1", 0, 1),
+    "passages": Number(digits, f"from {MIN_PASSAGES} to {MAX_PASSAGES} (a small world)", MIN_PASSAGES, MAX_PASSAGES),
+}
+"""The types of a spec's numbers."""
+
+
 def parse_spec(text: str) -> Spec:
     """Parse the text that ``--input`` gives for this benchmark; raise UserError when it can't be read.
 
@@ -87,28 +99,17 @@ def parse_spec(text: str) -> Spec:
     >>> parse_spec("rows=300,passages=5,writer=plain")
     SmallSpec(rows=300, seed=0, noise=0.12, writer='plain', passages=5)
     """
-    types: dict[str, Callable[[str], Any]] = {"rows": int, "seed": int, "noise": float, "passages": int}
-    types["writer"] = lambda name: writer(name).name
     values: dict[str, Any] = {}
     for setting in text.split(","):
-        name, _, number = (piece.strip() for piece in setting.partition("="))
-        if name not in types or name in values:
+        name, _, value = (piece.strip() for piece in setting.partition("="))
+        if name not in (*_NUMBERS, "writer") or name in values:
             raise _spec_error(text, f"{name!r} {'is given twice' if name in values else 'is not a setting'}")
         try:
-            if name != "writer" and (not number.isascii() or "_" in number):  # Python reads them
-                raise ValueError
-            values[name] = types[name](number)
-        except ValueError:
-            raise _spec_error(text, f"{name} is {number!r}, not a number") from None
-    if values.get("rows", 0) < 1:
-        raise _spec_error(text, "rows must be at least 1")
-    if values["rows"] > MAX_ROWS:
-        raise _spec_error(text, f"rows must be at most {MAX_ROWS:,}")
-    if not 0 <= values.get("noise", 0) <= 1:
-        raise _spec_error(text, "noise must lie between 0 and 1")
-    if not MIN_PASSAGES <= values.get("passages", MIN_PASSAGES) <= MAX_PASSAGES:
-        limits = f"from {MIN_PASSAGES} to {MAX_PASSAGES}"
-        raise _spec_error(text, f"passages (of one sentence each: a small world) must be {limits}")
+            values[name] = writer(value).name if name == "writer" else _NUMBERS[name].convert(value, None, None)
+        except BadParameter as error:
+            raise _spec_error(text, f"{name}: {error.message}") from None
+    if "rows" not in values:
+        raise _spec_error(text, "names no number of rows")
     return SmallSpec(**values) if "passages" in values else Spec(**values)
 
 

@@ -4,15 +4,13 @@ A wording states the facts whose placeholders it has, so the facts that a text s
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
 from string import Formatter
-from typing import Any, TypeVar
-
-import yaml
+from typing import Any
 
 from builders.synthetic.world import MONTHS, Day, Entity, Value, load, pick, text_of
 from safe_stepwise.errors import UserError
@@ -38,13 +36,11 @@ REMARKS: dict[str, tuple[str, ...]] = {
     "apart remark": ("meant", "other"),
 }
 """Sentences that state no fact of their subject, with their placeholders."""
-WORDS, OPTIONAL, FORMS = frozenset(FORMAT["words"].split()), FORMAT["some"], FORMAT["forms"]
+OPTIONAL, FORMS = FORMAT["some"], FORMAT["forms"]
 REMARKS_MARK = "{remarks}"
 """Marks the place of remarks among the facts of a kind."""
 MIN_WORDINGS = 2
 """Wordings that each fact needs at least."""
-
-K = TypeVar("K")
 
 
 def _th(day: int) -> str:
@@ -115,7 +111,7 @@ def names() -> list[str]:
 
 @cache
 def writer(name: str) -> Writer:
-    """Read the writer of that name; raise UserError when there is none or its file isn't complete."""
+    """Read the writer of that name; raise UserError when there is none."""
     if name not in names():
         raise UserError(f"no synthetic writer {name!r}: choose from {', '.join(names())}")
     return read_writer(FOLDER / f"{name}.yaml")
@@ -130,144 +126,60 @@ def written_forms(value: Value) -> list[str]:
 
 
 def read_writer(file: Path) -> Writer:
-    """Read a writer from a file; raise UserError, with the place, for a mistake in it."""
-    try:
-        return _Reader(file.stem, load(file)).writer()
-    except yaml.YAMLError as error:
-        problem = " ".join(str(error).split())
-        raise UserError(f"writer {file}: not YAML: {problem}") from error
-    except _FormatError as error:
-        raise UserError(f"writer {file}: {error}; writers/README.md has the format") from error
+    """Read a writer from a file in the format of ``writers/README.md``, which tests hold all writers to."""
+    content = load(file)
+    fragments = {f"{{{key}}}": texts for key, texts in content.get("parts", {}).items()}
 
+    def read(texts: Iterable[str], keys: Iterable[str]) -> list[Wording]:
+        topics = {key.partition("/")[0] for key in keys}
+        return [_wording(variant, topics) for text in texts for variant in _expand(text, fragments)]
 
-class _FormatError(Exception):
-    pass
-
-
-class _Reader:
-    """Reads and checks a writer's file."""
-
-    def __init__(self, name: str, content: Any) -> None:
-        self.name = name
-        _keys("the file", content, ("dates", "place", "opening", "facts", "remarks"), ("parts",))
-        self.content = content
-        fragments: dict[str, Any] = content.get("parts", {})
-        if reserved := [key for key in fragments if key in _PLACEHOLDERS]:
-            raise _FormatError(f"parts: {reserved[0]!r} is the name of a placeholder")
-        self.fragments = {f"{{{key}}}": _texts(f"parts {key}", texts) for key, texts in fragments.items()}
-
-    def writer(self) -> Writer:
-        content = self.content
-        for section, allowed in (("opening", FACTS), ("facts", FACTS), ("remarks", REMARKS)):
-            _keys(section, content[section], allowed)
-        dates = [_filled("dates", text, ("year",), _DAY) for text in _texts("dates", content["dates"])]
-        if len(dates) > 2:
-            raise _FormatError("dates: one way of writing a day or two")
-        (place,) = _texts("place", [content["place"]])
-        place = _filled("place", place, ("town", "region"), ("town", "region"))
-        return Writer(
-            self.name, (dates[0], dates[-1]), place,
-            {kind: self._opening(kind) for kind in FACTS},
-            {kind: self._facts(kind) for kind in FACTS},
-            {key: self._remarks(key) for key in REMARKS},
-        )  # fmt: skip
-
-    def _opening(self, kind: str) -> WordingChoice:
-        wordings = self._wordings(f"opening {kind}", self.content["opening"][kind], FACTS[kind])
-        if all(wording.requires for wording in wordings):
-            raise _FormatError(f"opening {kind}: no wording does without a fact")
-        return WordingChoice(wordings)
-
-    def _facts(self, kind: str) -> dict[str, WordingChoice]:
-        texts = _texts(f"facts {kind}", self.content["facts"][kind])
-        wordings: list[Wording] = []
-        order: dict[str, None] = {}
-        for text in texts:
+    def read_facts(kind: str) -> dict[str, WordingChoice]:
+        """Group wordings by the facts that they state; `REMARKS_MARK` keeps its place among them."""
+        groups: dict[str, list[Wording]] = {}
+        for text in content["facts"][kind]:
             if text == REMARKS_MARK:
-                order[text] = None
-                continue
-            variants = self._wordings(f"facts {kind}", [text], FACTS[kind])
-            wordings += variants
-            order |= dict.fromkeys(key for wording in variants for key in wording.states)
-        for key in FACTS[kind]:
-            if sum(wording.requires == {key} for wording in wordings) < MIN_WORDINGS:
-                raise _FormatError(f"facts {kind}: {MIN_WORDINGS} wordings must have {{{key}}} and no other fact")
-        return {key: WordingChoice(wording for wording in wordings if key in wording.states) for key in order}
+                groups[text] = []
+            for wording in read([text], FACTS[kind]) if text != REMARKS_MARK else ():
+                for key in wording.states:
+                    groups.setdefault(key, []).append(wording)
+        return {key: WordingChoice(wordings) for key, wordings in groups.items()}
 
-    def _remarks(self, key: str) -> list[Wording]:
-        wordings = self._wordings(key, self.content["remarks"][key], REMARKS[key])
-        for wording in wordings:
-            if key.startswith(("beside", "works")) and not _SUBJECTS & {topic for _, _, topic, _ in wording.fields}:
-                raise _FormatError(f"remarks {key}: {wording.text!r} lacks {{{REMARKS[key][0]}}}")
-        return wordings
-
-    def _wordings(self, place: str, value: Any, about: Iterable[str]) -> list[Wording]:
-        allowed = {key.partition("/")[0] for key in about}
-        texts = [variant for text in _texts(place, value) for variant in self._expand(text)]
-        return [_wording(place, variant, allowed) for variant in texts]
-
-    def _expand(self, text: str) -> Iterable[str]:
-        """Replace the fragments in a text by each of their choices."""
-        if (fragment := next((fragment for fragment in self.fragments if fragment in text), None)) is None:
-            return [text]
-        chosen = (text.replace(fragment, choice, 1) for choice in self.fragments[fragment])
-        return [choice for chosen_text in chosen for choice in self._expand(chosen_text)]
+    return Writer(
+        name=file.stem,
+        dates=(content["dates"][0], content["dates"][-1]),
+        place=content["place"],
+        openings={kind: WordingChoice(read(content["opening"][kind], FACTS[kind])) for kind in FACTS},
+        facts={kind: read_facts(kind) for kind in FACTS},
+        remarks={key: read(content["remarks"][key], subjects) for key, subjects in REMARKS.items()},
+    )
 
 
-def _keys(place: str, content: Any, needed: Iterable[str], allowed: Iterable[str] = ()) -> None:
-    if not isinstance(content, dict):
-        raise _FormatError(f"{place} is no mapping")
-    if missing := [key for key in needed if key not in content]:
-        raise _FormatError(f"{place} lacks {missing[0]!r} ({len(missing)} missing)")
-    if unknown := [key for key in content if key not in {*needed, *allowed}]:
-        raise _FormatError(f"{place} has an unknown {unknown[0]!r}")
+def _expand(text: str, fragments: Mapping[str, Sequence[str]]) -> list[str]:
+    """Replace the fragments in a text by each of their choices."""
+    if (fragment := next((fragment for fragment in fragments if fragment in text), None)) is None:
+        return [text]
+    chosen = (text.replace(fragment, choice, 1) for choice in fragments[fragment])
+    return [choice for chosen_text in chosen for choice in _expand(chosen_text, fragments)]
 
 
-def _texts(place: str, value: Any) -> list[str]:
-    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
-        raise _FormatError(f"{place} is no list of wordings")
-    return value
-
-
-def _placeholders(place: str, text: str) -> list[str]:
-    try:
-        return [field for _, field, _, _ in Formatter().parse(text) if field is not None]
-    except ValueError as error:
-        raise _FormatError(f"{place}: {text!r}: {error}") from error
-
-
-def _filled(place: str, text: str, needed: Iterable[str], allowed: Iterable[str]) -> str:
-    """Return the text, if all its placeholders are allowed and the needed ones are among them."""
-    fields = _placeholders(place, text)
-    for field in fields:
-        if field not in allowed:
-            raise _FormatError(f"{place}: {text!r}: unknown placeholder {{{field}}}")
-    for field in needed:
-        if field not in fields:
-            raise _FormatError(f"{place}: {text!r} lacks {{{field}}}")
-    return text
-
-
-def _wording(place: str, text: str, allowed: set[str]) -> Wording:
+def _wording(text: str, topics: Set[str]) -> Wording:
+    """Read a wording for an article about ``topics``, the relations or entities that it may name."""
     text = _ARTICLE.sub(r"{\1 ", text)
     fields, requires, states = [], set[str](), dict[str, None]()
-    for field in _placeholders(place, text):
+    for field in (field for _, field, _, _ in Formatter().parse(text) if field is not None):
         article = field[0] if field[:2] in ("a ", "A ") else ""
         bare = field[2:] if article else field
         topic, _, form = bare.partition("/")
         fields.append((field, article, topic, form))
-        if topic in allowed and form in FORMS:
+        if topic in topics and form in FORMS:
             if topic not in _SUBJECTS:
                 requires.add(bare if bare in SPECIAL_FORMS[topic] else topic)
                 states[bare if form == "year" else topic] = None
         elif bare in OPTIONAL:
             requires.add(OPTIONAL[bare])
-        elif bare not in WORDS:
-            raise _FormatError(f"{place}: {text!r}: unknown placeholder {{{bare}}}")
     return Wording(text, tuple(dict.fromkeys(fields)), frozenset(requires), tuple(states))
 
 
-_DAY = (*_DAYS[1], *_MONTHS[1], "year")
 _ARTICLE = re.compile(r"\b([Aa])\(n\) \{")
 _SUBJECTS = {name for names in REMARKS.values() for name in names}
-_PLACEHOLDERS = {*WORDS, *OPTIONAL, *_SUBJECTS, *(key for keys in FACTS.values() for key in keys)}

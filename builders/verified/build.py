@@ -291,5 +291,5 @@ def overview(builds: Sequence[Statistics]) -> str:
 
 def counts(builds: Sequence[Statistics]) -> dict[str, Any]:
     """Return row counts for a release's lock, by ``BENCHMARK-SPLIT``."""
-    counted = ("rows", "verified", "unverifiable", "undecided", "unparsed", "rejected")
-    return {f"{s.benchmark}-{s.split}": {name: getattr(s, name) for name in counted} for s in builds}
+    columns = ("rows", "verified", "unverifiable", "undecided", "unparsed", "rejected")
+    return {f"{s.benchmark}-{s.split}": {name: getattr(s, name) for name in columns} for s in builds}

@@ -87,13 +87,9 @@ def jobs(plan: Build) -> Iterator[VerificationChunk]:
                 plan.benchmark, plan.split, chunk.start, chunk.rows, *settings, own_benchmark=plan.own_benchmark
             )
         return
-    total = _count_generated(plan, spec)
+    total = min(spec.rows, plan.limit or spec.rows)
     for start in range(0, total, CHUNK_ROWS):
         yield VerificationChunk(plan.benchmark, plan.split, start, (), *settings, spec, min(CHUNK_ROWS, total - start))
-
-
-def _count_generated(plan: Build, spec: Spec) -> int:
-    return spec.rows if plan.limit is None else min(spec.rows, plan.limit)
 
 
 def questions(plan: Build) -> Iterator[Question]:
@@ -105,4 +101,4 @@ def questions(plan: Build) -> Iterator[Question]:
 def count(plan: Build) -> int:
     """Return the number of `questions` of a build's source; synthetic rows are counted without being generated."""
     spec = spec_of(plan.benchmark, plan.source)
-    return sum(1 for _ in questions(plan)) if spec is None else _count_generated(plan, spec)
+    return sum(1 for _ in questions(plan)) if spec is None else min(spec.rows, plan.limit or spec.rows)

@@ -7,7 +7,6 @@ from pathlib import Path
 from builders.verified.collect import Build, questions
 from builders.verified.teachers import llm
 from builders.verified.teachers.adjudicating import ADJUDICATE, ruling_requests
-from builders.verified.verification import GLEANING_ROUNDS
 from safe_stepwise.engines.base import Allowance, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -81,9 +80,9 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
         for number, passage in question.gold:
             reply = _reply(passage)
             graph_tokens += reply
-            work["glean"].naive += GLEANING_ROUNDS
+            work["glean"].naive += llm.GLEANING_ROUNDS
             is_first = count(llm.extraction_request(question, number), reply)
-            for earlier_rounds in range(GLEANING_ROUNDS if is_first else 0):
+            for earlier_rounds in range(llm.GLEANING_ROUNDS if is_first else 0):
                 extra = reply + earlier_rounds * REPLY_TOKENS["glean"]
                 work["glean"].add(llm.gleaning_request(question, number, ()), allowance, REPLY_TOKENS["glean"], extra)
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(question.gold))

@@ -53,9 +53,9 @@ def add_annotations(questions: Sequence[Question], folder: Path) -> list[Questio
 
 def questions_by_text(folder: Path, texts: Collection[str]) -> dict[str, Question]:
     """Return the questions of a built folder that have one of these texts, white space aside; raises ``UserError``."""
-    wanted = {" ".join(text.split()): text for text in texts}
+    texts_by_words = {" ".join(text.split()): text for text in texts}
     questions = (question for _, rows in labelled(folder) for question, _ in rows)
-    return {wanted[name]: q for q in questions if (name := " ".join(q.question.split())) in wanted}
+    return {texts_by_words[name]: q for q in questions if (name := " ".join(q.question.split())) in texts_by_words}
 
 
 def verified_rows(benchmark: str, file: Path, split: str) -> Iterator[Labelled]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import heapq
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -121,23 +120,18 @@ class EvaluationSample:
 
     def offer(self, table: pa.Table) -> None:
         """Add the rows of a table to the sample if they rank among the first."""
-        passages = table.column("passages").combine_chunks()
-        total = pc.list_value_length(passages).to_pylist()
-        is_gold = passages.flatten().field("is_gold")
-        gold = Counter(pc.list_parent_indices(passages).filter(is_gold).to_pylist())
-        for row, id_ in enumerate(table.column("id").to_pylist()):
+        for row in table.to_pylist():
+            gold = sum(page["is_gold"] for page in row["passages"])
             if self._limit is None:
-                self.passages = max(self.passages, gold[row])
-            elif (self.exact and total[row] < self.passages) or gold[row] > self.passages:
+                self.passages = max(self.passages, gold)
+            elif (self.exact and len(row["passages"]) < self.passages) or gold > self.passages:
                 self.left_out += 1
                 continue
-            rank = -draw(self._seed, id_, "question")
+            rank = -draw(self._seed, row["id"], "question")
             if len(self._entries) < self._size or rank > self._entries[0][0]:
-                (content,) = table.slice(row, 1).to_pylist()
-                sample, _ = with_passages(
-                    question_of(content, benchmark="", split=""), self._seed, self._limit or PASSAGES
-                )
-                heapq.heappush(self._entries, (rank, id_, sample))
+                question = question_of(row, benchmark="", split="")
+                sample, _ = with_passages(question, self._seed, self._limit or PASSAGES)
+                heapq.heappush(self._entries, (rank, row["id"], sample))
                 if len(self._entries) > self._size:
                     heapq.heappop(self._entries)
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from builders.benchmarks.sources import InputSource
 from builders.verified.questions import PASSAGES
-from builders.verified.teachers.published import ListIndex, Match, QuestionList, plain
+from builders.verified.teachers.published import QuestionList, plain, plain_texts
 from builders.work.parquet import SplitFiles
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES, NoiseType
 from safe_stepwise.store.agreement import Agreement, Outcome, measure_agreement
@@ -167,9 +167,9 @@ class Tally:
         self._published = published
         self._least: dict[str, list[tuple[bytes, NoiseExample]]] = {}
         """By type of noise, the rows whose ids have the least digests."""
-        self.lists, self._index = lists, ListIndex(lists)
-        self._matches = Counter[tuple[Match, str]]()
-        """Rows that a list names, by how it does and the text, or its plain form."""
+        self.lists, self._listed = lists, plain_texts(lists)
+        self._named = Counter[str]()
+        """Rows that a list names, by their question."""
         self._pathless = 0
 
     def add(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
@@ -181,9 +181,7 @@ class Tally:
             self._unadjudicated.update(_outcomes(table, earlier_types, self._published))
         self._keep_examples(table, types)
         if self.lists:
-            for question in table.column("question").to_pylist():
-                if (match := self._index.find(question)) is not None:
-                    self._matches[match, question if match == "exact" else plain(question)] += 1
+            self._named.update(q for q in table.column("question").to_pylist() if plain(q) in self._listed)
             lengths = pc.list_value_length(table.column("reasoning_path")).to_pylist()
             self._pathless += sum(t == "none" and not steps for t, steps in zip(types, lengths, strict=True))
 
@@ -211,22 +209,27 @@ class Tally:
         """Counts of the rows that the lists name; None without lists."""
         if not self.lists:
             return None
-        texts = Counter[str]()
-        for (_, text), rows in self._matches.items():
-            texts[plain(text)] += rows
+        exact = {text for questions in self.lists for text in questions.texts}
+        texts = self._plain_named()
         return Listed(
             lists=tuple(map(self._use, self.lists)),
             rows=texts.total(),
-            loosely=sum(rows for (match, _), rows in self._matches.items() if match == "plain"),
+            loosely=sum(rows for question, rows in self._named.items() if question not in exact),
             shared=sum(rows > 1 for rows in texts.values()),
             pathless=self._pathless,
         )
 
     def unmatched(self, questions: QuestionList) -> list[str]:
         """Return the distinct questions of a list that no row matches."""
-        matches = self._matches
-        texts = dict.fromkeys(questions.texts)
-        return [text for text in texts if not (matches["exact", text] or matches["plain", plain(text)])]
+        row_counts = self._plain_named()
+        return [text for text in dict.fromkeys(questions.texts) if plain(text) not in row_counts]
+
+    def _plain_named(self) -> Counter[str]:
+        """Return the rows that a list names, by the plain form of their question."""
+        row_counts = Counter[str]()
+        for question, rows in self._named.items():
+            row_counts[plain(question)] += rows
+        return row_counts
 
     def _use(self, questions: QuestionList) -> ListUse:
         entries, texts, lacking = len(questions.texts), len(set(questions.texts)), len(self.unmatched(questions))

@@ -1,7 +1,7 @@
 """Verify benchmark questions: a teacher proposes a reasoning path, the graph checks it (SAFE v1, section 3.2).
 
-The stages are: triples from each gold passage, up to two gleaning rounds, entity resolution, the local graph, a
-proposed path, and its validation. Every triple of the path must be an edge of the graph. A chain must
+The stages are: triples from each gold passage, entity resolution, the local graph, a proposed path, and its
+validation. Every triple of the path must be an edge of the graph. A chain must
 hold the answer and be connected with it; a comparison must have each of its branches.
 """
 
@@ -21,8 +21,6 @@ from safe_stepwise.records import NO_NOISE, Label, NoiseType, Question, Triple
 
 BY_GRAPH = 0.6
 """The confidence in noise that the graph finds in a path that the teacher claimed, at most."""
-GLEANING_ROUNDS = 2
-"""SAFE v1, section 3.2: gleaning is repeated at most twice."""
 
 
 async def verify(question: Question, teacher: Teacher) -> Label:
@@ -62,8 +60,8 @@ def apply_min_confidence(label: Label, min_confidence: float) -> Label:
 
 
 async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
-    """Build the graph of the gold passages by extraction, gleaning and entity resolution."""
-    reading = (_read(question, number, teacher) for number, _ in question.gold)
+    """Build the graph of the gold passages by extraction and entity resolution."""
+    reading = (teacher.extract(question, number) for number, _ in question.gold)
     passages = await asyncio.gather(*reading, return_exceptions=True)
     # Raised after all have ended, so that no passage is still being read when the question fails.
     triples: tuple[Triple, ...] = ()
@@ -90,17 +88,6 @@ def drop_loops(triples: Iterable[Triple], question: Question) -> tuple[Triple, .
 
 def _is_loop(triple: Triple) -> bool:
     return entity_key(triple.head) == entity_key(triple.tail)
-
-
-async def _read(question: Question, passage: int, teacher: Teacher) -> tuple[Triple, ...]:
-    """Extract the triples of one gold passage, and glean until nothing new comes."""
-    triples = await teacher.extract(question, passage)
-    for _ in range(GLEANING_ROUNDS):
-        gleaned = await teacher.glean(question, passage, triples)
-        if not gleaned:
-            break
-        triples += gleaned
-    return triples
 
 
 def validate(question: Question, graph: KnowledgeGraph, proposal: Proposal) -> tuple[NoiseType, str]:

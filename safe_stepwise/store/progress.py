@@ -129,14 +129,17 @@ def note(text: str) -> None:
 
 @contextmanager
 def show_progress(
-    title: str, unit: str, total: int | None, count: Callable[[], int], standing: Callable[[], str]
+    title: str, unit: str, total: int | None, count: Callable[[], int], standing: Callable[[], str] | None = None
 ) -> Iterator[None]:
     """Show a bar within the context, with the number of finished units (``count``) and the text of ``standing``.
 
-    The bar is updated twice a second and at the end. It begins `AFTER_S` late, so that an early mistake of the user
-    prints its one line and nothing else.
+    Without ``standing``, the text is the number of finished and pending units. The bar is updated twice a second and
+    at the end. It begins `AFTER_S` late, so that an early mistake of the user prints its one line and nothing else.
     """
     over = threading.Event()
+
+    def describe() -> str:
+        return counts(count(), 0, "?" if total is None else total - count())
 
     def move() -> None:
         if over.wait(AFTER_S):
@@ -146,7 +149,7 @@ def show_progress(
             is_over = False
             while not is_over:
                 is_over = over.wait(0.5)
-                moving.set_postfix_str(standing(), refresh=False)
+                moving.set_postfix_str((standing or describe)(), refresh=False)
                 if not moving.update(count() - moving.n):
                     moving.refresh()
 

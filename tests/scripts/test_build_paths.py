@@ -12,7 +12,7 @@ import pytest
 from datasets import load_dataset
 
 from builders.paths import relation_inputs
-from builders.paths.negatives import KINDS
+from builders.paths.weak import KINDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import propose_request, read_path
 from safe_stepwise.store.names import paths_set

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders.paths.negatives import KINDS, POSITIVE
+from builders.paths.weak import KINDS, POSITIVE
 from safe_stepwise.errors import UserError
 from scripts import train_generator, train_paths, train_verifier
 from scripts.cli import HELP

@@ -59,9 +59,6 @@ class Teacher(Protocol):
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         """Extract the triples that gold passage number ``passage`` (from 1) states."""
 
-    async def glean(self, question: Question, passage: int, triples: tuple[Triple, ...]) -> tuple[Triple, ...]:
-        """Find further triples that ``triples`` lacks; an empty result ends the gleaning."""
-
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Map names of one entity to one canonical name."""
 

@@ -97,10 +97,6 @@ class AdjudicatingTeacher(LLMTeacher):
                 triples += tuple(replace(t, passage=passage, sentence=place[1]) for t in hop.triples)
         return triples
 
-    async def glean(self, question: Question, passage: int, earlier: tuple[Triple, ...]) -> tuple[Triple, ...]:
-        """Return nothing, as annotations read twice give no more."""
-        return ()
-
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Map names as the annotations do."""
         return await self._annotations.resolve(question, triples)

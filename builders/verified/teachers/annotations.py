@@ -44,10 +44,6 @@ class AnnotationsTeacher(NoModel):
         self._loose.update(triple for triple, loose in extracted if loose)
         return tuple(triple for triple, _ in extracted)
 
-    async def glean(self, question: Question, passage: int, triples: tuple[Triple, ...]) -> tuple[Triple, ...]:
-        """Return nothing, as annotations read twice give no more."""
-        return ()
-
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Map the names that hops use for a gold passage's subject to that subject."""
         names = [question.answer]

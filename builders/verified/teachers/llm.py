@@ -38,6 +38,8 @@ PROMPTS = [prompts.load(f"verification/{role}") for role in ("extract", "glean",
 EXTRACT, GLEAN, RESOLVE, PATH = PROMPTS
 PROMPTS_DIGEST = prompts.digest(*PROMPTS)
 
+GLEANING_ROUNDS = 2
+"""SAFE v1, section 3.2: gleaning is repeated at most twice."""
 CONTEXT = 3
 """The most facts shown with a name to be resolved (SAFE v1, Figure 22)."""
 
@@ -138,12 +140,17 @@ class LLMTeacher:
         self._client = client
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
-        """Extract the triples that a gold passage states; the prompt does not have the question."""
-        return await self._triples(extraction_request(question, passage), question, passage, ())
+        """Extract the triples that a gold passage states, then overlooked ones until nothing new comes.
 
-    async def glean(self, question: Question, passage: int, earlier: tuple[Triple, ...]) -> tuple[Triple, ...]:
-        """Extract overlooked triples, in the same conversation."""
-        return await self._triples(gleaning_request(question, passage, earlier), question, passage, earlier)
+        All of that is one conversation, which does not have the question.
+        """
+        triples = await self._triples(extraction_request(question, passage), question, passage, ())
+        for _ in range(GLEANING_ROUNDS):
+            new = await self._triples(gleaning_request(question, passage, triples), question, passage, triples)
+            if not new:
+                break
+            triples += new
+        return triples
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Map names of one entity to the first of their group; titles are never joined."""

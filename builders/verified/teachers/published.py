@@ -5,17 +5,15 @@ these agree with the lists. Otherwise the type is ``unspecified``, and the expla
 lists call sound and the annotations doubt has no path.
 
 A list is a text file of one question a line, or of one JSON string a line, or one JSON array of strings. An entry
-matches the rows with exactly its text; a row without an exact match is matched by its `plain` form, as editors trim
-blanks and recompose accents.
+names the rows with its `plain` form, as editors trim blanks and recompose accents.
 """
 
 import functools
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -27,8 +25,6 @@ from safe_stepwise.records import NO_NOISE, NoiseType, Question, canonical_json
 from safe_stepwise.store.agreement import PUBLISHED
 from safe_stepwise.store.boundary import MAX_JSON_BYTES, parse_json, read_content
 
-Match = Literal["exact", "plain"]
-
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
@@ -39,25 +35,6 @@ class QuestionList:
     texts: tuple[str, ...]
 
 
-class ListIndex:
-    """Finds which questions some lists name."""
-
-    def __init__(self, lists: Iterable[QuestionList]) -> None:
-        self._texts = frozenset(text for question_list in lists for text in question_list.texts)
-        self._plain = frozenset(map(plain, self._texts))
-
-    def find(self, question: str) -> Match | None:
-        """Return whether a list names a question by its exact text or its plain form; None if no list does.
-
-        >>> index = ListIndex([QuestionList("a.txt", "", ("Who  was Ana?",))])
-        >>> index.find("Who  was Ana?"), index.find("Who was Ana? "), index.find("who was ana?")
-        ('exact', 'plain', None)
-        """
-        if question in self._texts:
-            return "exact"
-        return "plain" if plain(question) in self._plain else None
-
-
 def plain(text: str) -> str:
     """Normalise a text: Unicode's composed form (NFC), no outer blanks, one space for each inner blank.
 
@@ -65,6 +42,11 @@ def plain(text: str) -> str:
     'Who wrote Émile?'
     """
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def plain_texts(lists: Iterable[QuestionList]) -> frozenset[str]:
+    """Return the questions that some lists name, in their plain form."""
+    return frozenset(plain(text) for question_list in lists for text in question_list.texts)
 
 
 def read_list(file: Path) -> QuestionList:
@@ -146,11 +128,11 @@ class PublishedTeachers(NoModel):
         return canonical_json([self.name, self.digests])
 
     def __call__(self) -> "PublishedTeacher":
-        return PublishedTeacher(self.name, _index(self))
+        return PublishedTeacher(self.name, _noise(self))
 
     def check(self) -> None:
         """Raise ``UserError`` if a list is missing or was changed since it was first read."""
-        _index(self)
+        _read(self)
 
 
 def load_lists(files: Sequence[Path]) -> PublishedTeachers:
@@ -175,18 +157,19 @@ def _read(teachers: PublishedTeachers) -> tuple[QuestionList, ...]:
 
 
 @functools.lru_cache(maxsize=8)
-def _index(teachers: PublishedTeachers) -> ListIndex:
-    """Return the index of the lists, which is made once per process."""
-    return ListIndex(_read(teachers))
+def _noise(teachers: PublishedTeachers) -> frozenset[str]:
+    """Return the questions that the lists name, which are gathered once per process."""
+    return plain_texts(_read(teachers))
 
 
 class PublishedTeacher(AnnotationsTeacher):
     """A teacher by annotations, overruled by the lists."""
 
-    def __init__(self, name: str, index: ListIndex) -> None:
+    def __init__(self, name: str, noise: Set[str]) -> None:
         super().__init__()
         self.name = name
-        self._index = index
+        self._noise = noise
+        """The plain forms of the questions that the lists name."""
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
         """Propose the label of the lists, with path and explanation of the annotations if these agree."""
@@ -194,7 +177,7 @@ class PublishedTeacher(AnnotationsTeacher):
         proposal = replace(proposal, path=drop_loops(proposal.path, question))
         type_, explanation = validate(question, graph, proposal)
         proposal = replace(proposal, noise_type=type_, explanation=explanation, is_final=True)
-        is_noise = self._index.find(question.question) is not None
+        is_noise = plain(question.question) in self._noise
         if type_ not in ("unparsed", "undecided") and is_noise == (type_ not in NO_NOISE):
             return proposal
         return self._overruled(proposal, is_noise)

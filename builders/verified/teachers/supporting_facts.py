@@ -8,8 +8,8 @@ and the answer (`doubt`).
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import dropwhile, takewhile
-from typing import NamedTuple
 
 from builders.verified.teachers import Proposal
 from safe_stepwise.checking.plans import DESCRIBED, NAMES
@@ -29,7 +29,7 @@ from safe_stepwise.language.text import (
     words_of,
 )
 from safe_stepwise.language.vocabulary import load, word_list
-from safe_stepwise.records import NoiseType, Passage, Question, SupportingFact, Triple
+from safe_stepwise.records import Passage, Question, SupportingFact, Triple
 
 _COMPARED_DATES = (
     ("date of death", re.compile(r"\b(?:died|death|die)\b", re.IGNORECASE)),
@@ -152,7 +152,7 @@ def propose(question: Question, graph: KnowledgeGraph) -> Proposal:
     """Propose a path over the links, or the reason why there is none or why the answer does not follow."""
     proposal = _linked(question, graph)
     objection = doubt(question) if proposal.noise_type == "none" else None
-    return Proposal(proposal.path, *objection) if objection else proposal
+    return replace(objection, path=proposal.path) if objection else proposal
 
 
 def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
@@ -199,16 +199,8 @@ def _names_both(question: Question, titles: Sequence[str]) -> bool:
     return sum(not words.isdisjoint(normal_name(title).split()) for title in titles) > 1
 
 
-class Doubt(NamedTuple):
-    """A reason why an answer may not follow: noise type, explanation, and confidence (0-1)."""
-
-    noise_type: NoiseType
-    explanation: str
-    confidence: float
-
-
-def doubt(question: Question) -> Doubt | None:
-    """Return the first doubt that a question's words raise, or None.
+def doubt(question: Question) -> Proposal | None:
+    """Return the first doubt that a question's words raise, as a proposal without a path, or None.
 
     HotpotQA annotates no relations, so each check reads one sort of question only, and doubts if the text lacks what
     is asked for. The confidences are estimates: of 1,273 real rows these checks doubt seven, all published noise.
@@ -231,23 +223,23 @@ _AMOUNT = re.compile(
 _WHO = re.compile(r"\s*who\b(?!.*\bor\b)", re.IGNORECASE)
 
 
-def _wrong_sort(question: Question) -> Iterator[Doubt]:
+def _wrong_sort(question: Question) -> Iterator[Proposal]:
     """Doubt an answer that is not the time or number that is asked for; capitalised names may be times."""
     text, answer = question.question, question.answer
     clause = f"the answer “{answer}” gives"
     if _WHEN.match(text) and not (dates_in(answer) or _A_TIME.search(answer) or re.search(CAPITAL, answer)):
-        yield Doubt("wrong_answer", f"The question asks when; {clause} no date.", 0.6)
+        yield Proposal((), "wrong_answer", f"The question asks when; {clause} no date.", 0.6)
     quantity = _HOW_MANY.search(text)
     if quantity and as_number(answer) is None and not _AMOUNT.search(answer):
-        yield Doubt("wrong_answer", f"The question asks {quantity[0].lower()}; {clause} no number.", 0.6)
+        yield Proposal((), "wrong_answer", f"The question asks {quantity[0].lower()}; {clause} no number.", 0.6)
 
 
-def _named_in_the_question(question: Question) -> Iterator[Doubt]:
+def _named_in_the_question(question: Question) -> Iterator[Proposal]:
     """Doubt a person as answer to "who" if the question names that person and offers no choice."""
     name = normal_name(question.answer)
     if name and _WHO.match(question.question) and has_words(words_of(question.question), name):
         reason = f"The question asks who, and names “{question.answer}” itself as somebody else."
-        yield Doubt("wrong_answer", reason, 0.6)
+        yield Proposal((), "wrong_answer", reason, 0.6)
 
 
 # ------------------------------------------------------------------------------ compared numbers
@@ -264,7 +256,7 @@ _COUNT = rf"(?<!one of the )(?<!one of the top )\b(\d[\d,]*|{_NUMBERS})(?: \w+){
 _AMOUNTS = rf"\b(?:\d[\d,]*|{_NUMBERS}|several|many|numerous|few|hundreds|thousands|dozens)\b"
 
 
-def _uncounted(question: Question) -> Iterator[Doubt]:
+def _uncounted(question: Question) -> Iterator[Proposal]:
     """Doubt a comparison of numbers if only one passage has a number, or the numbers contradict the answer."""
     request = _COUNTED.search(without_names(question.question, [passage.title for _, passage in question.gold]))
     if request is None or len(question.gold) != 2:
@@ -280,13 +272,13 @@ def _uncounted(question: Question) -> Iterator[Doubt]:
         amount = rf"(?:{_AMOUNTS})(?: \w+){{0,4}}? {stem}|\b{stem}\w*(?: \w+){{0,2}}? (?:{_AMOUNTS})"
         if not re.search(amount, read(lacking).clean):
             reason = f"“{numbered.title}” gives a number of {noun}, “{lacking.title}” gives none."
-            yield Doubt("missing_evidence", reason, 0.8)
+            yield Proposal((), "missing_evidence", reason, 0.8)
     elif all(counts) and (min(counts[0]) > max(counts[1]) or max(counts[0]) < min(counts[1])):
         larger = (min(counts[0]) > max(counts[1])) == (request[1].lower() in ("more", "most"))
         winner, loser = (page, other_page) if larger else (other_page, page)
         if _is_side(question.answer, loser) and not _is_side(question.answer, winner):
             reason = f"The numbers of {noun} in the passages give “{winner.title}”"
-            yield Doubt("wrong_answer", f"{reason}, not “{question.answer}”.", 0.6)
+            yield Proposal((), "wrong_answer", f"{reason}, not “{question.answer}”.", 0.6)
 
 
 def _is_side(answer: str, passage: Passage) -> bool:
@@ -303,20 +295,20 @@ _ORIGIN = re.compile(
 )
 
 
-def _placeless(question: Question) -> Iterator[Doubt]:
+def _placeless(question: Question) -> Iterator[Proposal]:
     """Doubt a question about the same country if a passage has no place that its subject could be from."""
     if not _ONE_COUNTRY.search(question.question):
         return
     for _, passage in question.gold:
         if not _ORIGIN.search(passage.text.replace(passage.title, "")):
             reason = f"“{passage.title}” names no country, nationality or place of its subject."
-            yield Doubt("missing_evidence", reason, 0.6)
+            yield Proposal((), "missing_evidence", reason, 0.6)
 
 
 _OCCUPATIONS: dict[str, str] = load("words")["occupations"]
 
 
-def _of_no_such_occupation(question: Question) -> Iterator[Doubt]:
+def _of_no_such_occupation(question: Question) -> Iterator[Proposal]:
     """Doubt a shared occupation if a passage has another occupation and not that one."""
     *question_words, last = words_of(question.question).split() or [""]
     noun = last.removesuffix("s")
@@ -327,7 +319,7 @@ def _of_no_such_occupation(question: Question) -> Iterator[Doubt]:
         occupations = [o for o, words in _OCCUPATIONS.items() if re.search(rf"\b(?:{words})\b", text)]
         if occupations and noun not in occupations:
             reason = f"“{passage.title}” says what its subject did, and nothing of a work as {noun}."
-            yield Doubt("missing_evidence", reason, 0.6)
+            yield Proposal((), "missing_evidence", reason, 0.6)
 
 
 _ANSWERED = (_wrong_sort, _named_in_the_question)

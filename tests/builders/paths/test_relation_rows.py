@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.paths.kg_build import held_out
-from builders.paths.negatives import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATION, negatives
-from builders.paths.negatives import WRONG_RELATION as WRONG
-from builders.paths.weak import Explored, explore
+from builders.paths.weak import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATION, Explored, explore, negatives
+from builders.paths.weak import WRONG_RELATION as WRONG
 from builders.work.parquet import interleave
 from safe_stepwise.graphs.store import MemoryGraph
 from tests.makers import films

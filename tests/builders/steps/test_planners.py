@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps.model import ModelMaker, trajectory_request
-from builders.steps.planners import PLANNERS, planner_of
+from builders.steps.model import PLANNERS, ModelMaker, planner_of, trajectory_request
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.llm import LLMTeachers

@@ -12,9 +12,9 @@ from builders.verified import chunks
 from builders.verified.chunks import VerificationChunk, shard_schema
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.work.executors import run_in_order
 from builders.work.rejects import RowsSummary
 from builders.work.shards import Shard, process, read_shard
-from builders.work.workers import run_in_order
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question, Triple, canonical_json
 
@@ -28,9 +28,6 @@ class SilentTeacher(AnnotationsTeacher):
     asked = 0
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
-        return ()
-
-    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
         return ()
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.verified.teachers import Proposal, Teacher, TeacherError
-from builders.verified.verification import GLEANING_ROUNDS, similar, validate, verify
+from builders.verified.verification import similar, validate, verify
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Label, NoiseType, Passage, Question, Triple
 
@@ -32,7 +32,6 @@ class Scripted:
 
     extracted: Mapping[int, tuple[Triple, ...]] = field(default_factory=dict)
     path: tuple[Triple, ...] = ()
-    gleaned: list[tuple[Triple, ...]] = field(default_factory=list)
     same: Mapping[str, str] = field(default_factory=dict)
     noise_type: NoiseType = "none"
     explanation: str = ""
@@ -48,10 +47,6 @@ class Scripted:
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         self._called(f"extract {passage}")
         return self.extracted.get(passage, ())
-
-    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
-        self._called(f"glean {passage} {len(known)}")
-        return self.gleaned.pop(0) if self.gleaned else ()
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         self._called("resolve")
@@ -85,29 +80,10 @@ def test_a_stated_path_to_the_answer_is_sound() -> None:
 def test_stages_come_in_order_for_gold_passages_only() -> None:
     teacher = says(T1, T2)
     judge(teacher)
-    assert teacher.calls == [
-        "extract 1", "glean 1 1", "extract 2", "glean 2 1", "resolve", "propose",
-    ]  # fmt: skip
+    assert teacher.calls == ["extract 1", "extract 2", "resolve", "propose"]
 
 
-def test_gleaning_stops_when_it_is_empty() -> None:
-    teacher = Scripted({1: (T1,)}, (T1, T2), gleaned=[(T2,), ()])
-    assert judge(teacher).noise_type == "none"
-    assert [call for call in teacher.calls if call.startswith("glean 1")] == [
-        "glean 1 1", "glean 1 2",
-    ]  # fmt: skip
-
-
-def test_gleaning_stops_after_two_rounds() -> None:
-    extra = [(Triple("A", "r", f"{n}"),) for n in range(9)]
-    teacher = Scripted({1: (T1,), 2: (T2,)}, (T1, T2), gleaned=list(extra))
-    found = judge(teacher)
-    assert GLEANING_ROUNDS == 2
-    assert sum(call.startswith("glean") for call in teacher.calls) == 4
-    assert found.knowledge_graph == (T1, *extra[0], *extra[1], T2, *extra[2], *extra[3])
-
-
-@pytest.mark.parametrize("stage", ["extract", "glean", "resolve", "propose"])
+@pytest.mark.parametrize("stage", ["extract", "resolve", "propose"])
 def test_a_teacher_that_fails_leaves_the_row_unparsed(stage: str) -> None:
     found = judge(says(T1, T2, fails=stage))
     assert (found.noise_type, found.unverifiable) == ("unparsed", False)

@@ -311,10 +311,6 @@ def test_a_joint_under_a_maiden_name(later: str, noise_type: str) -> None:
     assert judge(question).noise_type == noise_type
 
 
-def test_gleaning_finds_nothing() -> None:
-    assert asyncio.run(AnnotationsTeacher().glean(BIRTH, 2, ())) == ()
-
-
 # Against the known noise of a synthetic world, from a seed that is used nowhere else
 
 

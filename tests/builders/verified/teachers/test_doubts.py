@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.verified.teachers.supporting_facts import Doubt, doubt
+from builders.verified.teachers import Proposal
+from builders.verified.teachers.supporting_facts import doubt
 from safe_stepwise.records import Passage, Question
 
 
-def doubted(text: str, answer: str, *told: tuple[str, str], kind: str = "bridge") -> Doubt | None:
+def doubted(text: str, answer: str, *told: tuple[str, str], kind: str = "bridge") -> Proposal | None:
     gold = tuple(Passage(title, (sentence,), True) for title, sentence in told)
     return doubt(Question("h1", "hotpotqa", "train", text, answer, kind=kind, passages=gold))
 
 
-def compared(text: str, answer: str, dune: str, ford: str) -> Doubt | None:
+def compared(text: str, answer: str, dune: str, ford: str) -> Proposal | None:
     return doubted(text, answer, ("Dune", dune), ("Ford", ford), kind="comparison")
 
 
