@@ -51,6 +51,7 @@ class Options(ModelOptions):
     refined: Path | None = None
     unverifiable: bool = False
     pool: Count | None = None
+    tokenizer: str | None = None
     max_length: Count = MAX_LENGTH
     prompts: PromptsName = PAPER.name
     verdict_order: VerdictOrder = PAPER.verdict_order

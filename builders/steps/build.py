@@ -56,6 +56,7 @@ class StepsBuild(Plan):
     test_share: float = TEST_SHARE
     test_split: str | None = None
     """The benchmarks' split whose questions become the test split, instead of a share."""
+    tokenizer: str | None = None
     max_length: int = MAX_LENGTH
     prompt_set: PromptSet = PAPER
     """The prompts that render rows of prompt and completion."""
@@ -363,7 +364,7 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
         "shortfalls": chosen.shortfalls,
         # Groups of questions that may not be parted, as far as they have rows.
         "groups": {"groups": len(sizes), "largest": max(sizes, default=0)},
-        "lengths": configs.check_lengths([*train, *test_rows], plan.max_length, plan.prompt_set),
+        "lengths": configs.check_lengths([*train, *test_rows], plan.max_length, plan.tokenizer, plan.prompt_set),
         "verified": [*map(source_record, pool.verified.select_builds(plan.benchmarks))],
         "files": configs.write_configs(rows, folder, rendering),
         # What of `methods.prompt_sets.PromptSet` is not the paper's.

@@ -260,24 +260,59 @@ TURN = 16
 LISTED_ROWS = 10
 
 
-def check_lengths(rows: Iterable[StepRow], max_length: int, prompt_set: PromptSet = PAPER) -> dict[str, Any]:
+def check_lengths(
+    rows: Iterable[StepRow], max_length: int, tokenizer: str | None, prompt_set: PromptSet = PAPER
+) -> dict[str, Any]:
     """Return the longest prompt with its completion, and the ``method`` by which its length is known.
 
-    That is ``bytes`` (which no tokenizer exceeds), or ``estimate`` (bytes / 2.5) if more bytes than ``max_length`` are
-    needed, under the prompt of twelve labels. Raises ``UserError`` with ids of rows above ``max_length`` tokens; who
-    trains on the rows counts them by the model's own tokenizer.
+    That is ``tokens`` (by ``tokenizer``, a name or folder), ``bytes`` (which no tokenizer exceeds) or ``estimate``
+    (bytes / 2.5), under the prompt of twelve labels. Raises ``UserError`` with ids of rows above ``max_length``
+    tokens.
     """
+    count, method = (_bytes, "bytes") if tokenizer is None else (_token_counter(tokenizer), "tokens")
     sizes = {}
     for row in rows:
-        turns = chain.from_iterable(_verifier_turns(row, True, prompt_set).values())
-        sizes[row.id] = sum(len(turn["content"].encode()) + TURN for turn in turns)
-    method = "bytes"
-    if any(size > max_length for size in sizes.values()):
-        sizes, method = {id_: round(size / BYTES_PER_TOKEN) for id_, size in sizes.items()}, "estimate"
+        content = _verifier_turns(row, True, prompt_set)
+        sizes[row.id] = count([*content["prompt"], *content["completion"]])
+    if tokenizer is None and any(size > max_length for size in sizes.values()):
+        sizes = {id_: round(size / BYTES_PER_TOKEN) for id_, size in sizes.items()}
+        method = "estimate"
     if long := sorted(id_ for id_, size in sizes.items() if size > max_length):
         suffix = f" and {len(long) - LISTED_ROWS} more" if len(long) > LISTED_ROWS else ""
+        method_word = "counted" if method == "tokens" else "estimated"
         raise UserError(
-            f"{len(long)} rows are longer than --max-length {max_length} tokens (estimated; the longest "
-            f"{max(sizes.values())}): {', '.join(long[:LISTED_ROWS])}{suffix}; allow more, or use shorter passages"
+            f"{len(long)} rows are longer than --max-length {max_length} tokens "
+            f"({method_word}; the longest {max(sizes.values())}): "
+            f"{', '.join(long[:LISTED_ROWS])}{suffix}; allow more, or use shorter passages"
         )
-    return {"method": method, "max_length": max_length, "longest": max(sizes.values(), default=0)}
+    # The path of a folder is private: only its name is recorded.
+    name = Path(tokenizer).name if tokenizer and Path(tokenizer).exists() else tokenizer
+    longest = max(sizes.values(), default=0)
+    return {"method": method, "tokenizer": name, "max_length": max_length, "longest": longest}
+
+
+def _bytes(turns: Sequence[Row]) -> int:
+    return sum(len(turn["content"].encode()) + TURN for turn in turns)
+
+
+def _token_counter(name: str) -> Callable[[Sequence[Row]], int]:
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise UserError(
+            "--tokenizer needs transformers, which is not installed; pip install -e '.[train]', or "
+            "leave it out: lengths are then bounded by bytes"
+        ) from None
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(name)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UserError(f"--tokenizer {name}: cannot be loaded ({reason})") from None
+
+    def count(turns: Sequence[Row]) -> int:
+        if getattr(tokenizer, "chat_template", None):
+            text = tokenizer.apply_chat_template(turns, tokenize=False)
+            return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+        return sum(len(ids) + TURN for ids in tokenizer([turn["content"] for turn in turns])["input_ids"])
+
+    return count

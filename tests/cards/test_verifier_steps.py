@@ -107,7 +107,7 @@ def statistics(**changes: Any) -> dict[str, Any]:
         "overlap": {"steps": 0, "missing_evidence": 0},
         "shortfalls": {"musique": {"Logical Fallacy": 9}},
         "groups": {"groups": 60, "largest": 4},
-        "lengths": {"method": "bytes", "max_length": 8192, "longest": 7_777},
+        "lengths": {"method": "bytes", "tokenizer": None, "max_length": 8192, "longest": 7_777},
         "verified": [
             {
                 "benchmark": "musique",
@@ -278,8 +278,9 @@ def test_changed_statistics_change_the_card() -> None:
 @pytest.mark.parametrize(
     ("lengths", "expected"),
     [
-        ({"method": "bytes"}, "7,777 bytes, an upper bound of its tokens"),
-        ({"method": "estimate"}, "7,777 tokens (estimated from its bytes, not counted)"),
+        ({"method": "bytes", "tokenizer": None}, "7,777 bytes, an upper bound of its tokens"),
+        ({"method": "tokens", "tokenizer": "ns/name"}, "7,777 tokens, counted with ns/name"),
+        ({"method": "estimate", "tokenizer": None}, "7,777 tokens (estimated from its bytes, not counted)"),
     ],
 )
 def test_it_says_how_lengths_are_known(lengths: dict[str, Any], expected: str) -> None:
