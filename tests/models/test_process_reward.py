@@ -73,7 +73,7 @@ def test_what_it_cannot_judge_is_an_error_of_its_request(
     folder: Path, model_folder: Path, tmp_path: Path, run: Run
 ) -> None:
     engine = ProcessRewardEngine(Model(str(folder)))
-    long = request_verdict(ASKED, (), Step(1, "Oru lies on the Vel. " * 80, "Attribution"))
+    long = request_verdict(ASKED, (), Step(1, ("Oru lies on the Vel. " * 80).strip(), "Attribution"))
     replies = run(engine.generate([Request((Message("user", "Hi"),)), long, request_verdict(ASKED, (), STEPS[0])]))
     run(engine.close())
     assert [type(reply) for reply in replies] == [EngineError, EngineError, Completion]
