@@ -130,7 +130,9 @@ def test_a_model_without_the_label_is_one_line(tmp_path: Path, run: Run) -> None
         run(engine.check())
 
 
-def test_a_classifier_of_minicheck_supports_by_its_second_label(folder: Path, tmp_path: Path, run: Run) -> None:
+def test_a_classifier_of_minicheck_supports_by_its_second_label(tmp_path: Path, run: Run) -> None:
+    from transformers import BertConfig, BertForSequenceClassification
+
     engine = MiniCheckEngine(Model(str(write_model(tmp_path, ("LABEL_0", "LABEL_1")))))
     assert engine.name.startswith("minicheck:")
     asked = [replace(claim(place, "Ana lives in Marn"), labels=("Correct", "Unsupported")) for place in PLACES]
@@ -138,9 +140,10 @@ def test_a_classifier_of_minicheck_supports_by_its_second_label(folder: Path, tm
     run(engine.close())
     assert stated(replies) == ["?", "?", "yes", "?"]
     assert replies[2].score > 0.5 > replies[0].score
-    three = MiniCheckEngine(Model(str(write_model(tmp_path / "three", ("a", "b", "c")))))
-    with pytest.raises(UserError, match="labels pairs a, b, c; a model of MiniCheck has two labels"):
-        run(three.check())
+    config = BertConfig.from_pretrained(tmp_path, num_labels=3)
+    BertForSequenceClassification(config).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="labels pairs label_0, label_1, label_2; a model of MiniCheck has two labels"):
+        run(MiniCheckEngine(Model(str(tmp_path))).check())
 
 
 def test_a_score_is_the_probability_of_entailment(folder: Path, run: Run) -> None:
