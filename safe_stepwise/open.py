@@ -54,13 +54,13 @@ def _checker(setting: str) -> Engine:
 def _cascade(setting: str) -> Engine:
     from safe_stepwise.players.cascade import CascadeEngine, read_cascade
 
-    return CascadeEngine(*read_cascade(setting, KINDS, open_engine))
+    return CascadeEngine(*read_cascade(setting, open_engine))
 
 
 def _check_cascade(setting: str) -> None:
     from safe_stepwise.players.cascade import read_cascade
 
-    read_cascade(setting, KINDS, check_spec)
+    read_cascade(setting, check_spec)
 
 
 def _process_reward(model: str) -> Engine:
@@ -104,9 +104,10 @@ class Opener:
 
     def __call__(self, spec: str) -> Engine:
         engine = open_engine(spec)
-        for server in getattr(engine, "servers", (engine,)):
-            if self.timeout is not None and isinstance(server, openai.OpenAIEngine):
-                server.timeout = self.timeout
+        for stage in getattr(engine, "stages", (engine,)):
+            for server in getattr(stage, "servers", (stage,)):
+                if self.timeout is not None and isinstance(server, openai.OpenAIEngine):
+                    server.timeout = self.timeout
         return engine
 
 

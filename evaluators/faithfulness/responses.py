@@ -26,7 +26,7 @@ import sentencex
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import sub_answers
 from safe_stepwise.checking.faithfulness.grounds import Chain
-from safe_stepwise.checking.faithfulness.groups import ResponseKind, kind_of
+from safe_stepwise.checking.faithfulness.groups import ResponseKind, concludes, kind_of
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.methods import react, sg_fsm_safe
 from safe_stepwise.methods.prompting import ANSWERING, vote
@@ -42,11 +42,6 @@ LONGEST = 20_000
 
 _MARK = re.compile(r"^[\s*_>#•-]*+(?:step\s*)?\(?\d{0,2}[.):]?(?<=[.):])\s+", re.IGNORECASE)
 _BULLET = re.compile(r"^[\s*_>#•-]++")
-_CONCLUDES = re.compile(
-    r"^(?:(?:so|thus|hence|therefore|finally)\b,? ?)?(?:the |my )?(?:final |correct )?"
-    r"answer(?: to the question)?(?: is|:)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,9 @@ def response_of(outcome: Outcome) -> Response:
 def _response(trajectory: Trajectory, method: str) -> Response:
     if reasoning := [step for step in trajectory.steps if step.kind != "Final Answer"]:
         texts, numbers = tuple(s.text for s in reasoning), tuple(s.number for s in reasoning)
-        claimless = (step.kind == "Logical" or read_step(step.text).announces for step in reasoning)
+        claimless = (
+            step.kind == "Logical" or concludes(step.text) or read_step(step.text).announces for step in reasoning
+        )
         concluding = tuple(place for place, is_so in enumerate(claimless, 1) if is_so)
         return Response("chain", (Chain(texts, trajectory.answer, numbers, concluding),))
     if method in UNREASONED:
@@ -130,7 +127,7 @@ def split_sentences(text: str) -> Iterator[str]:
     for line in text[:LONGEST].splitlines():
         for piece in sentencex.segment("en", _MARK.sub("", _BULLET.sub("", line.replace("**", "")))):
             sentence = _MARK.sub("", " ".join(piece.split()))
-            is_claim = re.search(r"\w", sentence) and not _CONCLUDES.match(sentence)
+            is_claim = re.search(r"\w", sentence) and not concludes(sentence)
             if is_claim and not read_step(sentence).announces:
                 yield sentence
 

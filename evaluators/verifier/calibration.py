@@ -5,14 +5,15 @@ All figures are fractions from 0 to 1, over the steps that have a score:
 - ``ece``: expected calibration error, the mean distance of score and share of right steps over ten bins of equal
   width, weighted by steps (Guo et al., 2017); ``brier``: the mean squared error.
 - ``error_average_precision``: area under the precision-recall curve of finding wrong steps by the lowest scores.
-- ``temperature``: what the scores' logits are divided by to fit one half of the questions; ``ece_tempered``: the error
-  of these scores on the other half.
+- ``temperature``: what the scores' logits are divided by to fit one half of the questions; ``ece_held_out`` and
+  ``ece_tempered``: the error on the other half, before and after. Only halves of `LEAST_STEPS` or more are used.
 - ``thresholds``: what `Limits.accept_above` would accept: the steps, the share of them that is right with Wilson's
   interval, and their share of all right steps. ``chosen``: for a share of right steps to keep, the lowest threshold
   that does so on one half of the questions, and what it does on the other half.
 """
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from evaluators.comparison.significance import Matrix, wilson
 from safe_stepwise.store.figures import panels
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+LEAST_STEPS = 50
 PROMISES = (0.8, 0.9, 0.95)
 """Shares of right steps among the accepted ones that a threshold is chosen for."""
 BINS = 10
@@ -48,16 +50,17 @@ def measure_calibration(steps: Iterable[ScoredStep]) -> dict[str, Any]:
         return counts
     scores, right = _columns(scored)
     halves = [[step for step in scored if _half(step.question) == half] for half in (0, 1)]
+    are_enough = all(len(half) >= LEAST_STEPS for half in halves)
     return {
         **counts,
         "right": round(float(right.mean()), _DIGITS),
         "ece": expected_error(scores, right),
         "brier": round(float(((scores - right) ** 2).mean()), _DIGITS),
         "error_average_precision": _error_average_precision(scores, right),
-        **(_temper(*map(_columns, halves)) if all(halves) else {}),
+        **(_temper(*map(_columns, halves)) if are_enough else {}),
         "bins": _bins(scores, right),
         "thresholds": [{"accept_above": t, **_accepted(scores, right, t)} for t in THRESHOLDS],
-        "chosen": [*_choose(*map(_columns, halves))] if all(halves) else [],
+        "chosen": [*_choose(*map(_columns, halves))] if are_enough else [],
     }
 
 
@@ -134,7 +137,8 @@ def _temper(fitted: tuple[Matrix, Matrix], held_out: tuple[Matrix, Matrix]) -> d
     losses = [_log_loss(_tempered(fitted[0], t), fitted[1]) for t in _TEMPERATURES]
     temperature = float(_TEMPERATURES[int(np.argmin(losses))])
     tempered = _tempered(held_out[0], temperature)
-    return {"temperature": round(temperature, 3), "ece_tempered": expected_error(tempered, held_out[1])}
+    errors = {"ece_held_out": expected_error(*held_out), "ece_tempered": expected_error(tempered, held_out[1])}
+    return {"temperature": round(temperature, 3), **errors}
 
 
 def _tempered(scores: Matrix, temperature: float) -> Matrix:
@@ -153,7 +157,7 @@ def _accepted(scores: Matrix, right: Matrix, threshold: float) -> dict[str, Any]
     count, hits = int(accepted.sum()), int(right[accepted].sum())
     precision = asdict(wilson(hits, count)) if count else dict.fromkeys(("value", "low", "high"))
     recall = round(hits / float(right.sum()), _DIGITS) if right.any() else None
-    return {"accepted": count, "precision": precision, "recall": recall}
+    return {"steps": len(scores), "accepted": count, "precision": precision, "recall": recall}
 
 
 def _choose(fitted: tuple[Matrix, Matrix], held_out: tuple[Matrix, Matrix]) -> Iterable[dict[str, Any]]:
@@ -161,5 +165,7 @@ def _choose(fitted: tuple[Matrix, Matrix], held_out: tuple[Matrix, Matrix]) -> I
     for promise in PROMISES:
         keeping = (t for t in np.unique(scores) if right[scores >= t].mean() >= promise)
         if (threshold := next(keeping, None)) is not None:
-            rounded = round(float(threshold), _DIGITS)
-            yield {"promise": promise, "accept_above": rounded, **_accepted(*held_out, rounded)}
+            rounded_down = (
+                math.floor(threshold * 10**_DIGITS) / 10**_DIGITS
+            )  # so that it accepts what it was chosen for
+            yield {"promise": promise, "accept_above": rounded_down, **_accepted(*held_out, rounded_down)}

@@ -94,9 +94,9 @@ class Request:
 
     ``choices`` are the only replies that the model may give, to the letter; empty, they allow every reply. An engine
     that can't enforce them uses the ``schema``, which should list the same replies. The reply has one of ``labels`` as
-    a JSON string, and an engine that knows it returns the probability of the first. ``pair`` is what the messages ask,
-    for a model of entailment. With ``in_full`` a reply that is cut on its second call, too, is an error; otherwise it
-    is returned.
+    its ``error_type``, and an engine that knows it returns the probability of the first. ``pair`` is what the messages
+    ask, for a model of entailment. With ``in_full`` a reply that is cut on its second call, too, is an error;
+    otherwise it is returned.
     """
 
     messages: tuple[Message, ...]

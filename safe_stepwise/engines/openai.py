@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 import os
 import re
 import socket
@@ -415,11 +416,13 @@ def _read_score(logprobs: Any, labels: Sequence[str]) -> float | None:
     try:
         tokens = logprobs["content"]
         alternatives = [
-            [(str(likely["token"]), min(0.0, float(likely["logprob"]))) for likely in (*token["top_logprobs"], token)]
+            [(str(likely["token"]), min(float(likely["logprob"]), 0.0)) for likely in (*token["top_logprobs"], token)]
             for token in tokens
         ]
         texts = [str(token["token"]) for token in tokens]
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, OverflowError):
+        return None
+    if any(math.isnan(log_probability) for likely in alternatives for _, log_probability in likely):
         return None
     return label_probability(texts, lambda index: dict(alternatives[index]).items(), labels)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 TOP = 20
 """The likeliest tokens at a place that engines are asked for: the most that OpenAI and vLLM tell."""
+_KEY = r'"error[_ ]?type"\s*:\s*"'
+"""What stands before a label in a reply."""
 Alternatives = Iterable[tuple[str, float]]
 """Texts of tokens with their log-probabilities."""
 
@@ -13,12 +15,12 @@ Alternatives = Iterable[tuple[str, float]]
 def label_probability(
     tokens: Sequence[str], alternatives_at: Callable[[int], Alternatives], labels: Sequence[str]
 ) -> float | None:
-    """Return the probability (0-1) of the first of ``labels``, of which a reply has one as a JSON string.
+    """Return the probability (0-1) of the first of ``labels``, of which a reply has one as its ``error_type`` in JSON.
 
     ``tokens`` are the texts of the reply's tokens, and ``alternatives_at`` returns the likeliest tokens at an index.
     The probability is relative to the labels that these tokens can begin. A token that begins several labels, as "Co"
     begins Correct and Contradictory, is followed where the reply goes on with it; elsewhere its probability is divided
-    equally between them. Returns None where the reply has no such string.
+    equally between them. Returns None where the reply has no such label.
 
     >>> told = [[("Red", -0.1), ("Cor", -2.3)], [("undancy", 0.0)]]
     >>> reply = ['{"error_type": "', "Red", "undancy", '"}']
@@ -26,7 +28,7 @@ def label_probability(
     0.1
     """
     text = "".join(tokens)
-    places = [*re.finditer(f'"({"|".join(map(re.escape, labels))})"', text)]
+    places = [*re.finditer(f'{_KEY}({"|".join(map(re.escape, labels))})"', text, re.IGNORECASE)]
     if not places:
         return None
     start, right, errors = places[-1].start(1), 0.0, 0.0

@@ -2,10 +2,12 @@
 
 Requests that begin with the same words go to the same server, so that its prefix cache holds them (by a rendezvous
 hash). A server that has many more calls under way than another leaves the request to it. After an error that may pass,
-the next server is asked, and the failed one is left alone for a while.
+the next server is asked, and the failed one is left alone for a while. One that lacks the model or refuses the key is
+asked no more.
 """
 
 import hashlib
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -17,13 +19,15 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.event_loop import gather_all
 from safe_stepwise.store.progress import note
 
+EXAMPLE = "openai:MODEL@http://a:8000/v1,http://b:8000/v1"
 PREFIX_CHARACTERS = 500
 """The characters of the user's turn, which begins with the passages, by which a request finds its server."""
 MORE_CALLS = 64
 """The calls that a server may have under way beyond the idlest one."""
 REST_S = 30.0
 """Seconds for which a server that failed is left alone while another answers."""
-_ADDRESSES = re.compile(r"@(https?://[^\s,]+(?:,https?://[^\s,?]+)+)(\?\S*)?$", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://[^\s,;?@]+", re.IGNORECASE)
+_ADDRESSES = re.compile(r"@(https?://[^\s,?]+[,;][^\s?]*)(\?\S*)?$", re.IGNORECASE)
 
 
 def read_servers(spec: str) -> Engine:
@@ -31,7 +35,9 @@ def read_servers(spec: str) -> Engine:
     if (match := _ADDRESSES.search(spec)) is None:
         return OpenAIEngine.read(spec)
     model, switches = spec[: match.start()], match[2] or ""
-    addresses = dict.fromkeys(match[1].split(","))
+    addresses = dict.fromkeys(address.rstrip("/") for address in match[1].split(","))
+    if wrong := [address for address in addresses if not _ADDRESS.fullmatch(address)]:
+        raise UserError(f"openai:{spec}: {wrong[0]!r} is no server's address; write {EXAMPLE}")
     servers = [OpenAIEngine.read(f"{model}@{address}{switches}") for address in addresses]
     return servers[0] if len(servers) == 1 else ServersEngine(servers)
 
@@ -55,9 +61,9 @@ class ServersEngine(Engine):
                 await server.check()
             except UserError as error:
                 errors.append(error)
-                self._set_aside(server)
+                self._set_aside(server, math.inf)
         if len(errors) == len(self.servers):
-            raise errors[0]
+            raise UserError("; ".join(map(str, errors)))
         for problem in errors:
             note(f"{problem}; the other servers are asked")
 
@@ -71,15 +77,23 @@ class ServersEngine(Engine):
 
     async def _complete(self, request: Request) -> Completion | EngineError:
         reply: Completion | EngineError = EngineError("no server is left", transient=True)
+        refusal: UserError | None = None
         for server in self._in_order(request):
             self._calls[server] += 1
             try:
                 (reply,) = await server.generate([request])
+            except UserError as error:  # of its key, or its account
+                refusal = error
+                self._set_aside(server, math.inf)
+                continue
             finally:
                 self._calls[server] -= 1
-            if not isinstance(reply, EngineError) or not reply.transient:
+            is_absent = isinstance(reply, EngineError) and str(reply).startswith("HTTP 404")
+            if not isinstance(reply, EngineError) or not (reply.transient or is_absent):
                 return reply
-            self._set_aside(server)
+            self._set_aside(server, math.inf if is_absent else REST_S)
+        if refusal is not None and all(until == math.inf for until in self._rests_until.values()):
+            raise refusal
         return reply
 
     def _in_order(self, request: Request) -> list[OpenAIEngine]:
@@ -93,5 +107,5 @@ class ServersEngine(Engine):
         busy = {s for s in self.servers if self._calls[s] > idlest + MORE_CALLS}
         return sorted(self.servers, key=lambda s: (self._rests_until[s] > time_s, s in busy, weight(s)))
 
-    def _set_aside(self, server: OpenAIEngine) -> None:
-        self._rests_until[server] = time.monotonic() + REST_S
+    def _set_aside(self, server: OpenAIEngine, seconds: float) -> None:
+        self._rests_until[server] = max(self._rests_until[server], time.monotonic() + seconds)

@@ -31,7 +31,14 @@ TOP = 4
 MAX_PASSAGES = 15
 """The most passages that a question collects, as in the paper."""
 MAX_SENTENCE_CHARACTERS = 2_000
-_ANSWERS = re.compile(r"\banswer (?:is|was)\b|\banswer:", re.IGNORECASE)
+_ANSWERS = re.compile(
+    r"(?:(?:so|thus|hence|therefore|finally)\b,? ?)?(?:the |my )?(?:final )?answer(?:, then,)?"
+    r"(?: is(?! needed)| would be\b|:)",
+    re.IGNORECASE,
+)
+_PREFACE = re.compile(
+    r"(?:\w+[!.]|[^:]{0,60}\b(?:next sentence|sentence is|here is|here's)\b[^:]{0,40}:)\s*$", re.IGNORECASE
+)
 _MARK = re.compile(r"^[\s*_>#•-]*+(?:(?:step|thought)\s*)?\(?\d{0,2}[.):]?(?<=[.):])\s+|^[\s*_>#•-]++", re.IGNORECASE)
 
 
@@ -69,18 +76,24 @@ class ChainMemory:
     @property
     def scene(self) -> PromptingScene:
         question = select_passages(self.question, self.retrieved)
-        return PromptingScene(question, turns=tuple((sentence, "") for sentence in self.sentences))
+        turns = tuple((sentence, "") for sentence in self.sentences)
+        return PromptingScene(question, turns=turns, numbers=self.retrieved)
 
 
 def read_sentence(text: str) -> str:
-    """Return the first sentence of a reply, without a list mark; the rest is dropped, as in the paper.
+    r"""Return the first sentence of a reply, without marks and a preface; the rest is dropped, as in the paper.
 
-    >>> read_sentence("2. Oru lies on the Vel. It is a town.")
+    >>> read_sentence("Sure!\n**2.** Oru lies on the Vel. It is a town.")
     'Oru lies on the Vel.'
     """
-    line = next((line for line in text[:MAX_SENTENCE_CHARACTERS].splitlines() if re.search(r"\w", line)), "")
-    sentence = next(iter(sentencex.segment("en", _MARK.sub("", line))), "")
-    return " ".join(sentence.split())
+    for line in text[:MAX_SENTENCE_CHARACTERS].replace("*", "").splitlines():
+        if line.lstrip().startswith("```"):
+            continue
+        for piece in sentencex.segment("en", _MARK.sub("", line)):
+            sentence = " ".join(_MARK.sub("", piece).split())
+            if re.search(r"[^\W\d_]", sentence) and not _PREFACE.fullmatch(sentence):
+                return sentence
+    return ""
 
 
 def _search_own(passages: Sequence[Passage]) -> Search:
@@ -92,7 +105,7 @@ def _retrieve(memory: ChainMemory, _: Reading) -> Move[ChainMemory]:
     query = memory.sentences[-1] if memory.sentences else memory.question.question
     search = memory.options.search or _search_own(memory.question.passages)
     new = retrieve_new(search, query, memory.passages, TOP)[: MAX_PASSAGES - len(memory.retrieved)]
-    pages, numbers = list(memory.question.passages), list(memory.retrieved)
+    pages, numbers, size = list(memory.question.passages), list(memory.retrieved), len(memory.question.passages)
     for page in new:
         number = next(
             (
@@ -106,13 +119,15 @@ def _retrieve(memory: ChainMemory, _: Reading) -> Move[ChainMemory]:
             pages.append(page)
         numbers.append(number or len(pages))
     question = replace(memory.question, passages=tuple(pages))
-    return Move(THINK, replace(memory, question=question, retrieved=tuple(numbers)), new)
+    # The trajectory lists what the question lacks after its own passages, under the same numbers.
+    return Move(THINK, replace(memory, question=question, retrieved=tuple(numbers)), tuple(pages[size:]))
 
 
 def _ask_thinker(memory: ChainMemory) -> Request:
     prompt = prompts.load("ircot/think")
     text = memory.question.question
-    messages = prompt.messages(question=text, passages=memory.passages, sentences=memory.sentences)
+    numbered = list(zip(memory.retrieved, memory.passages, strict=True))
+    messages = prompt.messages(question=text, passages=numbered, sentences=memory.sentences)
     return Request(messages, prompt.sampling, role=prompt.role, scene=memory.scene)
 
 
@@ -120,7 +135,7 @@ def _think(memory: ChainMemory, reading: Reading) -> Move[ChainMemory]:
     if not (sentence := reading.value["sentence"]):
         return Move(READ, memory)
     memory = replace(memory, sentences=(*memory.sentences, sentence))
-    is_over = _ANSWERS.search(sentence) or len(memory.sentences) >= memory.options.max_steps
+    is_over = _ANSWERS.match(sentence) or len(memory.sentences) >= memory.options.max_steps
     return Move(READ if is_over else RETRIEVE, memory)
 
 
@@ -143,7 +158,7 @@ def _take_answer(memory: ChainMemory, reading: Reading) -> Move[ChainMemory]:
 
 def _steps(memory: ChainMemory) -> tuple[Step, ...]:
     return tuple(
-        Step(number, sentence, "Logical" if _ANSWERS.search(sentence) else "Attribution")
+        Step(number, sentence, "Logical" if _ANSWERS.match(sentence) else "Attribution")
         for number, sentence in enumerate(memory.sentences, 1)
     )
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Completion, EngineError, Request, collect_thoughts
 from safe_stepwise.engines.client import Client
+from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_category, adopt_learnt_prompts
@@ -105,12 +106,10 @@ def read_answer(text: str, number: int) -> Step | None:
 
 
 def unverified(trajectory: Trajectory) -> int:
-    """Count the steps that were accepted though their verdict could not be read."""
-    return sum(is_unread(attempt) and attempt.accepted for attempt in trajectory.attempts)
-
-
-def is_unread(attempt: Attempt) -> bool:
-    return attempt.feedback is not None and attempt.feedback.error_type == UNREAD
+    """Count the steps that were accepted though their verdict could not be read, or was not sure enough."""
+    labels = (UNREAD, UNSURE)
+    verdicts = (attempt.feedback for attempt in trajectory.attempts if attempt.accepted)
+    return sum(verdict is not None and verdict.error_type in labels for verdict in verdicts)
 
 
 def tries_at_steps(trajectory: Trajectory) -> tuple[Attempt, ...]:
@@ -248,9 +247,17 @@ class _Run:
         return self._doubted(replace(feedback, score=reply.score)), reply
 
     def _doubted(self, feedback: Feedback) -> Feedback:
-        """Reject a step that is called Correct with a lower score than `Limits.accept_above`."""
+        """Reject a step that is called Correct with a lower score than `Limits.accept_above`.
+
+        Raises ``UserError`` if the verifier tells no score of such a step.
+        """
         needed, score = self.limits.accept_above, feedback.score
-        if needed is None or score is None or score >= needed or feedback.error_type != CORRECT:
+        if needed is None or feedback.error_type != CORRECT:
+            return feedback
+        if score is None:
+            name = self.verifier.name if self.verifier else ""
+            raise UserError(f"{name}: tells no probability of Correct, which accept_above needs; leave it out")
+        if score >= needed:
             return feedback
         diagnosis = f"The verifier is not sure enough of this step: {score:.2f}, and {needed:g} is needed."
         return Feedback(UNSURE, diagnosis, _UNREAD.guidance, score=score)

@@ -102,7 +102,7 @@ class PromptingScene:
     ``subquestion`` the one to search for, ``sub_answers`` the earlier ones with their answers, ``answer`` the final
     answer to check. ``mends`` names the role whose last reply (the last of ``rejected``) has to be rewritten in the
     right form. ``faults`` are verdicts on rejected sub-answers. ``turns`` are a ReAct model's actions, each with its
-    observation.
+    observation. ``numbers`` are those under which the passages are shown; empty, they are shown as 1, 2 and so on.
     """
 
     question: Question
@@ -115,6 +115,7 @@ class PromptingScene:
     rejected: tuple[str, ...] = ()
     faults: tuple[Feedback, ...] = ()
     turns: tuple[tuple[str, str], ...] = ()
+    numbers: tuple[int, ...] = ()
 
     @property
     def key(self) -> list[Any]:

@@ -83,8 +83,8 @@ def _extract(memory: TripleMemory, reading: Reading) -> Move[TripleMemory]:
     number = memory.passages_read + 1
     if number > len(memory.question.passages):
         return Move(CHOOSE, memory)
-    # A passage whose triples could not be read has none.
-    entries = reading.value["triples"] if reading.is_strict else []
+    # A passage whose triples could not be read has none; triples that can be read count, whatever stands beside them.
+    entries = reading.value.get("triples", [])
     new = dict.fromkeys(Triple(head, relation, tail, number) for head, relation, tail in entries)
     return Move(EXTRACT, replace(memory, passages_read=number, triples=(*memory.triples, *new)))
 
@@ -102,7 +102,7 @@ def _read_choice(memory: TripleMemory, text: str) -> Reading:
 
 
 def _choose(memory: TripleMemory, reading: Reading) -> Move[TripleMemory]:
-    number = reading.value.get("number", 0) if reading.is_strict else 0
+    number = reading.value.get("number", 0)
     if not number:
         return Move(ANSWER, memory)
     return Move(CHOOSE, replace(memory, chain=(*memory.chain, memory.candidates[number - 1])))

@@ -1,17 +1,20 @@
 """A cascade of verifiers: each decides what it is sure of, and the last one the rest.
 
 Spec: ``cascade:A,B[@THRESHOLD]``, of two or more specs of verifiers, as in ``cascade:checker,openai:MODEL@http://...``.
-A verdict is sure if its score, the probability of *Correct*, or of an error, is ``THRESHOLD`` or more (default 0.9).
+A verdict is sure if its label's probability, by its score, is ``THRESHOLD`` or more (0.5 to 1, default 0.9).
 `checker` is sure of the errors that it proves: what it finds stated may still be redundant, or lead nowhere. One that
 tells no score decides nothing, unless it is the last.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Any, TypeVar
 
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Request
+from safe_stepwise.engines.dialect import OPTIONAL
 from safe_stepwise.errors import UserError, at_place
+from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.records import Usage
 from safe_stepwise.store.event_loop import gather_all
@@ -20,6 +23,7 @@ from safe_stepwise.taxonomy import CORRECT, labels
 EXAMPLE = "cascade:checker,openai:MODEL@http://localhost:8000/v1"
 THRESHOLD = 0.9
 _LABELS = (CORRECT, *(label for label in labels(incomplete_evidence=True) if label != CORRECT))
+_CONTINUES = re.compile(r"https?://|[^:@]*=")
 T = TypeVar("T")
 
 
@@ -56,8 +60,10 @@ class CascadeEngine(Engine):
         spent = Usage()
         for stage in self.stages[:-1]:
             (reply,) = await stage.generate([scored])
-            if isinstance(reply, EngineError):
+            if isinstance(reply, EngineError) and reply.transient:
                 return reply
+            if isinstance(reply, EngineError):  # it can't judge this one
+                continue
             spent = _add(spent, reply.usage)
             if self._is_sure(reply):
                 return replace(reply, usage=spent, score=reply.score if request.labels else None)
@@ -65,27 +71,32 @@ class CascadeEngine(Engine):
         return reply if isinstance(reply, EngineError) else replace(reply, usage=_add(spent, reply.usage))
 
     def _is_sure(self, reply: Completion) -> bool:
-        score = reply.score
-        return reply.ending == "whole" and score is not None and max(score, 1 - score) >= self.threshold
+        if reply.score is None:
+            return False
+        try:
+            label = parse_feedback(reply.text, incomplete_evidence=True).error_type
+        except FeedbackError:
+            return False
+        return (reply.score if label == CORRECT else 1 - reply.score) >= self.threshold
 
 
 def _add(spent: Usage, usage: Usage) -> Usage:
     return Usage(*map(sum, zip(astuple(spent), astuple(usage), strict=True)))
 
 
-def read_cascade(setting: str, kinds: Collection[str], open_stage: Callable[[str], T]) -> tuple[list[T], float]:
+def read_cascade(setting: str, open_stage: Callable[[str], T]) -> tuple[list[T], float]:
     """Read ``A,B[@THRESHOLD]``, and open each stage by its spec; raise ``UserError`` for anything else.
 
-    A comma opens another spec only before the name of one of the ``kinds``, as specs have commas of their own.
+    A comma does not open another spec before a setting (``seed=3``), an address, or a further field of ``without=``.
 
-    >>> read_cascade("checker,symbolic:error_rate=0.1,seed=3@0.8", ["checker", "symbolic"], str)
+    >>> read_cascade("checker,symbolic:error_rate=0.1,seed=3@0.8", str)
     (['checker', 'symbolic:error_rate=0.1,seed=3'], 0.8)
     """
     body, mark, number = setting.rpartition("@")
     threshold = _threshold(number) if mark else None
     specs: list[str] = []
-    for piece in (body if threshold is not None else setting).split(","):
-        if specs and piece.partition(":")[0] not in kinds:
+    for piece in map(str.strip, (body if threshold is not None else setting).split(",")):
+        if specs and (_CONTINUES.match(piece) or (piece in OPTIONAL and "without=" in specs[-1])):
             specs[-1] += f",{piece}"
         else:
             specs.append(piece)
@@ -105,6 +116,4 @@ def _threshold(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    if not 0.5 <= number <= 1:
-        raise UserError(f"cascade: a threshold is a probability from 0.5 to 1, not {text}")
-    return number
+    return number if 0.5 <= number <= 1 else None  # another number is a revision

@@ -16,7 +16,7 @@ and ``lucky`` (right answer, wrong passage); for the roles ``decompose``, ``stop
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -81,8 +81,10 @@ def _explain(facts: Facts) -> str:
     return " ".join(_state(facts, place) for place in facts.places)
 
 
-def _state(facts: Facts, place: int) -> str:
-    return f"According to Passage {facts.passage(place)}, {state(facts.plan.items[place].triples, 0)}."
+def _state(facts: Facts, place: int, numbers: Sequence[int] = ()) -> str:
+    number = facts.passage(place)
+    shown_number = numbers[number - 1] if numbers else number
+    return f"According to Passage {shown_number}, {state(facts.plan.items[place].triples, 0)}."
 
 
 def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
@@ -109,9 +111,10 @@ def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
 
 def _think(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     """Write IRCoT's next sentence: a fact, the passage to search for if it is not at hand, or the answer."""
-    sentences = [sentence for sentence, _ in scene_of(request).turns]
+    scene = scene_of(request)
+    sentences = [sentence for sentence, _ in scene.turns]
     for place in facts.places:
-        for sentence in _find(facts, place) if facts.is_hidden(place) else [_state(facts, place)]:
+        for sentence in _find(facts, place) if facts.is_hidden(place) else [_state(facts, place, scene.numbers)]:
             if sentence not in sentences:
                 return sentence
     kind = mistake(rates, chance) if facts.is_whole else "paragraph"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.language.syntax import names_in_text
 from safe_stepwise.scoring import set_f1
 
@@ -15,29 +16,56 @@ ResponseKind = Literal["chain", "abstained", "unstructured", "failed"]
 SCORED = ("reasoning", "answer")
 SHARES = ("precision", "recall", "f1")
 _UNKNOWN = re.compile(
-    r"(?:i )?(?:do not|dont|don t) know|(?:it is |its |it s )?(?:unknown|unanswerable|not known"
-    r"|unclear)|(?:it |this |that |the answer )?(?:cannot|can not|can t|cant) be (?:determined"
-    r"|answered|found|known)\b.*|(?:there is )?(?:not enough|insufficient|no) (?:information"
-    r"|evidence|answer)\b.*|n ?a"
+    r"(?:the answer is )?(?:(?:i )?(?:do not|dont|don t) know|(?:it is |its |it s )?(?:unknown|unanswerable|not known"
+    r"|unclear|undetermined|not (?:mentioned|stated|specified|given|provided|available|possible to \w+)\b.*)"
+    r"|(?:i am |i m )?(?:not sure|unable to (?:determine|answer|find|tell)\b.*)"
+    r"|(?:i )?(?:cannot|can not|can t|cant) (?:determine|answer|tell|say)\b.*"
+    r"|(?:it |this |that |the answer )?(?:cannot|can not|can t|cant) be (?:determined|answered|found|known)\b.*"
+    r"|(?:the|no) (?:passages?|context|documents?) (?:do(?:es)? not |don t |doesn t )?"
+    r"(?:say|state|mention|give|provide|contain)s?\b.*"
+    r"|(?:there is )?(?:not enough|insufficient|no) (?:information|evidence|answer)\b.*|idk|n ?a)"
 )
-_CITATION = re.compile(r"\b(?:passage|step)s?(?:[ ,&\d]|\band\b)*", re.IGNORECASE)
+_CITATION = re.compile(r"\b(?:passage|step|source)s?\b(?:[ ,&#:\d–-]|\b(?:and|no)\b\.?)*|\[\d+\]", re.IGNORECASE)
+_CONCLUDES = re.compile(
+    r"^(?:(?:so|thus|hence|therefore|finally)\b,? ?)?(?:the |my )?(?:final |correct )?"
+    r"answer(?: to the question)?(?: is|:)",
+    re.IGNORECASE,
+)
 _DIGITS = 6
 
 
 def kind_of(steps: Sequence[str], answer: str, is_right: bool) -> ResponseKind:
     """Return the kind of a response: a wrong answer that says that there is none abstains, whatever its steps say.
 
-    A response is unstructured if no step has a name or a number, citations aside.
+    A response is unstructured if no step claims anything that has a name or a number, citations aside.
 
     >>> [kind_of([step], "Oru", True) for step in ("It is in Passage 7 and 9.", "He was born in 1912.")]
     ['unstructured', 'chain']
     """
     if not is_right and abstains(answer):
         return "abstained"
-    return "chain" if any(map(_states_something, steps)) else "unstructured"
+    has_claim = any(_names_something(step) and claims_something(step) for step in steps)
+    return "chain" if has_claim else "unstructured"
 
 
-def _states_something(step: str) -> bool:
+def claims_something(step: str) -> bool:
+    """Return whether a step claims a fact: it does not just plan, ask, conclude, or say that nothing is said.
+
+    >>> [claims_something(s) for s in ("So the answer is Oru.", "Who led Oru?", "Vel led Oru.")]
+    [False, False, True]
+    """
+    if concludes(step) or step.rstrip().endswith("?"):
+        return False
+    reading = read_step(step)
+    return not (reading.announces or reading.denies)
+
+
+def concludes(step: str) -> bool:
+    """Return whether a step only states the answer."""
+    return _CONCLUDES.match(step) is not None
+
+
+def _names_something(step: str) -> bool:
     return bool(names_in_text(step)) or any(map(str.isdigit, _CITATION.sub("", step)))
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.faithfulness.judged_outcomes import RULES, summarize_systems
-from safe_stepwise.checking.faithfulness.groups import kind_of, score_reasoning
+from safe_stepwise.checking.faithfulness.groups import abstains, kind_of, score_reasoning
 from safe_stepwise.checking.faithfulness.judging import judge_columns
 from safe_stepwise.store.published_tables import published
 from scripts import build_verified, evaluate_stepwise
@@ -21,6 +21,7 @@ from tests.makers.chains import BESIDE, FIRST, SECOND, measure, six, told
 from tests.sizes import size
 
 PATH = [("Dune Rain", "director", "Ors Velt"), ("Ors Velt", "place of birth", "Oru")]
+ASKED = "Where was the director of Dune Rain born?"
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -60,6 +61,32 @@ def test_columns_sort_responses_as_an_evaluation_does(rule: str) -> None:
     assert paths == ["faithful", None, None, "unfaithful", None]
     assert (shares["abstained"], shares["unstructured"]) == (0.4, 0.2)
     assert shares["scores"]["reasoning"] == {"precision": 0.5, "recall": 0.2, "f1": 0.285714}
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["I need to find the director of Dune Rain.", "Who directed Dune Rain?", "So the answer is Oru.",
+     "The passages do not say who directed Dune Rain.", "See Passages 3-5.", "Passage no. 7 says so.",
+     "Passage #4 shows this.", "In [3], he says so.", "Source: 1"],
+)  # fmt: skip
+def test_what_claims_nothing_is_no_chain(step: str) -> None:
+    assert kind_of([step], "Oru", True) == "unstructured"
+    assert kind_of([step, FIRST], "Oru", True) == "chain"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["I'm not sure", "Cannot determine", "unable to determine", "Not mentioned", "not stated.",
+     "The answer is unknown", "The passages do not say.", "I cannot answer",
+     "It is not possible to determine", "undetermined", "N/A"],
+)  # fmt: skip
+def test_who_says_that_nothing_is_known_abstains(answer: str) -> None:
+    assert abstains(answer)
+
+
+def test_a_step_that_only_concludes_is_not_held_against_a_chain() -> None:
+    shares = judge_columns([ASKED], [[FIRST, SECOND, "So the answer is: Oru."]], ["Oru"], [PATH], [["Oru"]])
+    assert [shares[rule]["faithful"] for rule in RULES] == [1.0, 1.0]
 
 
 @given(st.text(max_size=60), st.text(max_size=20), st.booleans())

@@ -21,6 +21,7 @@ from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.engines.openai import OpenAIEngine, read_completion
 from safe_stepwise.engines.probability import label_probability
+from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import UNSURE, run_question
@@ -72,6 +73,13 @@ def test_a_token_may_hold_the_quote_before_the_label() -> None:
     reply = ['{"error_type":', ' "Correct', '", "diagnosis": "So."}']
     told = [(' "Correct', math.log(0.5)), (' "Red', math.log(0.3)), (" null", math.log(0.2))]
     assert label_probability(reply, lambda _: told, LABELS) == pytest.approx(0.5 / 0.8)
+
+
+def test_only_the_verdicts_own_label_counts() -> None:
+    reply = [OPENING, "Redundancy", '", "diagnosis": "', "Correct", '"}']
+    told = {1: [("Redundancy", math.log(0.9)), ("Correct", math.log(0.1))], 3: [("Correct", 0.0)]}
+    assert label_probability(reply, told.__getitem__, LABELS) == pytest.approx(0.1)
+    assert label_probability(['The label "', "Correct", '" fits.'], lambda _: [("Correct", 0.0)], LABELS) is None
 
 
 def test_without_a_label_there_is_no_probability() -> None:
@@ -208,6 +216,13 @@ def test_a_step_is_accepted_from_the_threshold_on() -> None:
     assert set(labels_) == {UNSURE}
     assert not any(attempt.accepted for attempt in doubted.attempts if attempt.feedback)
     assert "0.74, and 0.75 is needed" in (doubted.attempts[0].feedback or Feedback("", "", "")).diagnosis
+
+
+def test_a_threshold_needs_scores() -> None:
+    verifier = Client(MockEngine(lambda _: verdict("Correct")))
+    generator = Client(MockEngine(lambda _: STEP))
+    with pytest.raises(UserError, match="tells no probability of Correct, which accept_above needs"):
+        asyncio.run(run_question(ASKED, generator, verifier, Limits(accept_above=0.5)))
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])

@@ -100,6 +100,25 @@ def test_a_server_that_is_not_there_is_noted_and_the_other_answers(capsys: pytes
         complete(read_servers(f"mock@{url},{here.url}"), [])
 
 
+@pytest.mark.parametrize("changes", [{"model": "other", "unlisted": ()}, {"key": "k"}, {"status": 402}])
+def test_one_that_can_never_answer_is_asked_no_more(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "REST_S", 0.0)
+    with MockServer(echo) as good, MockServer(echo, **{"model": "mock", **changes}) as bad:
+        engine = read_servers(f"mock@{good.url},{bad.url}")
+        replies, _ = complete(engine, [ask(n) for n in range(12)])
+        assert not any(isinstance(reply, EngineError) for reply in replies)
+        assert good.calls == 12
+
+
+def test_if_all_refuse_the_key_the_run_ends() -> None:
+    with (
+        MockServer(echo, status=402) as a,
+        MockServer(echo, status=402) as b,
+        pytest.raises(UserError, match="credit"),
+    ):
+        complete(read_servers(spec_of(a, b)), [ask(1)])
+
+
 def test_a_refusal_is_no_reason_to_ask_another() -> None:
     with MockServer(echo, status=400) as a, MockServer(echo, status=400) as b:
         (reply,), _ = complete(read_servers(spec_of(a, b)), [ask(1)])
@@ -130,5 +149,8 @@ def test_a_spec_names_servers_once_and_one_server_is_as_before() -> None:
     assert turned.identity == engine.identity
     assert isinstance(open_engine("openai:m@http://h:1/v1?without=seed,schema"), OpenAIEngine)
     assert isinstance(open_engine("openai:m@http://h:1/v1,http://h:1/v1"), OpenAIEngine)
+    for wrong in ("http://:0/v1", "h:2/v1", "", "ftp://h:2/v1"):
+        with pytest.raises(UserError, match="is no server's address"):
+            open_engine(f"openai:m@http://h:1/v1,{wrong}")
     with pytest.raises(UserError, match="is no server's address"):
-        open_engine("openai:m@http://h:1/v1,http://:0/v1")
+        open_engine("openai:m@http://h:1/v1;http://h:2/v1")

@@ -23,7 +23,7 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods.limits import DEFAULT, FEEDBACK_FORMS, FeedbackForm, Limits, OnExhausted, Search
-from safe_stepwise.methods.loop import FINAL_ANSWER, is_unread, run_question
+from safe_stepwise.methods.loop import FINAL_ANSWER, UNREAD, run_question
 from safe_stepwise.methods.searching import NO_EVIDENCE
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
@@ -195,7 +195,8 @@ def test_without_a_search_the_label_does_not_exist() -> None:
     verifier = Turns((LACKING, GOOD))
     found = play(Turns((FOUND, FOUND, LAST)), verifier, None)
     assert "Missing Evidence" not in verifier.asked[0].messages[0].content
-    assert is_unread(found.attempts[0])
+    assert found.attempts[0].feedback is not None
+    assert found.attempts[0].feedback.error_type == UNREAD
     assert found.answer == "Oru"
 
 

@@ -15,7 +15,7 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback, parse_feedback
 from safe_stepwise.methods.verifier import request_verdict
-from safe_stepwise.open import KINDS, check_spec, open_engine
+from safe_stepwise.open import Opener, check_spec, open_engine
 from safe_stepwise.players.cascade import CascadeEngine, read_cascade
 from safe_stepwise.records import Feedback, Passage, Question, Step, Usage
 
@@ -55,8 +55,7 @@ def label_of(reply: Completion) -> str:
 
 
 @pytest.mark.parametrize(
-    ("score", "decides"),
-    [(0.95, True), (0.9, True), (0.89, False), (0.5, False), (0.1, True), (0.11, False), (None, False)],
+    ("score", "decides"), [(0.95, True), (0.9, True), (0.89, False), (0.5, False), (0.1, False), (None, False)]
 )
 def test_the_first_decides_what_it_is_sure_of(score: float | None, decides: bool) -> None:
     first, last = Told("Correct", score), Told("Unsupported", 0.3)
@@ -82,16 +81,36 @@ def test_the_checker_decides_the_errors_that_it_proves_and_leaves_the_rest() -> 
     assert len(last.calls) == 2
 
 
-def test_an_error_of_a_stage_is_the_cascades() -> None:
+def test_an_error_is_decided_by_a_low_score_and_nothing_by_an_unreadable_verdict() -> None:
+    for score, is_sure in ((0.1, True), (0.11, False), (0.95, False)):
+        last = Told("Correct", None)
+        judge(CascadeEngine([Told("Redundancy", score), last]), TRUE)
+        assert len(last.calls) == (not is_sure)
+    prose, last = Told("Correct", 0.99), Told("Off-topic", None)
+    prose.reply = Completion('The label "Correct" fits.', score=0.99)
+    assert label_of(judge(CascadeEngine([prose, last]), TRUE)) == "Off-topic"
+
+
+def test_a_time_limit_reaches_every_server() -> None:
+    engine: Any = Opener(5.0)("cascade:checker,openai:m@http://a:1/v1,http://b:1/v1")
+    assert [server.timeout for server in engine.stages[1].servers] == [5.0, 5.0]
+
+
+def test_an_error_that_may_pass_is_the_cascades_and_any_other_leaves_it_to_the_next() -> None:
     class Broken(Told):
+        is_transient = True
+
         async def generate(self, requests: Any) -> Any:
-            return [EngineError("gone", transient=True) for _ in requests]
+            return [EngineError("gone", transient=self.is_transient) for _ in requests]
 
     (reply,) = asyncio.run(
         CascadeEngine([Broken("Correct", None), Told("Correct", 1)]).generate([request_verdict(ASKED, (), TRUE)])
     )
     assert isinstance(reply, EngineError)
     assert reply.transient
+    lasting = Broken("Correct", None)
+    lasting.is_transient = False
+    assert label_of(judge(CascadeEngine([lasting, Told("Off-topic", 0.2)]), TRUE)) == "Off-topic"
     (refused,) = asyncio.run(CascadeEngine([Told("Correct", 1), Told("Correct", 1)]).generate([Request(())]))
     assert "judges steps alone" in str(refused)
 
@@ -110,7 +129,8 @@ def test_it_is_simulated_if_a_stage_is_and_named_by_its_stages() -> None:
     [
         ("cascade:checker", "name two verifiers or more"),
         ("cascade:checker,", "name two verifiers or more"),
-        ("cascade:checker,symbolic@0.3", "a threshold is a probability from 0.5 to 1"),
+        ("cascade:checker,symbolic@0.3", "'symbolic@0.3' names no engine"),
+        ("cascade:checker,symbolc", "'symbolc' names no engine; did you mean symbolic"),
         ("cascade:checker,cascade:checker,symbolic", "a cascade in a cascade"),
         ("cascade:checker,symbolic:error=1", "cascade: symbolic:error=1: symbolic:error=1: has no setting 'error'"),
         ("cascade:check,symbolic", "'check' names no engine; did you mean checker"),
@@ -128,4 +148,5 @@ def test_a_spec_that_is_none_is_told_in_a_line(spec: str, message: str) -> None:
        st.none() | st.sampled_from([0.5, 0.75, 1.0]))  # fmt: skip
 def test_specs_keep_their_own_commas_and_marks(specs: list[str], threshold: float | None) -> None:
     setting = ",".join(specs) + ("" if threshold is None else f"@{threshold}")
-    assert read_cascade(setting, KINDS, str) == (specs, 0.9 if threshold is None else threshold)
+    assert read_cascade(setting, str) == (specs, 0.9 if threshold is None else threshold)
+    assert read_cascade(setting.replace(",", ", "), str) == (specs, 0.9 if threshold is None else threshold)
