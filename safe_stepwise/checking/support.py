@@ -477,6 +477,7 @@ class _Weighing:
             return Finding("not read", f"it does not state it ({claim.predicate})")
         lives = self._life_values(claim)
         if lives and all(lives.values()) and not claim.is_denied:
+            self.borne.update(a.noun for a in claim.roles.get("of", ()) if not a.name)  # brackets have no "death"
             return self._hold(claim, names)
         for fact, tie in self.ties:
             if tie.predication is claim:
@@ -664,9 +665,11 @@ class _Weighing:
 
     def _life_values(self, claim: Predication) -> Mapping[str, bool]:
         """Map the places and dates of a birth or death to whether passages state them in brackets after the name."""
-        senses = {expression.sense for expression in claim.expressions}
+        events = {a.noun for a in claim.roles.get("of", ()) if not a.name}  # "the date of birth of"
+        senses = {expression.sense for expression in claim.expressions} | events
         event = next((event for event in ("birth", "death") if any(are_alike(event, sense) for sense in senses)), None)
-        people = [a for role in ("of", "obj", "subj") for a in claim.roles.get(role, ()) if not a.is_source][:1]
+        arguments = (a for role in ("of", "obj", "subj") for a in claim.roles.get(role, ()))
+        people = [a for a in arguments if not (a.is_source or a.noun == event)][:1]
         holders = [n for a in people for n in ((a.name,) if a.name else self.syntax.holders.get(a.token, ()))]
         if event is None or not holders:
             return {}

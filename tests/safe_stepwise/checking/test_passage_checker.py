@@ -90,3 +90,19 @@ def test_the_mark_of_a_list_is_no_number_of_the_step(form: str) -> None:
 def test_a_final_answer_in_words_is_one() -> None:
     texts = ("Final answer: Silent Ford", "**Final Answer:** Silent Ford", "Final answer: Silent Ford (Final Answer)")
     assert [last(WHICH_FILM, *FILMS, text).label for text in texts] == ["sound"] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sound"),
+    [
+        ("4 May 1920 is the date of birth of Martin Hale.", True),
+        ("According to Passage 3, 9 August 1999 is the date of death of Martin Hale.", True),
+        ("The date of death of Martin Hale is 9 August 1999.", True),
+        ("9 August 1999 is the date of birth of Martin Hale.", False),
+        ("4 May 1920 is the date of death of Martin Hale.", False),
+        ("9 August 1999 is not the date of death of Martin Hale.", False),
+        ("4 May 1920 is the date of birth of Ana Brandt.", False),
+    ],
+)
+def test_the_dates_of_a_life_in_brackets_are_those_of_birth_and_death(text: str, is_sound: bool) -> None:
+    assert (last("When did Martin Hale die?", text).label == "sound") == is_sound
