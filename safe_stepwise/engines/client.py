@@ -223,7 +223,7 @@ class Client:
         """Return the reply to a request; raise ``EngineError`` if it failed, ``UserError`` if the run has to end."""
         account = self.accounts.setdefault(request.role, Account())
         sent = self.allowance.apply(request)
-        key = request_key(self.engine, sent)
+        key = self._key(sent)
         if (reply := self._look_up(key, sent, request.sampling.max_tokens)) is not None:
             account.hits += 1
             return reply
@@ -266,7 +266,11 @@ class Client:
     def cached_reply(self, request: Request) -> Completion | None:
         """Return the whole reply to a request in the cache; None if there is none."""
         sent = self.allowance.apply(request)
-        return self._look_up(request_key(self.engine, sent), sent, request.sampling.max_tokens)
+        return self._look_up(self._key(sent), sent, request.sampling.max_tokens)
+
+    def _key(self, request: Request) -> str:
+        """Return the key of a reply in the cache; that of a simulated player changes with its code."""
+        return request_key(self.engine, request) + getattr(self.engine, "code", "")
 
     def _look_up(self, key: str, sent: Request, limit: int) -> Completion | None:
         """Return the whole reply to a request as it is ``sent``, which the cache has under ``key``.
@@ -277,7 +281,7 @@ class Client:
             return None
         reply = self.cache.get(key)
         if reply is None and sent.sampling.max_tokens > limit and not self.engine.simulated:
-            reply = self.cache.get(request_key(self.engine, _limit_tokens(sent, limit)))
+            reply = self.cache.get(self._key(_limit_tokens(sent, limit)))
         return reply if reply is not None and reply.ending == "whole" else None
 
     @property
@@ -361,7 +365,7 @@ class Client:
                 f"cut at {2 * limit:,} tokens {flaw}; raise {LIMIT_OPTION} {request.role}=N above {2 * limit}"
             )
         usage = Usage(*map(sum, zip(astuple(reply.usage), astuple(longer_reply.usage), strict=True)))
-        return {request_key(self.engine, longer_request): longer_reply, key: replace(longer_reply, usage=usage)}
+        return {self._key(longer_request): longer_reply, key: replace(longer_reply, usage=usage)}
 
     async def _retry(self, request: Request, account: Account) -> Completion:
         tries = AsyncRetrying(

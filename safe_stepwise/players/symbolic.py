@@ -82,9 +82,11 @@ Raises ``EngineError`` if the scene lacks what the role needs.
 
 
 class Player(Engine):
-    """A simulated model; its replies depend only on its identity and the request."""
+    """A simulated model; its replies depend only on its identity, its code and the request."""
 
     simulated = True
+    code = ""
+    """The digest of the code that writes its replies."""
 
     def __init__(self, engine: str, settings: Mapping[str, Any]) -> None:
         pairs = ",".join(f"{name}={value}" for name, value in settings.items())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, request_key
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.scene import AnswerScene, Scene
 from safe_stepwise.methods.verifier import verifier_request
@@ -123,3 +126,17 @@ def test_another_role_is_a_mapping_more() -> None:
 
     singer = SymbolicEngine({**engine().roles, "sing": sing}, Rates(0.25))
     assert singer.answer(replace(EXTRACT, role="sing", scene=Scene(ASKED))) == Completion("la 0.25")
+
+
+def test_a_reply_of_other_code_is_not_taken_from_the_cache(tmp_path: Path) -> None:
+    request = judgement()
+
+    def calls(code: str) -> int:
+        player = open_engine("symbolic")
+        player.code = code  # type: ignore[attr-defined]
+        client = Client(player, ResponseCache(tmp_path / "replies.sqlite"))
+        asyncio.run(client.complete(request))
+        return client.total().calls
+
+    assert [calls(code) for code in ("one", "one", "two")] == [1, 0, 1]
+    assert len(open_engine("symbolic").code) == 64  # type: ignore[attr-defined]
