@@ -106,18 +106,12 @@ def _retrieve(memory: ChainMemory, _: Reading) -> Move[ChainMemory]:
     search = memory.options.search or _search_own(memory.question.passages)
     new = retrieve_new(search, query, memory.passages, TOP)[: MAX_PASSAGES - len(memory.retrieved)]
     pages, numbers, size = list(memory.question.passages), list(memory.retrieved), len(memory.question.passages)
+    places = {(page.title, page.text): n for n, page in reversed([*enumerate(pages, 1)])}  # of equal ones the first
     for page in new:
-        number = next(
-            (
-                n
-                for n, known_page in enumerate(pages, 1)
-                if (known_page.title, known_page.text) == (page.title, page.text)
-            ),
-            0,
-        )
-        if not number:
+        if (page.title, page.text) not in places:
             pages.append(page)
-        numbers.append(number or len(pages))
+            places[page.title, page.text] = len(pages)
+        numbers.append(places[page.title, page.text])
     question = replace(memory.question, passages=tuple(pages))
     # The trajectory lists what the question lacks after its own passages, under the same numbers.
     return Move(THINK, replace(memory, question=question, retrieved=tuple(numbers)), tuple(pages[size:]))

@@ -144,7 +144,7 @@ def test_what_is_measured_is_what_the_rows_of_missing_evidence_ask(tmp_path: Pat
         ({"split": "training"}, "no split 'training'"),
         ({"input": "none.jsonl", "benchmark": "musique"}, "none.jsonl: no such file"),
         ({"output": "corpus.txt"}, "name it .jsonl or .jsonl.gz"),
-        ({"input": "rows=0"}, "rows must be at least 1"),
+        ({"input": "rows=0"}, "'0' is not a whole number from 1"),
         ({"limit": "0"}, "from 1 on"),
         ({"recall-of": "-1"}, "from 0 on"),
     ],
