@@ -92,5 +92,5 @@ def test_noise_is_as_asked_for_and_ranges_compose() -> None:
 def test_the_spec_says_how_many_passages() -> None:
     assert parse_spec("rows=9,passages=4") == SmallSpec(9, passages=4)
     for text in ("rows=9,passages=3", "rows=9,passages=9"):
-        with pytest.raises(UserError, match="must be from 4 to 8"):
+        with pytest.raises(UserError, match="is not from 4 to 8"):
             parse_spec(text)
