@@ -142,7 +142,7 @@ def parse_feedback(
     an error. Raises FeedbackError, and nothing else, where there is no valid verdict.
 
     >>> parse_feedback('Sure: {"Error Type": "correct", "diagnosis": "Yes.", "guidance": "",}')
-    Feedback(error_type='Correct', diagnosis='Yes.', guidance='', query=None)
+    Feedback(error_type='Correct', diagnosis='Yes.', guidance='', query=None, score=None)
     >>> parse_feedback('{"error_type": "Incorrect", "diagnosis": "No.", "guidance": "Retry."}')
     Traceback (most recent call last):
     safe_stepwise.feedback.FeedbackError: unknown label 'Incorrect'

@@ -173,6 +173,11 @@ def report_row(
     return RowReport(question, judged_by, note, steps)
 
 
+def label_steps(question: Question, texts: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Label the steps of a chain; returns for each its label, and the fields of its feedback that are not empty."""
+    return [(step.label, step.feedback) for step in report_row(question, texts).steps]
+
+
 def _labels_by_annotations(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
     """Label the steps of a chain by the graph-based checker; raises ``EngineError`` if it has no plan."""
     if not question.answer.strip():

@@ -56,9 +56,10 @@ def named(spec: str) -> set[str]:
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_clean_players_are_right_where_there_is_a_plan(benchmark: str, real_data: Path, tmp_path: Path) -> None:
     output = tmp_path / "results"
-    evaluate(real_data, output, benchmark, ROWS, METHODS, "symbolic")
+    methods = [name for name in METHODS if name != "ircot"]  # it sees what its searches bring: `test_baselines`
+    evaluate(real_data, output, benchmark, ROWS, methods, "symbolic")
     found = list(read_outcomes(output))
-    assert Counter(one.method for one in found) == dict.fromkeys(METHODS, ROWS)
+    assert Counter(one.method for one in found) == dict.fromkeys(methods, ROWS)
     failed = {one.question_id for one in found if one.trajectory.stop_reason == "failed"}
     assert len(failed) < ROWS / 2
     for one in found:
