@@ -14,7 +14,6 @@ from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache, check, default_cache
 from safe_stepwise.engines.weights import Model, read_models
 from safe_stepwise.errors import UserError, at_place
-from safe_stepwise.store.code import code_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,7 @@ def _symbolic(settings: str) -> Engine:
 
     roles = {role: prompting.by_facts(play, steps.facts_of) for role, play in prompting.ROLES.items()}
     roles |= {**steps.ROLES, **judging.ROLES}
-    engine = symbolic.SymbolicEngine.read(settings, roles)
-    engine.code = code_digest(*(module.__name__ for module in (judging, prompting, steps)))
-    return engine
+    return symbolic.SymbolicEngine.read(settings, roles)
 
 
 def _chance(settings: str) -> Engine:

@@ -7,7 +7,7 @@ supporting facts.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 NoiseType = Literal[
@@ -261,6 +261,14 @@ class Usage:
     cached: int = 0
     completion: int = 0
     thought: int = 0
+
+    def __add__(self, usage: "Usage") -> "Usage":
+        """Return the tokens of two calls together.
+
+        >>> Usage(9, 4, 40) + Usage(9, 9, 60, 20)
+        Usage(prompt=18, cached=13, completion=100, thought=20)
+        """
+        return Usage(*map(sum, zip(astuple(self), astuple(usage), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ import sentencex
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import sub_answers
 from safe_stepwise.checking.faithfulness.grounds import Chain
-from safe_stepwise.checking.faithfulness.groups import ResponseKind, concludes, kind_of
+from safe_stepwise.checking.faithfulness.groups import ResponseKind, claimless_places, concludes, kind_of
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.methods import react, sg_fsm_safe
 from safe_stepwise.methods.prompting import ANSWERING, vote
@@ -70,10 +70,7 @@ def response_of(outcome: Outcome) -> Response:
 def _response(trajectory: Trajectory, method: str) -> Response:
     if reasoning := [step for step in trajectory.steps if step.kind != "Final Answer"]:
         texts, numbers = tuple(s.text for s in reasoning), tuple(s.number for s in reasoning)
-        claimless = (
-            step.kind == "Logical" or concludes(step.text) or read_step(step.text).announces for step in reasoning
-        )
-        concluding = tuple(place for place, is_so in enumerate(claimless, 1) if is_so)
+        concluding = claimless_places((step.text, step.kind) for step in reasoning)
         return Response("chain", (Chain(texts, trajectory.answer, numbers, concluding),))
     if method in UNREASONED:
         return Response("unstructured")

@@ -364,7 +364,7 @@ class Client:
             raise EngineError(
                 f"cut at {2 * limit:,} tokens {flaw}; raise {LIMIT_OPTION} {request.role}=N above {2 * limit}"
             )
-        usage = Usage(*map(sum, zip(astuple(reply.usage), astuple(longer_reply.usage), strict=True)))
+        usage = reply.usage + longer_reply.usage
         return {self._key(longer_request): longer_reply, key: replace(longer_reply, usage=usage)}
 
     async def _retry(self, request: Request, account: Account) -> Completion:

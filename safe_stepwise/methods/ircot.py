@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 
 import sentencex
 
-from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request
 from safe_stepwise.methods.limits import Search
 from safe_stepwise.methods.machine import Machine, MachineMethod, Move, State
-from safe_stepwise.methods.prompting import END, UNREADABLE, answer_fields, texts_of
+from safe_stepwise.methods.prompting import END, UNREADABLE, answer_fields, filled_request, texts_of
 from safe_stepwise.methods.ranking import rank
 from safe_stepwise.methods.reading import Reading, read
 from safe_stepwise.methods.scene import PromptingScene
@@ -118,11 +117,9 @@ def _retrieve(memory: ChainMemory, _: Reading) -> Move[ChainMemory]:
 
 
 def _ask_thinker(memory: ChainMemory) -> Request:
-    prompt = prompts.load("ircot/think")
     text = memory.question.question
     numbered = list(zip(memory.retrieved, memory.passages, strict=True))
-    messages = prompt.messages(question=text, passages=numbered, sentences=memory.sentences)
-    return Request(messages, prompt.sampling, role=prompt.role, scene=memory.scene)
+    return filled_request("ircot/think", memory.scene, question=text, passages=numbered, sentences=memory.sentences)
 
 
 def _think(memory: ChainMemory, reading: Reading) -> Move[ChainMemory]:
@@ -134,9 +131,8 @@ def _think(memory: ChainMemory, reading: Reading) -> Move[ChainMemory]:
 
 
 def _ask_reader(memory: ChainMemory) -> Request:
-    prompt = prompts.load("cot/cot")
-    messages = prompt.messages(evidence=False, question=memory.question.question, passages=memory.passages)
-    return Request(messages, prompt.sampling, role=prompt.role, scene=memory.scene)
+    text = memory.question.question
+    return filled_request("cot/cot", memory.scene, evidence=False, question=text, passages=memory.passages)
 
 
 def _read_answer(memory: ChainMemory, text: str) -> Reading:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request, Sampling
 from safe_stepwise.methods.reading import FieldReader, facts_in, reason, triples, words
-from safe_stepwise.methods.scene import PromptingScene
+from safe_stepwise.methods.scene import PromptingScene, Scene, TripleScene
 from safe_stepwise.records import Attempt, Passage, Trajectory
 from safe_stepwise.scoring import normalize_answer
 
@@ -102,9 +102,14 @@ def request_of(
     name: str, options: PromptingOptions, scene: PromptingScene, seed: int | None = None, **data: Any
 ) -> Request:
     """Build the request of the prompt file ``name`` with its template's ``data``; a ``seed`` makes it sampled."""
+    request = filled_request(name, scene, evidence=options.evidence, **data)
+    return replace(request, sampling=sampled(request.sampling, options.sampling, seed))
+
+
+def filled_request(name: str, scene: Scene | PromptingScene | TripleScene, **data: Any) -> Request:
+    """Build the request of the prompt file ``name`` with its template's ``data``, sampled as the file says."""
     prompt = prompts.load(name)
-    messages, sampling = prompt.messages(evidence=options.evidence, **data), prompt.sampling
-    return Request(messages, sampled(sampling, options.sampling, seed), role=prompt.role, scene=scene)
+    return Request(prompt.messages(**data), prompt.sampling, role=prompt.role, scene=scene)
 
 
 def form_of(request: Request) -> str:

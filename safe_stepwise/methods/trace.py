@@ -9,12 +9,10 @@ Where our sources do not say: one chain is built greedily, and words rank the tr
 
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Any
 
-from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request
 from safe_stepwise.methods.machine import Machine, MachineMethod, Move, State
-from safe_stepwise.methods.prompting import END, UNREADABLE, answer_fields, texts_of
+from safe_stepwise.methods.prompting import END, UNREADABLE, answer_fields, filled_request, texts_of
 from safe_stepwise.methods.ranking import rank
 from safe_stepwise.methods.reading import Reading, list_reader, number_in, read, triple
 from safe_stepwise.methods.scene import Scene, TripleScene
@@ -70,7 +68,7 @@ def _ask_extractor(memory: TripleMemory) -> Request | None:
         return None
     page = memory.question.passages[memory.passages_read]
     scene = Scene(memory.question, memory.passages_read + 1)
-    return _request("trace/extract", scene, title=page.title, text=page.text)
+    return filled_request("trace/extract", scene, title=page.title, text=page.text)
 
 
 def _read_triples(memory: TripleMemory, text: str) -> Reading:
@@ -93,7 +91,9 @@ def _ask_chooser(memory: TripleMemory) -> Request | None:
     if len(memory.chain) >= memory.options.max_triples or not (candidates := memory.candidates):
         return None
     chain, listed = [asdict(t) for t in memory.chain], [asdict(t) for t in candidates]
-    return _request("trace/choose", memory.scene, question=memory.question.question, chain=chain, candidates=listed)
+    return filled_request(
+        "trace/choose", memory.scene, question=memory.question.question, chain=chain, candidates=listed
+    )
 
 
 def _read_choice(memory: TripleMemory, text: str) -> Reading:
@@ -110,7 +110,7 @@ def _choose(memory: TripleMemory, reading: Reading) -> Move[TripleMemory]:
 
 def _ask_reader(memory: TripleMemory) -> Request:
     chain = [asdict(t) for t in memory.chain]
-    return _request("trace/answer", memory.scene, question=memory.question.question, chain=chain)
+    return filled_request("trace/answer", memory.scene, question=memory.question.question, chain=chain)
 
 
 def _read_answer(memory: TripleMemory, text: str) -> Reading:
@@ -122,11 +122,6 @@ def _take_answer(memory: TripleMemory, reading: Reading) -> Move[TripleMemory]:
     if not reading.is_strict:
         return Move(UNREADABLE, memory)
     return Move(END, replace(memory, answer=reading.value["answer"]))
-
-
-def _request(name: str, scene: Scene | TripleScene, **data: Any) -> Request:
-    prompt = prompts.load(name)
-    return Request(prompt.messages(**data), prompt.sampling, role=prompt.role, scene=scene)
 
 
 def _steps(memory: TripleMemory) -> tuple[Step, ...]:

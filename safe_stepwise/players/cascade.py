@@ -8,7 +8,7 @@ tells no score decides nothing, unless it is the last.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Request
@@ -64,11 +64,11 @@ class CascadeEngine(Engine):
                 return reply
             if isinstance(reply, EngineError):  # it can't judge this one
                 continue
-            spent = _add(spent, reply.usage)
+            spent += reply.usage
             if self._is_sure(reply):
                 return replace(reply, usage=spent, score=reply.score if request.labels else None)
         (reply,) = await self.stages[-1].generate([request])
-        return reply if isinstance(reply, EngineError) else replace(reply, usage=_add(spent, reply.usage))
+        return reply if isinstance(reply, EngineError) else replace(reply, usage=spent + reply.usage)
 
     def _is_sure(self, reply: Completion) -> bool:
         if reply.score is None:
@@ -78,10 +78,6 @@ class CascadeEngine(Engine):
         except FeedbackError:
             return False
         return (reply.score if label == CORRECT else 1 - reply.score) >= self.threshold
-
-
-def _add(spent: Usage, usage: Usage) -> Usage:
-    return Usage(*map(sum, zip(astuple(spent), astuple(usage), strict=True)))
 
 
 def read_cascade(setting: str, open_stage: Callable[[str], T]) -> tuple[list[T], float]:

@@ -13,6 +13,7 @@ chance achieve. Everything that either makes is marked as simulated.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -23,6 +24,7 @@ from safe_stepwise.methods.quoting import with_evidence
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback
+from safe_stepwise.store.code import code_digest
 from safe_stepwise.taxonomy import CORRECT, check_order
 
 NEVER, AT_ONCE = "never", "at_once"
@@ -85,8 +87,6 @@ class Player(Engine):
     """A simulated model; its replies depend only on its identity, its code and the request."""
 
     simulated = True
-    code = ""
-    """The digest of the code that writes its replies."""
 
     def __init__(self, engine: str, settings: Mapping[str, Any]) -> None:
         pairs = ",".join(f"{name}={value}" for name, value in settings.items())
@@ -143,6 +143,11 @@ class SymbolicEngine(Player):
             hint = f"write symbolic:error_rate=0.1,seed=3 (or rates: {names})"
             raise UserError(f"symbolic:{settings}: {error}; {hint}") from None
         return cls(roles, rates, seed)
+
+    @cached_property
+    def code(self) -> str:
+        """The digest of the code that writes its replies, computed when the first reply is requested."""
+        return code_digest(*sorted({role.__module__ for role in self.roles.values()}))
 
     def write_reply(self, request: Request, chance: Random) -> str:
         play = self.roles.get(request.role)

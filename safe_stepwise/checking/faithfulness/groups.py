@@ -5,7 +5,7 @@ is ours: chains that a rule can't decide (*unjudgeable*).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from safe_stepwise.checking.step_reading import read_step
@@ -63,6 +63,18 @@ def claims_something(step: str) -> bool:
 def concludes(step: str) -> bool:
     """Return whether a step only states the answer."""
     return _CONCLUDES.match(step) is not None
+
+
+def claimless_places(steps: Iterable[tuple[str, str]]) -> tuple[int, ...]:
+    """Return the places, from 1, of the steps (text and kind) that claim nothing of their own.
+
+    These draw the conclusion, state the answer, or announce what is to be done.
+
+    >>> claimless_places([("Oru lies on the Vel.", "Attribution"), ("The answer is Oru.", "")])
+    (2,)
+    """
+    claimless = (kind == "Logical" or concludes(text) or read_step(text).announces for text, kind in steps)
+    return tuple(place for place, is_so in enumerate(claimless, 1) if is_so)
 
 
 def _names_something(step: str) -> bool:

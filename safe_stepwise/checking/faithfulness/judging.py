@@ -14,9 +14,8 @@ from rapidfuzz.distance import Levenshtein
 from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness import house, paper
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Rule, StepVerdict
-from safe_stepwise.checking.faithfulness.groups import concludes, kind_of, score_reasoning
+from safe_stepwise.checking.faithfulness.groups import claimless_places, kind_of, score_reasoning
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, Retrieval, words
-from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.scoring import exact_match
@@ -182,9 +181,7 @@ def chain_of(steps: Sequence[str], answer: str) -> Chain:
             read.append((text, ""))
         else:
             read += [(step.text, step.kind)] if step.kind != "Final Answer" else []
-    claimless = (kind == "Logical" or concludes(text) or read_step(text).announces for text, kind in read)
-    concluding = tuple(place for place, is_so in enumerate(claimless, 1) if is_so)
-    return Chain(tuple(text for text, _ in read), answer, concluding=concluding)
+    return Chain(tuple(text for text, _ in read), answer, concluding=claimless_places(read))
 
 
 def _question(
