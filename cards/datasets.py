@@ -1,23 +1,20 @@
-"""Dataset cards: the README (and pictures) of a dataset, from nothing but the statistics of its builds.
+"""Dataset cards: the README of a dataset, from nothing but the statistics of its builds.
 
 A *build* makes the verified questions of one split of a benchmark, and writes a record: the *statistics*. Records of
 other datasets have those of their builds under ``verified``. A record that lacks a figure raises ``KeyError``.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from cards.pages import Record, add_header, fill
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import agreement, boundary, names
-from safe_stepwise.store.figures import COLORS, png
 from safe_stepwise.store.published_tables import PAPERS, published
-from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
+from safe_stepwise.taxonomy import TAXONOMY, category
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 ANNOTATIONS = "annotations"
@@ -59,8 +56,30 @@ class DatasetCard:
 
     @property
     def own_benchmarks(self) -> tuple[Record, ...]:
-        """Those of the ``sources`` that are no known benchmark, but one of the user's own."""
+        """The ``sources`` that are benchmarks of the user's own."""
         return tuple(build for build in self.sources if build.get("columns"))
+
+    @property
+    def is_own(self) -> bool:
+        """Whether all questions are of benchmarks of the user's own."""
+        return bool(self.sources) and len(self.own_benchmarks) == len(self.sources)
+
+    @property
+    def own_without_triples(self) -> bool:
+        """Whether all questions are of the user's own benchmarks, without triples or single-hop questions."""
+        return self.is_own and not any({"evidence", "decomposition"} & set(b["columns"]) for b in self.sources)
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether the version says something: a file of the user's own has the first one without being asked."""
+        return not self.is_own or self.version != "v0.1.0"
+
+    @property
+    def added(self) -> set[str]:
+        """The parts of passages that builds added where they were lacking: sentences, title."""
+        of_own = ("sentences", "title")  # of one's own benchmark; later builds say which
+        added = (b.get("added", of_own) if b.get("columns") else ("sentences",) for b in self.builds)
+        return set().union(*added)
 
     @property
     def licenses(self) -> list[str]:
@@ -73,17 +92,17 @@ class DatasetCard:
 
     @property
     def synthetic(self) -> bool:
-        """Whether all questions are made up, and none is from a real benchmark."""
+        """Whether all questions are made up."""
         return all(build["source"]["synthetic"] for build in self.builds)
 
     def readme(self, template: str, tasks: list[str], default: str | None = None, **values: Any) -> str:
         """Return the README: a header with the Hub's ``tasks`` and ``default`` config, and the filled template."""
-        return add_header(self._metadata(tasks, default), fill(template, card=self, **values))
+        return add_header(self._make_metadata(tasks, default), fill(template, card=self, **values))
 
-    def _metadata(self, tasks: list[str], default: str | None) -> Any:
+    def _make_metadata(self, tasks: list[str], default: str | None) -> Any:
         from huggingface_hub import DatasetCardData
 
-        tags = ["multi-hop-question-answering", "verification", "knowledge-graph"]
+        tags = [*([] if self.is_own else ["multi-hop-question-answering"]), "verification", "knowledge-graph"]
         if any(build["source"]["synthetic"] for build in self.builds):
             tags.append("synthetic")
         extra: dict[str, Any] = {"dataset_info": [dict(entry) for entry in self.dataset_info]}
@@ -122,7 +141,7 @@ def sources_of(builds: Sequence[Record]) -> tuple[Record, ...]:
 
 
 def licenses_of(builds: Sequence[Record]) -> list[str]:
-    """Return the licences of the builds' sources, as Hub licence ids, each once."""
+    """Return the licences of the builds' sources, as Hub licence ids, without repeats."""
     return sorted({build["license"] for build in builds})
 
 
@@ -141,9 +160,8 @@ def configs_of(files: Mapping[str, Mapping[str, Record]], default: str = "") -> 
     configs = {}
     for name in sorted(files, key=lambda name: (name != default, name.startswith(names.MISSING), name)):
         rows = {split: file["rows"] for split, file in files[name].items()}
-        configs[name] = {
-            split: rows[split] for split in (names.TRAIN, names.VALIDATION, names.TEST) if rows.get(split)
-        }
+        splits = (names.TRAIN, names.VALIDATION, names.TEST)
+        configs[name] = {split: rows[split] for split in splits if rows.get(split)}
     return {name: splits for name, splits in configs.items() if splits}
 
 
@@ -157,11 +175,7 @@ def card_of_builds(
     dataset_info: Sequence[Record],
     audit: AuditScores | None = None,
 ) -> str:
-    """Render the README of a dataset of verified questions or their labels; raise ``KeyError`` for a missing figure.
-
-    ``statistics`` are the builds' records, ``dataset_info`` the Hub's entries of that name, one for each config;
-    ``audit`` has people's judgements of labels.
-    """
+    """Render the README of a dataset of verified questions or of their labels; raise ``KeyError`` for a lack."""
     (version,) = {build["version"] for build in statistics}
     rows = sum(build["rows"] - build["rejected"] for build in statistics)
     configs = configs_of_builds(dataset, statistics)
@@ -175,7 +189,6 @@ def card_of_builds(
         unknown=[b for b in statistics if not b.get("known") and not b.get("listed")],
         listed=[build for build in statistics if build.get("listed")],
         ratios=noise_ratios(statistics),
-        examples=example_rows(statistics),
         measured={name: figures for name, figures in read_measured().items() if name in annotated},
         limits=list(dict.fromkeys(filter(None, (build.get("caveat") for build in statistics)))),
         endings={e for e in ("", names.LABELED, names.EVAL) for b in statistics if b["benchmark"] + e in configs},
@@ -226,74 +239,47 @@ def noise_ratios(builds: Sequence[Record]) -> list[Record]:
         split = build["benchmark"], build["split"]
         judged = build["rows"] - build["rejected"] - build["unparsed"]
         noise = sum(build["unverifiable"].values())
-        published_rows = [row for row in published().noise_ratios if (row.benchmark, row.split) == split]
+        published_rows = [row for row in published().noise_ratios if (row["benchmark"], row["split"]) == split]
         ratio = {"judged": judged, "noise": noise, "percent": 100 * noise / judged if judged else None}
-        tables = " and ".join(f"{PAPERS[row.paper]}, Table {row.table}" for row in published_rows)
+        tables = " and ".join(f"{PAPERS[row['paper']]}, Table {row['table']}" for row in published_rows)
         full = FULL_SPLITS.get(split) if published_rows else None
         rows.append({"build": build, **ratio, "printed": published_rows, "tables": tables, "full": full})
     return rows
 
 
-def example_rows(builds: Sequence[Record], number: int = 3) -> list[Record]:
-    """Return up to ``number`` rows of noise, with benchmark and split: one of each type first, builds in turn."""
-    rows_by_type: dict[str, list[Record]] = {noise: [] for noise in NOISE_TYPES}
-    for build in builds:
-        for row in build.get("examples") or ():
-            row = {"benchmark": build["benchmark"], "split": build["split"], **row}
-            rows_by_type[row["noise_type"]].append(row)
-    groups = [rows for rows in rows_by_type.values() if rows]
-    # Each type starts at a later row than the type before it, so that no build has all the first rows.
-    rotated = [rows[n % len(rows) :] + rows[: n % len(rows)] for n, rows in enumerate(groups)]
-    return [row for rows in zip_longest(*rotated) for row in rows if row][:number]
-
-
-# The other datasets: each function returns the bytes of README.md, and of pictures if it has any, by file name.
+# The other datasets: each function returns the bytes of README.md by file name.
 # ``statistics`` is the record in the dataset's only file of ``statistics/``.
 
 
 def verifier_steps(
     statistics: Record, dataset_info: Sequence[Record], audit: AuditScores | None = None
 ) -> dict[str, bytes]:
-    """Render README.md of ``safe-verifier-steps``, with the scores of an ``audit``, and two pictures, by file name."""
+    """Render README.md of ``safe-verifier-steps``, with the scores of an ``audit``; return its bytes by file name."""
     counts = {e.name: [by_type.get(e.name, {}) for by_type in statistics["types"].values()] for e in TAXONOMY}
     types = {name: by_benchmark for name, by_benchmark in counts.items() if any(by_benchmark)}
-    rows = {name: sum(sum(splits.values()) for splits in by_benchmark) for name, by_benchmark in types.items()}
-    readme = _readme(
-        names.VERIFIER_STEPS,
-        statistics,
-        dataset_info,
-        "verifier_steps.md.jinja",
-        default=names.STEPS,
-        types=types,
-        category=category,
-        audit=audit,
-    )
-    return {
-        names.README: readme,
-        "images/types.png": types_bars(rows),
-        "images/positions.png": positions_histogram(statistics["positions"]),
-    }
+    values: dict[str, Any] = {"types": types, "category": category, "audit": audit}
+    place = names.VERIFIER_STEPS, "verifier_steps.md.jinja", names.STEPS
+    return _render_readme(*place, statistics, dataset_info, **values)
 
 
 def path_probe(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes]:
     """Render README.md of ``safe-path-probe``; return its bytes by file name."""
-    by_form = _accuracy_by_form(statistics["marked"])
-    page = "path_probe.md.jinja"
-    readme = _readme(names.PATH_PROBE, statistics, dataset_info, page, default=names.PROBED, by_form=by_form)
-    return {names.README: readme}
+    place = names.PATH_PROBE, "path_probe.md.jinja", names.PROBED
+    return _render_readme(*place, statistics, dataset_info, by_form=_accuracy_by_form(statistics["marked"]))
 
 
-def _readme(
-    dataset: str, statistics: Record, dataset_info: Sequence[Record], template: str, default: str, **values: Any
-) -> bytes:
+def _render_readme(
+    dataset: str, template: str, default: str, statistics: Record, dataset_info: Sequence[Record], **values: Any
+) -> dict[str, bytes]:
     configs = configs_of(statistics["files"], default)
     version, rows, builds = (statistics[name] for name in ("version", "rows", "verified"))
     card = DatasetCard(dataset, version, rows, builds, configs, dataset_info)
-    return card.readme(template, ["text-classification"], default, record=statistics, **values).encode()
+    text = card.readme(template, ["text-classification"], default, record=statistics, **values)
+    return {names.README: text.encode()}
 
 
 def _accuracy_by_form(marked: Mapping[str, Record]) -> float | None:
-    """Return the balanced accuracy (0-1) by form alone, from counts by kind; None if a label has no rows."""
+    """Return the balanced accuracy (0-1) of judging by form, from counts by kind; None if a label has no rows."""
     valid = marked.get("valid", {"rows": 0, "marked": 0})
     wrong = [counts for kind, counts in marked.items() if kind != "valid"]
     rows = sum(counts["rows"] for counts in wrong)
@@ -311,52 +297,3 @@ def paths(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes
     card = DatasetCard(dataset, statistics["version"], rows, builds, configs, dataset_info)
     tasks = ["question-answering"]
     return {names.README: card.readme("paths.md.jinja", tasks, names.PROMPT_COMPLETION, record=statistics).encode()}
-
-
-ORIGIN_COLORS = {names.IDEAL: "#bbbbbb", names.INJECTED: "#4477aa", names.REFINED: "#ee7733"}
-
-
-def types_bars(types: Mapping[str, int]) -> bytes:
-    """Draw a bar for each error type, coloured by category; return the PNG. ``types`` has the rows of each type."""
-    counts = [(e.name, types[e.name]) for e in TAXONOMY if types.get(e.name)]
-    counts.sort(key=lambda item: CATEGORIES.index(category(item[0])))
-    total = sum(number for _, number in counts)
-
-    def draw(axes: Any) -> None:
-        for kind in dict.fromkeys(category(name) for name, _ in counts):
-            heights = [n for n, (name, _) in enumerate(counts) if category(name) == kind]
-            rows = [counts[n][1] for n in heights]
-            axes.barh(heights, rows, 0.75, color=COLORS[kind], label=f"{kind}: {sum(rows):,}")
-        for n, (_, number) in enumerate(counts):
-            share = f" {number:,} ({100 * number / total:.1f}%)"
-            axes.text(number, n, share, va="center", fontsize=8)
-        axes.set_yticks(range(len(counts)), [name for name, _ in counts], fontsize=9)
-        axes.invert_yaxis()
-        axes.margins(x=0.2)
-        axes.set_xlabel("rows")
-        axes.set_title(f"{total:,} steps by error type")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-
-    return png(lambda figure: draw(figure.add_subplot()), (8.0, 1.2 + 0.32 * len(counts)))
-
-
-def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:
-    """Draw the rows by position (from 1 on, as text), stacked by origin; return the PNG."""
-    numbers = sorted(map(int, positions))
-
-    def draw(axes: Any) -> None:
-        bottom = [0] * len(numbers)
-        for origin, color in ORIGIN_COLORS.items():
-            heights = [positions[str(n)].get(origin, 0) for n in numbers]
-            if any(heights):
-                axes.bar(numbers, heights, bottom=bottom, label=origin, color=color, width=0.8)
-            bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
-        axes.set_xticks(numbers)
-        axes.set_xlabel("position of the step")
-        axes.set_ylabel("rows")
-        axes.set_ylim(0, math.ceil(max(bottom, default=1) * 1.08))
-        axes.legend(frameon=False)
-        axes.spines[["top", "right"]].set_visible(False)
-
-    return png(lambda figure: draw(figure.add_subplot()), (7.2, 3.6))

@@ -15,27 +15,18 @@ from typing import Any
 from cards.datasets import sources_of
 from cards.pages import Record, add_header, fill, hub_id, line
 from cards.pages import metadata as header
-from cards.scores import METRICS, PATH_METRICS, Quality, deliberations_of_adapter, loop_eval_results, loops_with_model
+from cards.scores import PATH_METRICS, Quality, deliberations_of_adapter, loop_eval_results, loops_with_model
 from safe_stepwise.engines.weights import PACKAGE, Model, find_model
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import agreement, names
 
-_SPDX = frozenset(("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"))
-"""Licences whose SPDX id, in lower case, is the Hub's id."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
-_UNFILTERED: Record = {
-    "drop_category": None,
-    "drop_from_prompt": False,
-    "feedback": "full",
-    "origins": [],
-    "rows": None,
-    "tasks": [],
-    "twins": True,
-}
+_UNFILTERED: Record = {"drop_category": None, "drop_from_prompt": False, "feedback": "full", "origins": [],
+                       "rows": None, "tasks": [], "twins": True}  # fmt: skip
 """Filters of a verifier's recipe that leave nothing out."""
 _ALL_PATHS: Record = {"labels": "filtered", "negatives": [], "paths": None, "rows": None}
-"""Filters of a proposer's recipe that leave nothing out."""
+"""Filters of a proposer's recipe, and above of a verifier's, that leave nothing out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +36,7 @@ class License:
     id: str
     """The Hub's id, such as ``apache-2.0``; ``other`` for a licence that the Hub does not list."""
     said_by: str
-    """The card or package that states it, in words."""
+    """The card that states it, in words."""
     name: str | None = None
     """The name of a licence ``other``, None if it is not stated."""
     link: str | None = None
@@ -112,11 +103,10 @@ def model_card(
     each ``results.json``. ``weights_name`` is the model's ``NAME@DIGEST`` in the loops; evaluations without it are
     left out. ``main_folder`` is that of the evaluation made for this model.
 
-    Raises ``KeyError`` for a missing figure, ``UserError`` for records of different runs and results for no card.
+    Raises ``KeyError`` for a missing figure, ``UserError`` for results that no card may have.
     """
     names.check_version(version)
     base, learnt = Base.read(training), training["dataset"]
-    _check_run(training, config, base, steps)
     measured = None if quality is None else Quality.read(quality)
     builds = () if steps is None else steps["verified"]
     datasets = [learnt, *learnt["plus"], *builds, *([measured.steps] if measured else [])]
@@ -127,20 +117,22 @@ def model_card(
     made_up = [source["source"]["synthetic"] for source in sources]
     kind, prompts = "model" if config is None else "adapter", training.get("prompts", {})
     role = "generator" if config is None and prompts.get("role") == "generator" else "verifier"
+    is_encoder = prompts.get("role") == "encoder"
     evaluations = loops_with_model(loops or {}, weights_name, main_folder, kind)
     inputs = {"training": training, "config": config, "version": version, "base": base, "license": license}
     derived = {"kind": kind, "prompts": prompts, "data": data, "quality": measured, "loops": evaluations}
     card = {
         **(inputs | derived),
-        "scored_loops": [loop for loop in evaluations if loop.has_scores],
+        "scored_loops": [loop for loop in evaluations if loop.is_main],
         "is_generator": role == "generator",
+        "is_encoder": is_encoder,
         "name": names.model_repo(names.GENERATOR_KIND if role == "generator" else names.VERIFIER_KIND, base.name),
         "sources": sources,
         "origins": {} if steps is None else steps["origins"]["train"],
         "simulated": any(simulated),
         "synthetic": bool(sources) and not learnt["plus"] and all(made_up),  # sources of ``plus`` are unknown
     }
-    values = {"measures": agreement.MEASURES, "title_of": agreement.title_of, "measured_by": METRICS.values()}
+    values = {"measures": agreement.MEASURES, "title_of": agreement.title_of}
     body = fill("tuned.md.jinja" if config is None else "adapter.md.jinja", card=card, **values)
     tags = [*["synthetic"] * any(made_up), *["simulated"] * any(simulated)]
     return add_header(_tuned_header(card, role, tags), body)
@@ -151,30 +143,15 @@ def _tuned_header(card: Record, role: str, made_of: Sequence[str]) -> Any:
     config, data, measured = card["config"], card["data"], card["quality"]
     results = loop_eval_results(card["scored_loops"], card["version"])
     if measured is not None:
-        results += measured.eval_results(*_measured_on(measured.steps, card["training"]["dataset"]["version"], data))
+        steps, learnt = measured.steps, card["training"]["dataset"]["version"]
+        # The test rows are the published ones if they are of the same version.
+        is_published = hub_id(steps["name"]) is None and learnt is not None and steps["version"] == learnt
+        source = (data["published"], data["revision"]) if data["published"] and is_published else None
+        results += measured.eval_results(*(source or (line(steps["name"]), steps["revision"])))
     metrics = sorted({result.metric_type for result in results})
     tags = ["step-by-step" if config is None else "verification", role]
     tags = [*([] if config is None else [config["peft_type"].lower()]), "multi-hop-question-answering", *tags]
-    return _metadata(card, data["published"], [*tags, *made_of], results, metrics)
-
-
-def _check_run(training: Record, config: Record | None, base: Base, steps: Record | None) -> None:
-    """Raise ``UserError`` for records of different runs, and for an adapter's record without its config."""
-    if config is not None:
-        _check_config(config, base, training["recipe"])
-    elif "model" not in training:
-        raise UserError("training.json is that of an adapter, which has a card of its own")
-    learnt = training["dataset"]["version"]
-    if steps is not None and steps["version"] != learnt:
-        raise UserError(f"trained on {learnt} of the verifier set, but its statistics are of {steps['version']}")
-
-
-def _measured_on(steps: Record, learnt: str | None, data: Record) -> tuple[str, str | None]:
-    """Return the dataset and revision of the test rows: the published ones if they are of the same version."""
-    is_same_version = learnt is not None and steps["version"] == learnt
-    if hub_id(steps["name"]) is None and data["published"] and is_same_version:
-        return data["published"], data["revision"]
-    return line(steps["name"]), steps["revision"]
+    return _make_metadata(card, data["published"], [*tags, *made_of], results, metrics)
 
 
 def proposer_card(
@@ -191,16 +168,12 @@ def proposer_card(
 
     ``stages`` are the contents of each ``training.json``, the published adapter's last, ``paths`` the set's
     statistics, ``config`` the adapter's, and ``results`` those of its evaluations by folder, in which it is
-    ``weights_name``. Raises ``KeyError`` for a missing figure, ``UserError`` for records of different runs and results
-    of other adapters.
+    ``weights_name``. Raises ``KeyError`` for a missing figure, ``UserError`` for results of other adapters.
     """
     names.check_version(version)
     evaluations = deliberations_of_adapter(results or {}, weights_name)
     last = stages[-1]
     base = Base.read(last)
-    _check_config(config, base, last["recipe"])
-    for training in stages:
-        _check_stage(training, last, paths)
     learnt, name = last["dataset"]["name"], names.model_repo(last["dataset"]["name"], base.name)
     is_synthetic = all(source["synthetic"] for source in paths["sources"])
     card = {"name": name, "stages": stages, "training": last, "config": config, "version": version, "base": base}
@@ -210,69 +183,39 @@ def proposer_card(
     tags += [*["synthetic"] * is_synthetic, *["simulated"] * bool(paths["simulated"])]
     scores = [result for evaluation in evaluations for result in evaluation.eval_results(learnt)]
     body = fill("proposer.md.jinja", card=card, filters_of=partial(filters_of, neutral=_ALL_PATHS))
-    return add_header(_metadata(card, hub_id(learnt), tags, scores, list(PATH_METRICS)), body)
+    return add_header(_make_metadata(card, hub_id(learnt), tags, scores, list(PATH_METRICS)), body)
 
 
-def _check_stage(training: Record, last: Record, paths: Record) -> None:
-    """Raise ``UserError`` if a stage's ``training`` is not of the run of the ``last`` stage, on the set ``paths``."""
-    for field, value, expected in (
-        ("base_model", training["base_model"]["revision"], last["base_model"]["revision"]),
-        ("splits", training["recipe"]["splits"], last["recipe"]["splits"]),
-        ("version of the set", training["dataset"]["version"], paths["version"]),
-    ):
-        if value != expected:
-            raise UserError(
-                f"training.json of {training['recipe']['method']} says {field} {value!r}, but it is "
-                f"{expected!r}: they are of different runs"
-            )
-
-
-def _check_config(config: Record, base: Base, recipe: Record) -> None:
-    """Raise ``UserError`` for an ``adapter_config.json`` of another run than the recipe's."""
-    for key, trained in (
-        ("base_model_name_or_path", base.name),
-        ("r", recipe["lora_rank"]),
-        ("lora_alpha", recipe["lora_alpha"]),
-        ("lora_dropout", recipe["lora_dropout"]),
-    ):
-        if config[key] != trained:
-            raise UserError(
-                f"adapter_config.json says {key} {config[key]!r}, training.json {trained!r}: "
-                "they are of different runs"
-            )
-
-
-def _metadata(card: Record, dataset: str | None, tags: list[str], results: list[Any], metrics: list[str]) -> Any:
+def _make_metadata(card: Record, dataset: str | None, tags: list[str], results: list[Any], metrics: list[str]) -> Any:
     """Return the `ModelCardData` of a card, with the base model and its licence."""
     from huggingface_hub import ModelCardData
 
     base, license, config = card["base"], card["license"], card["config"]
     link = f"https://huggingface.co/{base.repo}" if base.repo else None
     license = license or License("other", "nobody", "of-the-base-model", link)
-    text_generation = config is None or config["task_type"] == "CAUSAL_LM"
+    writes = config is None or config["task_type"] == "CAUSAL_LM"
+    task = "text-generation" if writes and not card.get("is_encoder") else None  # a pipeline would not mark tokens
     relation = "finetune" if config is None else "adapter"
-    measured: dict[str, Any] = {}
-    if results:
-        measured = {"eval_results": results, "model_name": card["name"], "metrics": metrics}
+    measured: dict[str, Any] = {"eval_results": results, "model_name": card["name"], "metrics": metrics}
     return ModelCardData(
         language="en",
         base_model=base.repo,
         base_model_relation=relation if base.repo else None,
         library_name="transformers" if config is None else "peft",
-        pipeline_tag="text-generation" if text_generation else None,
+        pipeline_tag=task,
         license=license.id,
         license_name=license.name,
         license_link=license.link,
         datasets=[dataset] if dataset else None,
         tags=[line(tag) for tag in tags],
-        **measured,
+        **(measured if results else {}),
     )
 
 
 def license_of_base(base: str) -> License | None:
-    """Return the licence that a recipe's base model (package, folder or Hub) states; None if it states none."""
+    """Return the licence that a recipe's base model (folder or Hub) states in its card; None if it states none."""
     if base.startswith(PACKAGE):
-        return license_of_package(base.removeprefix(PACKAGE))
+        return None
     model = Model.read(base)
     readme = find_model(model).folder / "README.md"
     return license_of(readme.read_text("utf-8"), model.name) if readme.is_file() else None
@@ -292,17 +235,3 @@ def license_of(readme: str, model: str) -> License | None:
         link = f"https://huggingface.co/{model}/blob/main/{link}" if hub_id(model) else None
     details = [line(value) if value else None for value in (name, link)]
     return License(license, f"the model card of {model}", *details)
-
-
-def license_of_package(package: str) -> License | None:
-    """Return an installed package's licence; None if it is not installed, or states no SPDX id of `_SPDX`."""
-    from importlib.metadata import PackageNotFoundError, metadata, version
-
-    try:
-        package_metadata: Any = metadata(package)
-    except PackageNotFoundError:
-        return None
-    license = str(package_metadata.get("License-Expression") or package_metadata.get("License") or "").strip().lower()
-    if license not in _SPDX:
-        return None
-    return License(license, f"the metadata of {package} {version(package)} on PyPI")

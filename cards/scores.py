@@ -21,8 +21,6 @@ METRICS = {"exact_match": "Exact match", "f1": "F1", "accuracy": "Accuracy by th
 """Titles of the metrics of answers in the loop."""
 PATH_METRICS = {"hits_at_1": "Hits@1", "hit": "Hit", "f1": "F1"}
 """Titles of the metrics of answers over a knowledge graph."""
-_BASELINE_MEASURES = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
-"""Measures for which the card names every baseline that matches the adapter."""
 
 
 def judge_of(settings: Record) -> str | None:
@@ -53,8 +51,7 @@ class LoopScores:
     @property
     def systems(self) -> Sequence[Record]:
         """All compared systems, including baselines."""
-        systems: Sequence[Record] = self.results["comparison"]["systems"]
-        return systems
+        return self.results["comparison"]["systems"]  # type: ignore[no-any-return]
 
     @cached_property
     def own_systems(self) -> list[Record]:
@@ -74,13 +71,6 @@ class LoopScores:
         """The judge with its changed settings, None if the evaluation has no judge."""
         return judge_of(self.results["settings"])
 
-    @property
-    def has_scores(self) -> bool:
-        """Whether the card shows its scores: it is the model's own, or has default options, evidence and judge."""
-        changes_judge = any(self.results["settings"].get(name) for name in JUDGED)
-        has_changes = self.changed_conditions or changes_judge or any(map(self.changed_options, self.systems))
-        return self.is_main or not has_changes
-
     def changed_options(self, system: Record) -> str:
         """Render the options of a system that differ from its method's defaults; empty if none does.
 
@@ -89,18 +79,7 @@ class LoopScores:
         """
         method = METHODS.get(system["method"])
         defaults = base.option_values(base.options_type(method)()) if method else {}
-        changed = [f"{n}={value}" for n, value in system["options"].items() if defaults.get(n) != value]
-        return ", ".join(changed)
-
-    @property
-    def tests(self) -> list[tuple[Record, Record, list[Record | None]]]:
-        """The model's system, a compared one, and tests of their means in each of `METRICS`, or None."""
-        tests: dict[tuple[str, str], dict[str, Record]] = {}
-        for test in self.results["comparison"]["differences"]:
-            if test["benchmark"] is None and self.is_own(test["first"]):
-                tests.setdefault((str(test["first"]), str(test["second"])), {})[test["metric"]] = test
-        pairs = ((next(iter(by_metric.values())), by_metric) for by_metric in tests.values())
-        return [(t["first"], t["second"], [by_metric.get(n) for n in METRICS]) for t, by_metric in pairs]
+        return ", ".join(f"{n}={value}" for n, value in system["options"].items() if defaults.get(n) != value)
 
     def is_own(self, system: Record) -> bool:
         """Return whether the model plays in a system."""
@@ -152,14 +131,13 @@ def loop_eval_results(loops: Sequence[LoopScores], version: str) -> list[Any]:
 
     Evaluations with changed conditions, and systems that are simulated or failed, are left out.
     """
-    results: dict[str, Any] = {}
-    for loop in loops:
-        for system in () if loop.changed_conditions else loop.own_systems:
-            if not system["simulated"] and not loop.failed_questions(system):
-                for result in _system_results(loop, system, version):
-                    key = f"{result.dataset_config} {result.metric_type} {result.metric_args}"
-                    results.setdefault(key, result)
-    return list(results.values())
+    scored = ((loop, system) for loop in loops if not loop.changed_conditions for system in loop.own_systems)
+    return [
+        result
+        for loop, system in scored
+        if not system["simulated"] and not loop.failed_questions(system)
+        for result in _system_results(loop, system, version)
+    ]
 
 
 def _system_results(loop: LoopScores, system: Record, version: str) -> Iterator[Any]:
@@ -205,23 +183,11 @@ class Quality:
         adapter, *baselines = record["verifiers"]
         if adapter["simulated"]:
             raise UserError(f"{adapter['name']}: simulated results go on no model card")
-        if adapter["failed"]:
-            raise UserError(
-                f"{adapter['name']}: {adapter['failed']:,} requests failed; run evaluate_verifier again first"
-            )
+        if failed := adapter["failed"]:
+            raise UserError(f"{adapter['name']}: {failed:,} requests failed; run evaluate_verifier again first")
         titles = {baseline["role"]: title_of(baseline) for baseline in baselines}
         pairs = [(titles[pair["b"]], pair) for pair in record["agreement"] if pair["a"] == adapter["role"]]
         return cls(record["steps"], record["bootstrap"], adapter, baselines, pairs)
-
-    @property
-    def not_better(self) -> list[tuple[str, str, float]]:
-        """Each baseline's title, a measure's title, and the adapter's lead, for leads of 0 or below."""
-        return [
-            (title_of(baseline), MEASURES[name][1], lead)
-            for baseline in self.baselines
-            for name in _BASELINE_MEASURES
-            if (lead := self.lead(baseline, name)) is not None and lead <= 0
-        ]
 
     def lead(self, baseline: Record, measure: str) -> float | None:
         """Return the adapter's value of a measure minus a baseline's, None if either value is missing."""
@@ -229,7 +195,7 @@ class Quality:
         return None if value is None or baseline_value is None else value - baseline_value
 
     def eval_results(self, dataset: str, revision: str | None) -> list[Any]:
-        """Return the adapter's measures on a verifier set as `huggingface_hub.EvalResult`, but for None."""
+        """Return the adapter's measures on a verifier set as `huggingface_hub.EvalResult`, without None."""
         from huggingface_hub import EvalResult
 
         return [
@@ -284,17 +250,6 @@ class DeliberationScores:
     def counts(self) -> bool:
         """Whether the adapter's own run counts: it was not simulated and no request failed."""
         return not self.own_run["simulated"] and not self.own_run["failed"]
-
-    @property
-    def not_better(self) -> list[tuple[str, str, float]]:
-        """Each other run's name, a number of hops, and the adapter's lead in Hits@1, for leads of 0 or below."""
-        rows = []
-        for run in self.results["runs"]:
-            for hop in self.hops if not self.is_own(run) else ():
-                lead = self.own_run["by_hop"][hop]["hits_at_1"] - run["by_hop"][hop]["hits_at_1"]
-                if lead <= 0:
-                    rows.append((names.marked(str(run["name"]), run["simulated"]), hop, lead))
-        return rows
 
     def eval_results(self, dataset: str) -> list[Any]:
         """Return the adapter's scores by hop as `huggingface_hub.EvalResult`; none unless its run `counts`."""

@@ -25,11 +25,6 @@ class Coverage:
     passages: float
     triples: float
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether every triple of one annotator's derivation is covered."""
-        return self.triples == 1.0
-
 
 def measure_coverage(statements: Iterable[tuple[str, str]], derivations: Sequence[Derivation]) -> Coverage:
     """Return how much of the derivation that they agree with most texts cover, each with its passage's title.

@@ -4,8 +4,6 @@
 ``questions.jsonl`` holds the questions.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +15,8 @@ from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
-from safe_stepwise.store import boundary, files
-from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
+from safe_stepwise.store import boundary, files, names
+from safe_stepwise.store.grouping import grouped as grouped
 
 Verdict = Literal["correct", "incorrect", "unscored"]
 Metric = Literal["exact_match", "f1", "accuracy"]
@@ -87,13 +85,14 @@ class QuestionRecord:
     """The benchmark's annotations, like ``decomposition`` and ``kind``."""
     decomposition: tuple[Hop, ...] = ()
     kind: str = ""
+    paths: tuple[tuple[Triple, ...], ...] = ()
 
     @classmethod
-    def from_question(cls, question: Question, conditions: Mapping[str, Any]) -> QuestionRecord:
+    def from_question(cls, question: Question, conditions: Mapping[str, Any]) -> "QuestionRecord":
         """Make the record of a question that a run put under ``conditions``."""
         q = question
         identity = (q.benchmark, q.id, q.question, q.accepted, q.passages)
-        return cls(*identity, asking_conditions(conditions), q.evidence, q.decomposition, q.kind)
+        return cls(*identity, asking_conditions(conditions), q.evidence, q.decomposition, q.kind, q.paths)
 
     @property
     def as_question(self) -> Question:
@@ -104,6 +103,7 @@ class QuestionRecord:
             passages=self.passages,
             evidence=self.evidence,
             decomposition=self.decomposition,
+            paths=self.paths,
         )
 
     def to_json(self) -> str:
@@ -113,18 +113,6 @@ class QuestionRecord:
             if not content[name]:
                 del content[name]
         return canonical_json(content)
-
-
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Group items by a key; groups and their members keep the items' order.
-
-    >>> grouped(["a1", "b1", "a2"], lambda item: item[0])
-    {'a': ['a1', 'a2'], 'b': ['b1']}
-    """
-    groups: dict[K, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
 
 
 def numbered(items: Iterable[T], key: Callable[[T], K]) -> Iterator[tuple[tuple[K, int], T]]:
@@ -164,24 +152,24 @@ def asking_conditions(conditions: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_outcomes(folder: Path) -> Iterator[Outcome]:
     """Yield a folder's outcomes; raises ``UserError`` with the line's number."""
-    return _read_records(files.locate_lines(folder, TRAJECTORIES), Outcome, "the outcome")
+    return _read_records(files.locate_lines(folder, names.TRAJECTORIES), Outcome, "the outcome")
 
 
 def read_questions(folder: Path) -> Iterator[QuestionRecord]:
     """Yield the questions in a run's folder; raises ``UserError`` with the line's number."""
-    return _read_records(files.locate_lines(folder, QUESTIONS), QuestionRecord, "the question")
+    return _read_records(files.locate_lines(folder, names.QUESTIONS), QuestionRecord, "the question")
 
 
 def read_results(folder: Path) -> dict[str, Any]:
     """Read the record of an evaluation; raises ``UserError`` for a folder without one that has ended."""
-    file = folder / RESULTS
+    file = folder / names.RESULTS
     try:
         record: dict[str, Any] = boundary.read_json(file)
         conditions_of(record["settings"])  # raises where the settings lack something
         return record
     except FileNotFoundError:
-        mend = "it has not ended: run the same command again" if (folder / f".{TRAJECTORIES}").exists() else GIVE
-        raise UserError(f"{folder}: no {RESULTS} of an evaluation in it; {mend}") from None
+        mend = "it has not ended: run the same command again" if (folder / f".{names.TRAJECTORIES}").exists() else GIVE
+        raise UserError(f"{folder}: no {names.RESULTS} of an evaluation in it; {mend}") from None
     except (KeyError, TypeError, AttributeError):
         reason = "not the record of an evaluation"
     except (OSError, ValueError) as error:

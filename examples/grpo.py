@@ -13,15 +13,15 @@ Needs `pip install 'safe-stepwise[train]'`, except for --steps 0.
 """
 
 import argparse
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from builders.steps.contexts import StepSource
-from builders.steps.making import UNSEEN, check_trajectory, errors, inject, read_wordings
+from builders.steps.making import check_trajectory, inject
 from builders.steps.proposals import Injector
 from builders.steps.rows import TrajectoryError
 from builders.verified.lookup import labelled
@@ -37,6 +37,8 @@ from safe_stepwise.steps import format_step
 from safe_stepwise.store.codec import label_row, question_row
 from scripts.cli import run
 
+Row = dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
@@ -47,8 +49,6 @@ class Trajectories:
     ideal: tuple[str, ...]
     injected: tuple[str, ...]
     """Those with one error that the checker confirms."""
-    held_back: tuple[str, ...]
-    """Those with one error in a held-back wording."""
 
     def rewards(self, texts: Sequence[str]) -> list[float]:
         """Return the rewards of texts, without those that the reward abstains from."""
@@ -58,7 +58,6 @@ class Trajectories:
 
 def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Iterator[Trajectories]:
     """Yield the trajectories of each question whose ideal trajectory passes the checker."""
-    wordings = read_wordings(UNSEEN)
     for question, label in rows:
         try:
             source = StepSource.build(question, label)
@@ -67,37 +66,23 @@ def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Itera
         except (PlanError, TrajectoryError):
             continue
         injected, _ = inject(Injector(source, seed), ideal, "")
-        held_back = [step for _, step in errors(source, ideal, seed, wordings) if step != ideal[step.number - 1]]
-        yield Trajectories(
-            {**question_row(question), **label_row(label)},
-            (_text(ideal),),
-            tuple(_replace_step(ideal, row.step) for row in injected if row.question == question),
-            tuple(_replace_step(ideal, step) for step in held_back),
-        )
-
-
-def _replace_step(ideal: Sequence[Step], step: Step) -> str:
-    return _text((*ideal[: step.number - 1], step, *ideal[step.number :]))
+        steps = (row.step for row in injected if row.question == question)
+        wrong = tuple(_text((*ideal[: step.number - 1], step, *ideal[step.number :])) for step in steps)
+        yield Trajectories({**question_row(question), **label_row(label)}, (_text(ideal),), wrong)
 
 
 def _text(steps: Iterable[Step]) -> str:
     return "\n".join(map(format_step, steps))
 
 
-Row = dict[str, Any]
-
-
 def main(arguments: Sequence[str]) -> None:
     options = _options(arguments)
-    groups = [*trajectories(_pairs(options.verified, options.benchmark, options.rows))]
+    groups = [*trajectories(_pairs(options.verified, options.rows))]
     if not groups:
         raise UserError(f"{options.verified}: no verified row of it has a trajectory; build others")
-    started = time.process_time()
     for name in ("ideal", "injected"):
         rewards = [reward for group in groups for reward in group.rewards(getattr(group, name))]
         print(f"mean reward of {len(rewards):,} {name} trajectories: {fmean(rewards):.3f}")
-    count = sum(len(group.ideal) + len(group.injected) for group in groups)
-    print(f"processor time: {1000 * (time.process_time() - started) / count:.2f} ms a trajectory")
     if options.steps:
         make_rows = {"trajectory": _trajectory_rows, "step": _step_rows}[options.reward]
         train([row for group in groups for row in make_rows(group.row)], options)
@@ -109,7 +94,7 @@ def train(rows: Sequence[Row], options: argparse.Namespace) -> None:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    on_cpu = options.cpu or not torch.cuda.is_available()
+    on_cpu = not torch.cuda.is_available()
     config = GRPOConfig(
         output_dir=str(options.output),
         max_steps=options.steps,
@@ -133,11 +118,9 @@ def train(rows: Sequence[Row], options: argparse.Namespace) -> None:
     print(f"{options.output}: the model")
 
 
-def _pairs(folder: Path, benchmark: str | None, number: int) -> Iterator[Any]:
-    for name, pairs in labelled(folder):
-        if benchmark in (None, name):
-            sound = (pair for pair in pairs if pair[1].noise_type == "none")
-            yield from (pair for pair, _ in zip(sound, range(number), strict=False))
+def _pairs(folder: Path, number: int) -> Iterator[Any]:
+    for _, pairs in labelled(folder):
+        yield from islice((pair for pair in pairs if pair[1].noise_type == "none"), number)
 
 
 def _trajectory_rows(row: Mapping[str, Any]) -> Iterator[Row]:
@@ -170,7 +153,6 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="python -m examples.grpo", description=__doc__, formatter_class=form)
     parser.add_argument("--verified", type=Path, required=True, help="of build_verified, or a demo")
-    parser.add_argument("--benchmark", help="one of those in it (all)")
     parser.add_argument("--rows", type=int, default=50, help="questions of each benchmark (50)")
     parser.add_argument("--model", help="folder or Hub id of a model with a chat template")
     parser.add_argument("--output", type=Path, default=Path("runs/grpo"), help="(runs/grpo)")
@@ -180,7 +162,6 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, default=256, help="of a completion (256)")
     parser.add_argument("--learning-rate", type=float, default=1e-5, help="(1e-5)")
     parser.add_argument("--seed", type=int, default=0, help="(0)")
-    parser.add_argument("--cpu", action="store_true", help="train on the CPU, in 32 bits")
     options: argparse.Namespace = parser.parse_args(arguments)
     if options.steps and not options.model:
         raise UserError("--model: name one to train, or --steps 0 to see what the reward gives")

@@ -6,7 +6,6 @@
 a server of your own (`vllm serve MODEL`), call `compute_scores` with "openai:MODEL@http://HOST:PORT/v1".
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -26,11 +25,7 @@ ERRS = "error_rate=0.4,seed=1"
 PRINTED = ("exact_match", "f1", "calls_per_question", "steps_per_question", "error_types")
 
 
-def main(arguments: Sequence[str]) -> None:
-    form = argparse.RawDescriptionHelpFormatter
-    argparse.ArgumentParser(
-        prog="python -m examples.loop_metric", description=__doc__, formatter_class=form
-    ).parse_args(arguments)
+def main(_: Sequence[str]) -> None:
     with stand_in(f"symbolic:{ERRS}") as generator, stand_in() as verifier:
         for method in ("no_verification", "safe"):
             results = compute_scores(generator, verifier if method == "safe" else None)

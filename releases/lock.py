@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary, files, names
+from safe_stepwise.store import boundary, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,6 @@ class _ManifestRecord:
     sha256: str
 
 
-_REGENERATE_ADVICE = "make the release anew with safe-stepwise regenerate"
 _FIELDS: Mapping[str, Any] = {
     "version": str,
     "files": Mapping[str, str],
@@ -41,17 +40,6 @@ def read_lock(root: Path, required: Collection[str] = ("version", "files")) -> d
             f"{root / names.LOCK}: not a lock that safe-stepwise regenerate wrote ({error}); delete it and make the "
             "release again"
         ) from None
-    return lock
-
-
-def read_unchanged(root: Path) -> dict[str, Any]:
-    """Read a complete folder's lock; raise ``UserError`` without one, or for the first file that differs or lacks."""
-    if not (root / names.LOCK).is_file():
-        fault = "is not complete" if root.is_dir() else "is no folder"
-        raise UserError(f"{root}: {fault}: it has no {names.LOCK}; {_REGENERATE_ADVICE}")
-    lock = read_lock(root, ("version", "files", "manifest", "skipped"))
-    digests = {name: files.sha256_of(root / name) for name in lock["files"] if (root / name).is_file()}
-    refuse_changes(root, lock, digests, _REGENERATE_ADVICE)
     return lock
 
 

@@ -21,9 +21,8 @@ from releases.report import pack
 from releases.stage import COST_FIELDS, CostEstimate, Forecast, Release, Speed, Stage, add_costs
 from releases.stages import left_out, modules, stages_of
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import files, names
-from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.tables import text_table
+from safe_stepwise.store import code, files, names
+from safe_stepwise.store.tables import fill
 
 MAKING = (names.DATASETS, names.SFT, names.GENERATOR, names.ADAPTER, names.SPACE, names.REPORT)
 """The folders that stages write into the release's folder, a block's, or an adapter's of a block."""
@@ -37,7 +36,7 @@ def make(release: Release[Any]) -> str:
     """Make the parts of a release in order, or check a complete release; return a summary.
 
     A part that an earlier run with the same manifest and code made is kept, unless it follows a part that is made now.
-    While a locked folder changes, its lock lies with the unfinished work, so that a killed run goes on from there.
+    While a locked folder changes, its lock is kept with the unfinished work, from which a killed run can continue.
     Raises ``UserError`` if a stage lacks something, a complete folder differs from its lock, or a file is hidden;
     ``Submitted`` when a build was only handed to a scheduler.
     """
@@ -79,7 +78,7 @@ def make(release: Release[Any]) -> str:
 
 
 def release_code() -> str:
-    return code_digest("releases.making", *modules(), excluded=())
+    return code.code_digest("releases.making", *modules(), excluded=())
 
 
 def check(release: Release[Any]) -> int:
@@ -104,7 +103,7 @@ def file_digests(output: Path) -> dict[str, str]:
 
 def refuse_hidden(output: Path, allowed: Collection[str] = ()) -> None:
     """Raise ``UserError`` for a hidden file or folder, unless a name ``allowed`` at the top of a stage's folder."""
-    exempt = {path for folder in _stage_folders(output) for name in allowed for path in folder.glob(name)}
+    exempt = {path for folder in _list_stage_folders(output) for name in allowed for path in folder.glob(name)}
     for folder in FOLDERS:
         for path in sorted((output / folder).rglob(".*")):
             if not exempt & {path, *path.parents}:
@@ -120,10 +119,7 @@ def _complete_parts(
     earlier: Mapping[str, Any] | None,
     locked: bool,
 ) -> list[str]:
-    """List the parts that need not be made again: none after a change of manifest or code.
-
-    Raises ``UserError`` if this run then leaves a part as it is, and if a ``locked`` folder differs from its lock.
-    """
+    """List the parts that need not be made again: none after a change of manifest or code."""
     if earlier is None:
         return []
     order = dict.fromkeys(stage.name for stage in stages)
@@ -132,7 +128,7 @@ def _complete_parts(
         if locked:
             check(release)
         new_parts = set(earlier.get("skipped", [])) - set(skip)
-        stale = {stage.name for stage in stages if stage.follows in new_parts}
+        stale = {stage.name for stage in stages if stage.remade_after in new_parts}
         return [name for name in complete if name not in stale]
     if outdated := [name for name in complete if name in skip]:
         raise UserError(
@@ -171,12 +167,12 @@ def _lock(release: Release[Any], counts: Mapping[str, Any], skipped: Sequence[st
 
 def _forget_work(output: Path) -> None:
     """Remove the files from which stages would have resumed."""
-    for folder in _stage_folders(output):
+    for folder in _list_stage_folders(output):
         shutil.rmtree(folder / names.WORK, ignore_errors=True)
         (folder / names.JOURNAL).unlink(missing_ok=True)
 
 
-def _stage_folders(output: Path) -> Iterator[Path]:
+def _list_stage_folders(output: Path) -> Iterator[Path]:
     """Yield the folders of `MAKING` in the release, its blocks and their adapters."""
     blocks = sorted((output / names.BLOCKS).glob("*"))
     for home in (output, *blocks, *(inner for block in blocks for inner in block.glob("*"))):
@@ -219,29 +215,19 @@ def render_costs(priced: Sequence[tuple[str, CostEstimate]], speed: Speed, block
     header = ("prompt tokens", "of them computed", "reply tokens", "trained on", "GPU hours")
     costs = [cost for _, cost in priced]
     rows = [
-        (f"{stage_name}: {cost.name}" if stage_name in blocks else cost.name, cost.rows, *_sums([cost], speed))
+        (f"{stage_name}: {cost.name}" if stage_name in blocks else cost.name, cost.rows, *_sum_costs([cost], speed))
         for stage_name, cost in priced
     ]
-    tables = [text_table([("part", "rows", "calls", *header), *rows, ("total", "", *_sums(costs, speed))])]
-    if block_names := [name for name in blocks if any(stage_name == name for stage_name, _ in priced)]:
-        by_block = {"(no block)": [cost for stage_name, cost in priced if stage_name not in blocks]}
-        by_block |= {name: [cost for stage_name, cost in priced if stage_name == name] for name in block_names}
-        sums = [(name, *_sums(block, speed)) for name, block in by_block.items()]
-        tables.append(text_table([("block", "calls", *header), *sums]))
-        tables.append("What an earlier part asks in the same words is counted there.")
-    return "\n\n".join(
-        [
-            *tables,
-            "Calls and tokens are upper bounds where a model labels a benchmark, elsewhere what "
-            "the papers' models and prompts take (small ones differ several times); GPU hours "
-            f"are those at {speed.prompt:,.0f} prompt, {speed.reply:,.0f} reply and "
-            f"{speed.train:,.0f} trained tokens a second of one GPU (--gpu-prompt, --gpu-reply, "
-            "--gpu-train).",
-        ]
-    )
+    parts = [("part", "rows", "calls", *header), *rows, ("total", "", *_sum_costs(costs, speed))]
+    block_names = [name for name in blocks if any(stage_name == name for stage_name, _ in priced)]
+    by_block = {"(no block)": [cost for stage_name, cost in priced if stage_name not in blocks]}
+    by_block |= {name: [cost for stage_name, cost in priced if stage_name == name] for name in block_names}
+    sums = [(name, *_sum_costs(block, speed)) for name, block in by_block.items()] if block_names else []
+    values = {"parts": parts, "blocks": [("block", "calls", *header), *sums], "speed": speed}
+    return fill(Path(__file__).parent / "templates", "costs.txt.jinja", **values).rstrip("\n")
 
 
-def _sums(costs: Sequence[CostEstimate], speed: Speed) -> tuple[object, ...]:
+def _sum_costs(costs: Sequence[CostEstimate], speed: Speed) -> tuple[object, ...]:
     """Sum the calls and tokens of costs; the GPU hours come last, as text."""
     hours = sum(cost.hours(speed) for cost in costs)
     return (*(sum(getattr(cost, count) for cost in costs) for count in (*COST_FIELDS, "trained")), f"{hours:,.1f}")

@@ -21,11 +21,10 @@ from safe_stepwise import prompts
 from safe_stepwise.commands.values import Count, Natural, Part, Share
 from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError, at_place, check_choice
-from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
-from safe_stepwise.records import VerdictOrder
-from safe_stepwise.store import names
-from safe_stepwise.store.names import Audited
-from trainers.config import GeneratorRecipe, VerifierRecipe
+from safe_stepwise.methods.prompt_sets import EvidenceChoice, PromptSet, PromptsName
+from safe_stepwise.records import PlannerChoice, VerdictOrder
+from safe_stepwise.store import boundary, names
+from trainers.config import EncoderRecipe, GeneratorRecipe, VerifierRecipe
 
 OnError = Literal["stop", "keep"]
 """Whether a row that can't be read stops a build, or is kept among its rejects."""
@@ -33,13 +32,21 @@ OWN_ADAPTER = "{adapter}"
 """In an engine's spec: the folder of the release's adapter; in a block with adapters, of each of them in turn."""
 OWN_GENERATOR = "{generator}"
 """In an engine's spec: the model that the release trains to write steps."""
-MEASURED_RATE = "{rate}"
-"""In a verifier's spec, such as ``chance:reject={rate}``: the share of steps that the first verifier rejects."""
 LOOP = ("no_verification", "self_verification", "safe")
 """The methods of the papers' main table, an evaluation's default."""
 METHOD_OPTIONS = tuple(name for name, hint in get_type_hints(Trial).items() if get_origin(hint) is Sequence)
 """The options of methods that an evaluation may set to several values."""
 _LIST_KEYS = ("generator", "verifier", "methods", "examples", *METHOD_OPTIONS)
+REFINEMENT, PROBE = "refinement", "path_probe"
+OWN_SET = "verifier_steps"
+"""The part that makes the release's verifier set; the part of a block's set has the block's name."""
+OWN_PARTS = (
+    *(names.DATASETS, REFINEMENT, OWN_SET, "audits", PROBE, "space", names.GENERATOR, names.ADAPTER),
+    "evaluation",
+)
+"""The parts of a release without blocks, which may not have these names."""
+TEST_SHARE = 0.1
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +55,13 @@ class AdapterEntry(RecipeEntry):
 
     verifier: str | None = None
     """The engine's spec with which the adapter is measured on the test split, if it is measured."""
-    incomplete_evidence: bool = False
-    """Whether the adapter learns the label Missing Evidence, too (SAFE v2, finding 5)."""
 
     @property
-    def changes(self) -> dict[str, Any]:
-        """The keys whose values replace those of the recipe's file."""
-        return {**self.change, **({"incomplete_evidence": True} if self.incomplete_evidence else {})}
+    def kind(self) -> type[VerifierRecipe] | type[EncoderRecipe]:
+        """The class of the recipe: that of an encoder has ``views``."""
+        keys = {*self.change, *((boundary.read_yaml(self.file) or ()) if self.file.is_file() else ())}
+        is_encoder = "views" in keys
+        return EncoderRecipe if is_encoder else VerifierRecipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +75,6 @@ class EvaluationEntry(Trial):
     """The order of a verdict's fields, if the players' training records do not have it."""
     examples: tuple[str, ...] | None = None
     """The roles of `evaluators.run.trial.PROBED_ROLES` whose prompts get worked examples."""
-
-    @property
-    def matched(self) -> tuple[str, ...]:
-        """The verifiers that reject at random, at the measured rate of the first verifier."""
-        return tuple(spec for spec in self.verifier if MEASURED_RATE in spec)
 
     def uses(self, placeholder: str) -> bool:
         """Whether a spec of the evaluation has the placeholder of a model."""
@@ -89,14 +91,14 @@ class RefinementEntry:
     """``verifier_steps.refinement``: rounds that mine hard cases with the adapter just trained."""
 
     rows: Count
-    """The most hard cases that a round adds."""
+    """The maximum number of hard cases that a round adds."""
     generator: str
     verifier: str
     """An engine's spec, in which ``{adapter}`` is the adapter that the round trained."""
     teacher: str = "annotations"
     """The engine that words the labels, or ``annotations`` for the checker's words."""
     limit: Count | None = None
-    """The most training questions of a round; all from which steps are made, if None."""
+    """The maximum number of training questions of a round; if None, all from which steps are made."""
     rounds: Count = 1
 
 
@@ -107,21 +109,9 @@ def list_values(values: Any) -> Any:
     return {k: tuple(v if isinstance(v, list) else [v]) if k in _LIST_KEYS else v for k, v in values.items()}
 
 
-REFINEMENT, PROBE = "refinement", "path_probe"
-OWN_SET = "verifier_steps"
-"""The part that makes the release's verifier set; the part of a block's set has the block's name."""
-OWN_PARTS = (
-    *(names.DATASETS, REFINEMENT, OWN_SET, "audits", PROBE, "space", names.GENERATOR, names.ADAPTER),
-    "evaluation",
-)
-"""The parts of a release without blocks, which may not have these names."""
-TEST_SHARE = 0.1
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-
-
 @dataclass(frozen=True, slots=True)
 class BuildEntry:
-    """One entry of ``builds``: a split and its teacher; their files lie beside the manifest."""
+    """One entry of ``builds``: a split and its teacher; their files are beside the manifest."""
 
     benchmark: str
     input: str
@@ -135,7 +125,7 @@ class BuildEntry:
     limit: Count | None = None
     on_error: OnError = "stop"
     expected_rows: int | None = None
-    """The rows of a missing input, for a dry run alone."""
+    """The number of rows of a missing input, which only a dry run uses."""
     min_confidence: Share = 0.0
     """The least confidence of a noise label that counts as noise."""
     published: Path | None = None
@@ -155,11 +145,10 @@ class StepsEntry:
     """``verifier_steps``: the verifier set's composition and teacher; None is the builder's or paper's default."""
 
     rows: int
-    max_length: Count | None = None
     questions: int | None = None
     ideal: float | None = None
     refined: int | None = None
-    """The number of refined rows; if None, all that ``refined_from`` or ``refinement`` gives."""
+    """The number of refined rows; if None, all rows of ``refined_from`` or ``refinement``."""
     per_benchmark: Mapping[str, BenchmarkShare] | None = None
     rows_per_question: int | None = None
     teacher: str = "annotations"
@@ -169,14 +158,17 @@ class StepsEntry:
     """The split of the builds whose questions are those of test."""
     prompts: PromptsName | None = None
     verdict_order: VerdictOrder | None = None
+    verifier_evidence: EvidenceChoice | None = None
     pool: Count | None = None
     refined_from: Path | None = None
     """The file of refined rows, unless ``refinement`` mines them."""
     refinement: RefinementEntry | None = None
     unverifiable: bool = False
-    """Whether rows are made from the questions that could not be verified; for blocks alone."""
+    """Whether rows are made from the questions that could not be verified; only for blocks."""
+    planners: PlannerChoice = "structure"
+    """Whether a question's structure or its benchmark decides what a model as teacher is told about plans."""
     rows_of: str | None = None
-    """`OWN_SET` for the rows of the release's set, made anew by another teacher; for blocks alone."""
+    """`OWN_SET` for the rows of the release's set, made again by another teacher; only for blocks."""
 
     @property
     def share_of_test(self) -> float:
@@ -186,7 +178,7 @@ class StepsEntry:
     @property
     def prompt_set(self) -> PromptSet:
         """The prompts that render the rows."""
-        return PromptSet.from_choices(self.prompts, self.verdict_order)
+        return PromptSet.from_choices(self.prompts, self.verdict_order, self.verifier_evidence)
 
     @property
     def composition(self) -> Composition:
@@ -210,6 +202,8 @@ class StepsEntry:
             check_choice(self.test_split, [build.split for build in builds], f"{prefix}test_split")
             if self.test_share is not None:
                 raise UserError(f"{prefix}test_share and {prefix}test_split: say one of them")
+        if self.planners != "structure" and self.teacher == "annotations":
+            raise UserError(f"{prefix}planners: instruct a model; leave them out, or name a model as {prefix}teacher")
         if self.unverifiable and (self.refined or self.refined_from):
             raise UserError(f"{prefix}refined: such rows are of verified questions; leave it out")
 
@@ -218,7 +212,7 @@ class StepsEntry:
 class AuditEntry:
     """One entry of ``audits``: the scores that people's judgements give labels or steps, for the cards."""
 
-    of: Audited
+    of: names.Audited
     file: Path
     """The file that ``audit_labels score`` wrote."""
 
@@ -233,7 +227,7 @@ class PathProbeEntry:
     benchmarks: tuple[str, ...] = ()
     """The benchmarks to take questions from; all, if empty."""
     limit: Count | None = None
-    """The most questions of a benchmark."""
+    """The maximum number of questions of a benchmark."""
 
     @property
     def files(self) -> list[Path]:
@@ -273,7 +267,7 @@ class BlockEntry:
                 raise UserError(f"{place}.{OWN_SET}.refinement: is of the release's own set alone")
         for key, adapter in self.adapters.items():
             _check_name(key, f"{place}.adapters", (names.DATASETS, names.ADAPTER, names.REPORT))
-            adapter.check(f"{place}.adapters.{key}", VerifierRecipe)
+            adapter.check(f"{place}.adapters.{key}", adapter.kind)
         if not self.adapters and (evaluation is None or steps is not None):
             raise UserError(f"{place}: add adapters (who learn its verifier_steps) or an evaluation")
         if self.learns_steps and manifest.verifier_steps is None:
@@ -343,7 +337,7 @@ class Manifest:
         if self.generator is not None:
             self.generator.check(names.GENERATOR, GeneratorRecipe)
         if self.adapter is not None:
-            self.adapter.check(names.ADAPTER, VerifierRecipe)
+            self.adapter.check(names.ADAPTER, self.adapter.kind)
         if self.path_probe is not None:
             self.path_probe.check(self.builds)
         self._check_audits()
@@ -370,7 +364,7 @@ class Manifest:
 
 
 def read_manifest(values: Any, folder: Path) -> Manifest:
-    """Read a manifest of verified questions that lies in ``folder``; raise ``UserError`` with the wrong key."""
+    """Read a manifest of verified questions whose file is in ``folder``; raise ``UserError`` with the wrong key."""
     if isinstance(values, dict):
         blocks = values.get("blocks")
         values = {**values, "evaluation": list_values(values.get("evaluation"))}

@@ -1,9 +1,9 @@
 """Read the manifest of a release of relation paths, and check its entries.
 
 The keys: ``paths`` (the dataset of paths over a knowledge graph), ``adapter`` (the training of a model that proposes
-paths) and ``deliberation`` (the evaluation of these proposals). A release is of relation paths or of verified
-questions (`releases.manifest`), never of both, as each has one adapter. Each ``check`` raises ``UserError`` with the
-key that is wrong.
+paths) and ``deliberation`` (the evaluation of these proposals). A *proposer* is what names relation paths for a
+question: an adapter or a baseline. A release is of relation paths or of verified questions (`releases.manifest`),
+never of both, as each has one adapter. Each ``check`` raises ``UserError`` with the key that is wrong.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class SourceEntry:
     input: str
     sha256: str | None = None
     expected_rows: Count | None = None
-    """The rows of a missing source, for a dry run alone."""
+    """The number of rows of a missing source, which only a dry run uses."""
 
     @property
     def is_hub(self) -> bool:
@@ -42,8 +42,8 @@ class SourceEntry:
         return "@" in self.input and not Path(self.input).exists()
 
     @property
-    def is_here(self) -> bool:
-        """Whether the source can be read; a file of the Hub counts as present."""
+    def is_available(self) -> bool:
+        """Whether the source can be read; a file of the Hub counts as available."""
         return self.is_hub or Path(self.input).is_file()
 
     def resolve_input(self, folder: Path) -> Self:
@@ -60,6 +60,7 @@ class PathsEntry:
     questions: tuple[SourceEntry, ...]
     split: Split = "train"
     kb: SourceEntry | None = None
+    """The knowledge graph; None if each question brings its own graph."""
     limit: Count | None = None
     on_error: OnError = "stop"
     max_hops: Count | None = None
@@ -75,13 +76,14 @@ class PathsEntry:
     def check(self) -> None:
         if not self.questions:
             raise UserError("paths.questions: name at least one file")
-        if duplicates := [source.input for n, source in enumerate(self.questions) if source in self.questions[:n]]:
+        files = [source.input for source in self.questions]
+        if duplicates := [file for n, file in enumerate(files) if file in files[:n]]:
             raise UserError(f"paths.questions: {duplicates[0]} is there twice")
 
 
 @dataclass(frozen=True, slots=True)
 class ProposerEntry:
-    """``adapter``: the stages of training on the set; the adapter of the last one is published."""
+    """``adapter``: the stages of training on the set; the last stage's adapter is published."""
 
     sft: RecipeEntry
     kto: RecipeEntry | None = None
@@ -100,11 +102,13 @@ class ProposerEntry:
     def check(self) -> None:
         for place, entry in (("adapter.sft", self.sft), ("adapter.kto", self.kto)):
             if entry and (shared_keys := {"splits", "paths"} & {*entry.change}):
-                raise UserError(
-                    f"{place}.change: {min(shared_keys)} are those of all stages; write adapter.{min(shared_keys)}"
-                )
+                key = min(shared_keys)
+                raise UserError(f"{place}.change: {key} are those of all stages; write adapter.{key}")
         for method, entry in self.stages.items():
-            _check_stage(entry, method)
+            place = f"adapter.{method}"
+            entry.check(place, PathRecipe, "start", key="")
+            if (actual := entry.read(PathRecipe, dataset="-", output="-", start="-").method) != method:
+                raise UserError(f"{place}: recipe: {entry.file} is of {actual}; name one of {method}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +116,26 @@ class DeliberationEntry:
     """``deliberation``: the evaluation, with the options of `safe-stepwise evaluate_deliberation`."""
 
     paths: tuple[str, ...]
-    """The proposers of paths, as the command's ``--paths`` names them; the first one heads the report."""
+    """The proposers, as the command's ``--paths`` names them; the first one comes first in the report."""
     questions: tuple[SourceEntry, ...] = ()
-    """The sources of the questions; if empty, the sources of ``paths``."""
+    """The sources of the questions; if empty, those of the manifest's ``paths`` entry."""
     split: Split = "test"
     held_out: bool = True
-    """Whether only questions of the adapter's test split are asked."""
+    """Whether only questions of the adapter's test split are evaluated."""
     per_hop: Count | None = None
     draw: bool = False
-    """Whether ``per_hop`` draws the questions; else it takes the first ones."""
+    """Whether the ``per_hop`` questions of each number of hops are drawn at random; else they are the first ones."""
     ways: tuple[Mode, ...] = get_args(Mode)
     generator: str | None = None
     candidates: Count | None = None
     labels: Literal["gold", "weak"] = "gold"
-    """The paths of the set that the baselines learn."""
+    """Whether the baselines learn from the gold paths of the set, or from its weakly labelled ones."""
 
     def uses(self, placeholder: str) -> bool:
         return any(placeholder in spec for spec in (*self.paths, self.generator or ""))
 
     @property
-    def places(self) -> dict[str, str]:
+    def report_folders(self) -> dict[str, str]:
         """The folder of each mode's report in the release; the first mode's is the release's own."""
         first, *modes = self.ways
         return {first: REPORT, **{mode: f"{BLOCKS}/{mode}/{REPORT}" for mode in modes}}
@@ -172,7 +176,7 @@ class PathsManifest:
 
 
 def read_paths(values: Mapping[str, Any], folder: Path) -> PathsManifest:
-    """Read a manifest of relation paths that lies in ``folder``; raise ``UserError`` with the key that is wrong."""
+    """Read a manifest of relation paths whose file is in ``folder``; raise ``UserError`` with a wrong key."""
     if "builds" in values:
         raise UserError(
             "builds and paths: a release is of verified questions or of relation paths, as "
@@ -181,11 +185,3 @@ def read_paths(values: Mapping[str, Any], folder: Path) -> PathsManifest:
     manifest = read_strictly(PathsManifest, values, folder)
     manifest.check()
     return manifest
-
-
-def _check_stage(entry: RecipeEntry, method: str) -> None:
-    """Raise ``UserError`` if a stage's recipe is bad or trains by another method."""
-    place = f"adapter.{method}"
-    entry.check(place, PathRecipe, "start", key="")
-    if (actual := entry.read(PathRecipe, dataset="-", output="-", start="-").method) != method:
-        raise UserError(f"{place}: recipe: {entry.file} is of {actual}; name one of {method}")

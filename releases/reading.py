@@ -47,14 +47,9 @@ class RecipeEntry:
     change: Mapping[str, Any] = field(default_factory=dict)
     """New values of the recipe's keys, such as ``filters.drop_category``."""
 
-    @property
-    def changes(self) -> dict[str, Any]:
-        """New values by the recipe's keys, in place of the file's."""
-        return dict(self.change)
-
-    def read(self, kind: type[R], **places: str | list[str]) -> R:
-        """Read the recipe with its folders, such as ``dataset``, as ``places``; raise ``UserError`` if it is bad."""
-        options: dict[str, Any] = {**self.changes, **places}
+    def read(self, kind: type[R], **folders: str | list[str]) -> R:
+        """Read the recipe, with the release's ``folders`` as values of its keys; raise ``UserError`` if it is bad."""
+        options: dict[str, Any] = {**self.change, **folders}
         return read_recipe(self.file, options, kind)
 
     @property
@@ -62,10 +57,13 @@ class RecipeEntry:
         is_file = self.recipe.suffix in (".yaml", ".yml")
         return self.recipe if is_file else RECIPES / f"{self.recipe.name}.yaml"
 
-    def check(self, place: str, kind: type[Recipe], *places: str, key: str = ".change") -> None:
-        """Raise ``UserError`` with the key that is wrong: ``place``, followed by ``key`` for a fault of the recipe."""
+    def check(self, place: str, kind: type[Recipe], *filled_keys: str, key: str = ".change") -> None:
+        """Raise ``UserError`` with the manifest's key at fault: ``place``, or ``place + key`` for a bad recipe.
+
+        The release fills the recipe's ``dataset``, ``output`` and ``filled_keys`` later.
+        """
         if not self.file.is_file():
             recipes = ", ".join(sorted(recipe.stem for recipe in RECIPES.glob("*.yaml")))
             raise UserError(f"{place}.recipe: there is no {self.file}; name one of {recipes}, or a YAML file")
         with at_place(f"{place}{key}"):
-            self.read(kind, **dict.fromkeys(("dataset", "output", *places), "of the release"))
+            self.read(kind, **dict.fromkeys(("dataset", "output", *filled_keys), "of the release"))

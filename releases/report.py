@@ -13,7 +13,7 @@ from safe_stepwise.store.files import write_parts
 from safe_stepwise.store.names import BLOCKS, REPORT
 
 MAX_PACKED_BYTES = 1 << 30
-"""The most bytes of a file of lines that is packed; the check of secrets unpacks no more."""
+"""The maximum number of bytes of a file of lines that is packed; the check of secrets unpacks no more."""
 LINES, PACKED = ".jsonl", ".gz"
 _PACKED_LINES = LINES + PACKED
 
@@ -30,12 +30,12 @@ def pack(root: Path) -> None:
         for packed in folder.rglob(f"*{_PACKED_LINES}"):
             if not packed.with_suffix("").is_file():  # of an earlier run
                 packed.unlink()
-    for file in _lines(root):
+    for file in _list_line_files(root):
         packed = file.with_name(file.name + PACKED)
         if file.stat().st_size > MAX_PACKED_BYTES:
             packed.unlink(missing_ok=True)
         elif not packed.is_file() or packed.stat().st_mtime_ns < file.stat().st_mtime_ns:
-            write_parts(packed, _gzipped(file))
+            write_parts(packed, _gzip_file(file))
 
 
 def published_files(root: Path) -> list[Path]:
@@ -48,10 +48,10 @@ def published_files(root: Path) -> list[Path]:
 
 def long_files(root: Path) -> list[Path]:
     """List the files of lines that have more than `MAX_PACKED_BYTES` bytes, and so are not published."""
-    return [file for file in _lines(root) if file.stat().st_size > MAX_PACKED_BYTES]
+    return [file for file in _list_line_files(root) if file.stat().st_size > MAX_PACKED_BYTES]
 
 
-def _gzipped(file: Path) -> Iterator[bytes]:
+def _gzip_file(file: Path) -> Iterator[bytes]:
     packing = zlib.compressobj(wbits=31)  # gzip with no file name and no time in its header, so bytes repeat
     with file.open("rb") as lines:
         while block := lines.read(1 << 20):
@@ -59,7 +59,7 @@ def _gzipped(file: Path) -> Iterator[bytes]:
     yield packing.flush()
 
 
-def _lines(root: Path) -> Iterator[Path]:
+def _list_line_files(root: Path) -> Iterator[Path]:
     """Yield the files of lines in all reports, sorted within each folder."""
     for folder in folders(root):
         yield from sorted(path for path in folder.rglob(f"*{LINES}") if path.is_file())

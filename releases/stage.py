@@ -1,29 +1,30 @@
-"""The base class of a release's stages, and the costs by which a dry run prices them.
+"""The base class of a release's stages, the check of their players, and the costs by which a dry run prices them.
 
-A *part* is what ``--only`` names: the stages of one name, which are made or left out together.
+A *part* is what ``--only`` names: the stages of one name, which are made or left out together. A *player* is the spec
+of an engine that plays a role. It may have a placeholder, such as ``{adapter}``, for a model that the release trains.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-import yaml
-
 from builders.work.plans import ENGINES, Slurm
 from builders.work.shards import Annotator
-from releases.manifest import BuildEntry, Manifest
-from releases.paths_manifest import PathsManifest, SourceEntry
-from safe_stepwise.commands.model_options import ModelOptions
+from releases.manifest import OWN_ADAPTER, OWN_GENERATOR, BuildEntry, Manifest
+from releases.paths_manifest import OWN_SFT, PathsManifest, SourceEntry
+from safe_stepwise.commands.options import ModelOptions
 from safe_stepwise.commands.values import Count, Name
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, at_place
+from safe_stepwise.open import check_spec
 from safe_stepwise.store.names import DATASETS
+from safe_stepwise.store.packaged import read_yaml
 
 M = TypeVar("M", Manifest, PathsManifest, covariant=True)
-_SECONDS_PER_HOUR = 3600
-KEEP_FAILED = "--keep-failed"
-"""The option that locks a part whose questions failed."""
+_PLACEHOLDER = re.compile(r"\{\w*\}")
+_TRAINED_BY = {OWN_ADAPTER: "adapter", OWN_GENERATOR: "generator", OWN_SFT: "adapter.kto"}
 COST_FIELDS = ("calls", "prompt", "computed", "reply")
 UnitCost = Mapping[str, float]
 """The calls and tokens of one row or question: ``calls, prompt, reply``, and ``computed`` if that is less."""
@@ -40,7 +41,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """The calls and tokens of a part of a release; ``computed`` are the prompt tokens that no cache holds."""
+    """The calls and tokens of a part; ``computed`` are the prompt tokens that no cache holds."""
 
     name: str
     rows: int
@@ -52,7 +53,7 @@ class CostEstimate:
 
     def hours(self, speed: Speed) -> float:
         seconds = self.computed / speed.prompt + self.reply / speed.reply
-        return (seconds + self.trained / speed.train) / _SECONDS_PER_HOUR
+        return (seconds + self.trained / speed.train) / 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +77,40 @@ class Forecast:
     """The questions already counted, by request: a request that an earlier part makes is cached."""
 
     @cached_property
-    def expected(self) -> Any:
-        """The calls and tokens of one row or question of each part."""
-        return expectations()
+    def expectations(self) -> Any:
+        return read_expectations()
 
     def question_rows(self, release: "Release[PathsManifest]", section: str) -> dict[str, int]:
-        """Return the numbers of questions in a section by source; raise ``UserError`` if one is not known."""
+        """Return the number of questions of each source in a section; raise ``UserError`` if one is not known."""
         entries = release.manifest.sources
         return {
-            key: release.expected_rows(key, entries[key]) if source.rows is None else source.rows
+            key: release.require_expected_rows(key, entries[key]) if source.rows is None else source.rows
             for key, source in self.sources.items()
             if key.startswith(f"{section}.questions")
         }
 
     def count_new_questions(self, key: object, questions: int) -> int:
-        """Return how many of ``questions`` no earlier part requests by ``key``; remember that this part does."""
+        """Return how many of a part's ``questions`` no earlier part requests by the same ``key``, and count them."""
         earlier = self.counted_questions.get(key, 0)
         self.counted_questions[key] = max(earlier, questions)
         return max(0, questions - earlier)
 
 
-def expectations() -> Any:
-    """Read the calls and tokens of one row or question of each part, and the default speeds, which are assumptions."""
-    return yaml.safe_load(Path(__file__).with_name("expectations.yaml").read_text(encoding="utf-8"))
+def read_expectations() -> Any:
+    """Read our assumptions: the calls and tokens of one row or question of each part, and the default speeds."""
+    return read_yaml(Path(__file__).with_name("expectations.yaml"))
+
+
+def check_player(spec: str, place: str, trained: Collection[str]) -> None:
+    """Raise ``UserError`` for a bad spec, an unknown placeholder, or one of a model that is not ``trained``."""
+    for placeholder, key in _TRAINED_BY.items():
+        if placeholder in spec and placeholder not in trained:
+            raise UserError(f"{place}: {placeholder} stands for no model of the release; add {key} to the manifest")
+        spec = spec.replace(placeholder, "trained")
+    if unknown := _PLACEHOLDER.search(spec):
+        raise UserError(f"{place}: {unknown[0]} stands for nothing; write {', '.join(_TRAINED_BY)}")
+    with at_place(place):
+        check_spec(spec)
 
 
 def price_engine(spec: str, name: str, rows: int, unit_cost: UnitCost) -> CostEstimate:
@@ -107,7 +119,7 @@ def price_engine(spec: str, name: str, rows: int, unit_cost: UnitCost) -> CostEs
 
 
 def price_rows(name: str, rows: int, unit_cost: UnitCost) -> CostEstimate:
-    """Return the cost of ``rows`` by the calls and tokens of one."""
+    """Return the cost of ``rows`` by the cost of one row."""
     unit_cost = {"computed": unit_cost["prompt"], **unit_cost}
     return CostEstimate(name, rows, *(round(rows * unit_cost[count]) for count in COST_FIELDS))
 
@@ -122,15 +134,15 @@ def add_costs(name: str, costs: Iterable[CostEstimate], rows: int | None = None)
 
 @dataclass(frozen=True, kw_only=True)
 class Options(ModelOptions):
-    """The options of a run over a release's stages; the manifest, not ``allowance``, limits what roles may take."""
+    """The options of a run over a release's stages; the manifest, not ``allowance``, limits the tokens of roles."""
 
     manifest: Path
     output: Path
     only: Sequence[str] = ()
-    """The parts to make, with what they need; all if none is named."""
+    """The parts to make, with the parts that they need; all if none is named."""
     skip_training: bool = False
     keep_failed: bool = False
-    """Whether a part is locked though questions of it failed, which then count as wrong."""
+    """Whether a part is locked though some of its questions failed, which then count as wrong."""
     workers: Count = 1
     engine: Annotated[str, Name(ENGINES)] = "local"
     ranks: Count | None = None
@@ -170,8 +182,8 @@ class Release(Generic[M]):
         """The folder of the release's datasets."""
         return self.output / DATASETS
 
-    def expected_rows(self, key: str, entry: BuildEntry | SourceEntry) -> int:
-        """Return the rows that an entry expects in its missing input; raise ``UserError`` if it says none."""
+    def require_expected_rows(self, key: str, entry: BuildEntry | SourceEntry) -> int:
+        """Return the number of rows that an entry states for its missing input; raise ``UserError`` without one."""
         if entry.expected_rows is None:
             raise UserError(
                 f"{self.file}: {key}: {entry.input} is not here; bring it, or say how many rows it has with "
@@ -179,10 +191,11 @@ class Release(Generic[M]):
             )
         return entry.expected_rows
 
-    def refuse_unnamed(self, names: Iterable[str]) -> None:
-        """Raise ``UserError`` for the first of some names in the folder that the manifest does not have."""
-        for name in names:
-            raise UserError(f"{self.datasets}: holds {name}, which {self.file} does not name; choose another --output")
+    def refuse_unnamed(self, unnamed: Sequence[str]) -> None:
+        """Raise ``UserError`` if the output holds ``unnamed`` datasets or blocks, which the manifest does not name."""
+        if unnamed:
+            text = f"holds {unnamed[0]}, which {self.file} does not name; choose another --output"
+            raise UserError(f"{self.datasets}: {text}")
 
     def close(self) -> None:
         """Close all teachers and makers, to free their memory; the next use opens them again."""
@@ -191,7 +204,7 @@ class Release(Generic[M]):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class StageResult:
     """The result of a stage: a summary to print, and the counts that the lock records."""
 
     summary: str = ""
@@ -205,14 +218,14 @@ class Stage(Generic[M]):
     release: Release[M]
     name: str
     manifest_type: ClassVar[type] = Manifest
-    """The type of manifest that may name it."""
+    """The type of manifest that may name the stage."""
     default_name: ClassVar[str] = ""
     key: ClassVar[str] = ""
-    """The manifest's key that names it; empty for a stage of every release."""
+    """The manifest's key that names the stage; empty for a stage of every release."""
     trains: ClassVar[bool] = False
-    """Whether ``--skip-training`` leaves it out."""
+    """Whether ``--skip-training`` leaves the stage out."""
     note: ClassVar[str] = ""
-    """A note that a dry run prints below the costs, if the stage has any."""
+    """A note that a dry run prints below the costs, if the stage has costs."""
 
     @classmethod
     def from_manifest(cls, release: Release[Any]) -> "Iterator[Stage[Any]]":
@@ -222,12 +235,12 @@ class Stage(Generic[M]):
 
     @property
     def needs(self) -> Collection[str]:
-        """The parts that have to be made before it."""
+        """The parts that have to be made before the stage."""
         return ()
 
     @property
-    def follows(self) -> str:
-        """A part that changes its result: once that part is made, the stage is made again."""
+    def remade_after(self) -> str:
+        """The part that changes the stage's result: once that part is made, the stage is made again."""
         return ""
 
     def validate(self) -> None:
@@ -244,15 +257,15 @@ class Stage(Generic[M]):
         return ""
 
     def price(self, forecast: Forecast) -> Iterable[CostEstimate]:
-        """Return estimates of its costs; they are upper bounds if prompts depend on replies."""
+        """Return estimates of the stage's costs; they are upper bounds if prompts depend on replies."""
         return ()
 
     def missing(self) -> Iterable[str]:
-        """List a line for each missing file that it needs."""
+        """Return a line for each missing file that the stage needs."""
         return ()
 
-    def make(self) -> Result:
-        """Make the stage, going on where an earlier run stopped."""
+    def make(self) -> StageResult:
+        """Make the stage, continuing where an earlier run stopped."""
         raise NotImplementedError
 
     def refuse_failed(self, failed: int) -> None:
@@ -260,5 +273,5 @@ class Stage(Generic[M]):
         if failed and not self.release.options.keep_failed:
             raise UserError(
                 f"{self.name}: {failed:,} questions failed, so the part is not locked; run the same command again: "
-                f"only they are asked. With {KEEP_FAILED} it is locked as it is, and they count as wrong"
+                f"only they are asked. With --keep-failed it is locked as it is, and they count as wrong"
             )

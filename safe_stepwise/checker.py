@@ -7,5 +7,6 @@ from safe_stepwise.checking.passage_checker import SOUND as SOUND
 from safe_stepwise.checking.passage_checker import UNDECIDED as UNDECIDED
 from safe_stepwise.checking.passage_checker import PassageVerdict as PassageVerdict
 from safe_stepwise.checking.passage_checker import judge_steps as judge_steps
+from safe_stepwise.checking.passage_checker import read_written_step as read_written_step
 from safe_stepwise.checking.passage_checker import text_of as text_of
 from safe_stepwise.checking.support import Finding as Finding

@@ -1,9 +1,13 @@
-"""The two errors of input: one stops the command, one concerns a single row."""
+"""The two errors of input, and helpers that raise or print them.
+
+`UserError` stops a command, which prints its one line. `RowError` concerns one row, which its reader sets apart.
+"""
 
 import difflib
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -46,22 +50,24 @@ def check_choice(value: str, choices: Iterable[str], label: str) -> str:
 
 
 @contextmanager
-def at_place(place: str, kinds: type[Exception] | tuple[type[Exception], ...] = UserError) -> Iterator[None]:
-    """Turn an error of these ``kinds`` inside the context into a ``UserError`` with ``place`` before its message."""
+def at_place(place: str, error_types: type[Exception] | tuple[type[Exception], ...] = UserError) -> Iterator[None]:
+    """Turn an error of these types inside the context into a ``UserError`` with ``place`` before its message."""
     try:
         yield
-    except kinds as error:
+    except error_types as error:
         raise UserError(f"{place}: {error}") from None
 
 
 def tell_in_one_line() -> None:
     """Make an uncaught `UserError` print one line, without a traceback; for users' own scripts."""
-    if isinstance(sys.excepthook, _Hook):
+    if isinstance(sys.excepthook, _OneLineHook):
         return
-    sys.excepthook = _Hook(sys.excepthook)
+    sys.excepthook = _OneLineHook(sys.excepthook)
 
 
-class _Hook:
+class _OneLineHook:
+    """An exception hook that prints a `UserError` as one line and leaves other errors to the previous hook."""
+
     def __init__(self, previous: Any) -> None:
         self._previous = previous
 
@@ -91,8 +97,14 @@ def install_command(extra: str) -> str:
     return f"pip install {'-e ' if checkout() else ''}'{package}'"
 
 
+def require_modules(feature: str, library: str, extra: str, *modules: str) -> None:
+    """Raise ``UserError`` if a module that ``feature`` needs is missing; it names ``library`` and its ``extra``."""
+    if any(find_spec(module) is None for module in modules):
+        raise UserError(f"{feature} needs {library}: {install_command(extra)}")
+
+
 def server_hint(model: str) -> str:
-    """Return a hint how to start a server for a model."""
+    """Return a hint on how to start a server for a model."""
     if checkout():
         return f"start one with `scripts/serve.sh {model}`"
     return f"start one with `vllm serve {model}`, or `safe-stepwise stand-in` to try things out"

@@ -1,19 +1,23 @@
 """Opens the engine or player that a spec string names: ``KIND``, or ``KIND:SETTING``.
 
-The file of each kind describes its setting, as ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``.
+The file of each kind describes its setting, as ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]][?OPTION=VALUE]``.
 """
 
 import difflib
+import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from safe_stepwise.engines import entailment, mock, openai, servers, transformers, vllm
-from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine, models_of
 from safe_stepwise.engines.client import Client, ResponseCache, check, default_cache
-from safe_stepwise.engines.weights import Model, read_models
+from safe_stepwise.engines.weights import Model, Option, read_models
 from safe_stepwise.errors import UserError, at_place
+from safe_stepwise.store import files
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +30,19 @@ class EngineKind:
     """The function that checks a setting as ``open`` does, without the engine's extra; None if ``open`` needs none."""
 
 
-def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine]) -> EngineKind:
-    return EngineKind(example, lambda models: engine(*read_models(models)), read_models)
+def _with_weights(example: str, engine: Callable[..., Engine], options: Mapping[str, Option]) -> EngineKind:
+    def open_local(setting: str) -> Engine:
+        model, adapter, values = read_models(setting, options)
+        return engine(model, adapter, **values)
+
+    return EngineKind(example, open_local, partial(read_models, options=options))
 
 
 def _symbolic(settings: str) -> Engine:
     # Imported only here: checker and wordings take longer to import than everything else in this module.
     from safe_stepwise.players import judging, prompting, steps, symbolic
 
-    roles = {role: prompting.by_facts(play, steps.facts_of) for role, play in prompting.ROLES.items()}
+    roles = {role: prompting.role_from_play(play, steps.facts_of) for role, play in prompting.ROLES.items()}
     roles |= {**steps.ROLES, **judging.ROLES}
     return symbolic.SymbolicEngine.read(settings, roles)
 
@@ -63,23 +71,77 @@ def _check_cascade(setting: str) -> None:
     read_cascade(setting, check_spec)
 
 
+def _votes(setting: str) -> Engine:
+    from safe_stepwise.players.voting import VotingEngine, read_votes
+
+    votes, spec = read_votes(setting)
+    return VotingEngine(votes, open_engine(spec))
+
+
+def _check_votes(setting: str) -> None:
+    from safe_stepwise.players.voting import read_votes
+
+    check_spec(read_votes(setting)[1])
+
+
 def _process_reward(model: str) -> Engine:
     from safe_stepwise.players.process_reward import ProcessRewardEngine
 
     return ProcessRewardEngine(Model.read(model))
 
 
+def _encoder(model: str) -> Engine:
+    from safe_stepwise.players.encoder import EncoderEngine
+
+    return EncoderEngine(Model.read(model))
+
+
+def small_verifier() -> Path:
+    """Return the folder of what ``make verifier`` trained: ``$SAFE_STEPWISE_VERIFIER``, or one in the user's cache."""
+    return Path(os.environ.get("SAFE_STEPWISE_VERIFIER") or default_cache().with_name("verifier")).expanduser()
+
+
+def install_small_verifier(model: str) -> None:
+    """Copy a model's folder to where ``small`` finds it, in place of an earlier one, and print that place."""
+    place = small_verifier()
+    with files.write_folder(place) as folder:
+        shutil.copytree(model, folder, dirs_exist_ok=True)
+        files.remove_folder(place)
+    print(place)
+
+
+def _small(setting: str) -> Engine:
+    from safe_stepwise.players.encoder import EncoderEngine
+
+    _check_small(setting)
+    folder = small_verifier()
+    if not folder.is_dir():
+        raise UserError(
+            f"small: no verifier in {folder}; `make verifier` in a checkout trains one on two cores, or name a model "
+            "with encoder:FOLDER"
+        )
+    return EncoderEngine(Model(str(folder)))
+
+
+def _check_small(setting: str) -> None:
+    if setting:
+        raise UserError(f"small:{setting}: write small, or encoder:{setting}")
+
+
 KINDS: Mapping[str, EngineKind] = {
     "openai": EngineKind(openai.EXAMPLE, servers.read_servers),
-    "vllm": _with_weights(vllm.EXAMPLE, vllm.VLLMEngine),
-    "transformers": _with_weights(transformers.EXAMPLE, transformers.TransformersEngine),
+    "vllm": _with_weights(vllm.EXAMPLE, vllm.VLLMEngine, vllm.OPTIONS),
+    "transformers": _with_weights(transformers.EXAMPLE, transformers.TransformersEngine, transformers.OPTIONS),
     "nli": EngineKind(entailment.EXAMPLE, lambda model: entailment.EntailmentEngine(Model.read(model)), Model.read),
     "minicheck": EngineKind(
         entailment.MINICHECK_EXAMPLE, lambda model: entailment.MiniCheckEngine(Model.read(model)), Model.read
     ),
     "prm": EngineKind("prm:./my-reward-model", _process_reward, Model.read),
+    "encoder": EngineKind("encoder:./build/verifier/model", _encoder, Model.read),
+    "small": EngineKind("small", _small, _check_small),
     "checker": EngineKind("checker", _checker),
     "cascade": EngineKind("cascade:checker,nli:./my-cross-encoder", _cascade, _check_cascade),
+    "votes": EngineKind("votes:5:openai:MODEL@http://localhost:8000/v1", _votes, _check_votes),
     "symbolic": EngineKind("symbolic", _symbolic),
     "chance": EngineKind("chance:reject=0.2", _chance),
     "mock": EngineKind(mock.EXAMPLE, mock.MockEngine.read),
@@ -104,10 +166,9 @@ class Opener:
 
     def __call__(self, spec: str) -> Engine:
         engine = open_engine(spec)
-        for stage in getattr(engine, "stages", (engine,)):
-            for server in getattr(stage, "servers", (stage,)):
-                if self.timeout is not None and isinstance(server, openai.OpenAIEngine):
-                    server.timeout = self.timeout
+        for model in models_of(engine):
+            if self.timeout is not None and isinstance(model, openai.OpenAIEngine):
+                model.timeout = self.timeout
         return engine
 
 
@@ -143,18 +204,22 @@ async def open_clients(
 ) -> AsyncIterator[Mapping[str, Client]]:
     """Open a client for each role of ``specs`` (engine specs by role), and close the engines after the context.
 
-    Equal specs share an engine, and all clients share one cache: the file ``cache``, by default the user's own.
+    Equal specs share an engine, specs that differ in their adapters share its model in memory, and all clients share
+    one cache: the file ``cache``, by default the user's own.
     ``timeout`` is that of `Opener`; ``allowance`` changes tokens, effort and examples by role. Raises ``UserError``
     with the role's name for a spec that can't be read, and for an engine that can't work.
     """
     engines: dict[str, Engine] = {}
+    roles: dict[str, str] = {}
     replies: ResponseCache | None = None
     try:
         for role, spec in specs.items():
             with at_place(role):
                 if spec not in engines:
-                    engines[spec] = Opener(timeout)(spec)
-                    await check(engines[spec])
+                    engines[spec], roles[spec] = Opener(timeout)(spec), role
+        for spec, engine in engines.items():  # all are open by now: a shared model has room for every adapter
+            with at_place(roles[spec]):
+                await check(engine)
         replies = ResponseCache(Path(cache) if cache else default_cache())
         yield {role: Client(engines[spec], replies, allowance=allowance) for role, spec in specs.items()}
     finally:

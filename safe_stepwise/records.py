@@ -6,6 +6,7 @@ supporting facts.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
@@ -23,7 +24,7 @@ NoiseType = Literal[
 ]
 NOISE_TYPES: tuple[NoiseType, ...] = get_args(NoiseType)
 NO_NOISE: tuple[NoiseType, ...] = ("none", "unparsed", "undecided")
-"""The types that do not call a row noise: sound, not judged, and proved neither way."""
+"""The types of rows that are not called noise: sound, not judged, or undecided."""
 TEACHER_TYPES: tuple[NoiseType, ...] = tuple(
     n for n in NOISE_TYPES if n not in ("unparsed", "unspecified", "undecided")
 )
@@ -33,6 +34,8 @@ StepKind = Literal["Attribution", "Logical", "Final Answer"]
 VerdictOrder = Literal["label_first", "evidence_first"]
 LABEL_FIRST, EVIDENCE_FIRST = VERDICT_ORDERS = get_args(VerdictOrder)
 """The order of a verdict's fields; SAFE's is ``label_first`` (v1, section 3.4)."""
+PlannerChoice = Literal["structure", "benchmark"]
+"""Whether a question's structure or, as in SAFE v1 (A.9), its benchmark decides what a teacher is told about plans."""
 ANSWERED, FAILED = "answered", "failed"
 """Stop reasons that all methods share; each method may have further ones."""
 
@@ -64,6 +67,11 @@ class Triple:
     tail: str
     passage: int | None = None
     sentence: int | None = None
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Head, relation and tail."""
+        return self.head, self.relation, self.tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,8 @@ class Question:
     supporting_facts: tuple[SupportingFact, ...] = ()
     evidence: tuple[Triple, ...] = ()
     decomposition: tuple[Hop, ...] = ()
+    paths: tuple[tuple[Triple, ...], ...] = ()
+    """All gold paths of a question over a graph, any of which is enough; ``evidence`` is the first."""
 
     @property
     def is_annotated(self) -> bool:
@@ -115,10 +125,14 @@ class Question:
         """The gold passages with their 1-based numbers."""
         return tuple([(n, p) for n, p in enumerate(self.passages, 1) if p.is_gold])
 
+    def supporting_sentences(self, title: str) -> list[int]:
+        """List the sentences (from 0) that are annotated for the passages with a title, whether they exist or not."""
+        return [fact.sentence for fact in self.supporting_facts if fact.title == title]
+
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """Questions of a file or dataset: ``source`` is its name without the folder, ``digest`` that of its content."""
+    """The questions of a file or dataset; ``source`` is its name without folder, ``digest`` that of its content."""
 
     questions: tuple[Question, ...]
     source: str
@@ -142,13 +156,68 @@ class Candidate:
     path: RelationPath
 
 
+CONSTRAINT_KINDS = ("type", "multi_entity", "explicit_time", "implicit_time", "ordinal")
+"""The kinds of constraint of Deliberation on Priors, Table 1."""
+_KIND_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
+Comparison = Literal["in", "before", "after", "first", "last", "most", "least"]
+COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A condition on a question's answers besides the path to them, as text and by field.
+
+    For a ``type``, ``relation`` leads to the entities of that type; for other kinds, it leads from an answer to the
+    ``entity``, the time or the number to compare. ``entity`` is the second entity, or the entity whose time is meant;
+    ``time`` is a date as the question writes it. Fields without a value are empty.
+    """
+
+    kind: str  # one of the five, or induced
+    text: str
+    relation: str = ""
+    entity: str = ""
+    time: str = ""
+    comparison: Comparison | Literal[""] = ""
+
+    def __post_init__(self) -> None:
+        if not _KIND_NAME.fullmatch(self.kind) or self.comparison not in ("", *COMPARISONS):
+            raise ValueError(f"no constraint: {self.kind!r}, {self.comparison!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class InducedKind:
+    """A kind of constraint beside the five, as a model described it; ``batches`` of questions have it."""
+
+    name: str
+    description: str
+    example: str = ""
+    batches: int = 0
+    simulated: bool = False
+
+    def __post_init__(self) -> None:
+        if not _KIND_NAME.fullmatch(self.name) or self.name in CONSTRAINT_KINDS:
+            rule = "write a letter, then a-z, 0-9 and _, 40 at most, and none of the five kinds"
+            raise ValueError(f"{self.name[:50]!r} can't be the name of a kind; {rule}")
+        if not 0 < len(self.description.strip()) <= 1_000:
+            raise ValueError(f"the description of {self.name} has no text, or more than 1,000 characters")
+
+
+InducedKinds = tuple[InducedKind, ...]
+
+
+def kind_names(kinds: InducedKinds) -> tuple[str, ...]:
+    """Return the names of the five kinds of constraint and of induced ones."""
+    return (*CONSTRAINT_KINDS, *(kind.name for kind in kinds))
+
+
 @dataclass(frozen=True, slots=True)
 class KGQuestion:
     """A question over a knowledge graph, whose answers are a set of its entities.
 
-    All names are those of the graph and never normalised, as some of MetaQA's differ by their case alone.
+    All names are those of the graph and never normalised, as some of MetaQA's differ only in case.
     A question without a topic can't be answered by a path. ``gold_paths`` are the relation paths that a benchmark
-    annotates, each with its topic, and ``hops`` is their length; empty or 0 without annotations.
+    annotates, each with its topic, and ``hops`` is their length, if all have one; ``constraints`` are those that it
+    annotates. All are empty or 0 without annotations.
     """
 
     id: str
@@ -159,43 +228,16 @@ class KGQuestion:
     answers: frozenset[str]
     gold_paths: tuple[Candidate, ...] = ()
     hops: int = 0
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         if not all((*self.topics, *self.answers)):
             raise ValueError("a name of a question over a graph is empty")
 
 
-ConstraintKind = Literal["type", "multi_entity", "explicit_time", "implicit_time", "ordinal"]
-CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = get_args(ConstraintKind)
-"""The kinds of constraint of Deliberation on Priors, Table 1."""
-Comparison = Literal["in", "before", "after", "first", "last", "most", "least"]
-COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """A condition that a question sets on its answers beside the path to them, as text and by field.
-
-    For a ``type``, ``relation`` leads to the entities of that type; for other kinds, it leads from an answer to the
-    ``entity``, the time or the number to compare. ``entity`` is the second entity, or the one whose time is meant;
-    ``time`` is a date as the question writes it. Fields without a value are empty.
-    """
-
-    kind: ConstraintKind
-    text: str
-    relation: str = ""
-    entity: str = ""
-    time: str = ""
-    comparison: Comparison | Literal[""] = ""
-
-    def __post_init__(self) -> None:
-        if self.kind not in CONSTRAINT_KINDS or self.comparison not in ("", *COMPARISONS):
-            raise ValueError(f"no constraint: {self.kind!r}, {self.comparison!r}")
-
-
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The result of verifying one question: whether and why it is noise, by a ``teacher``.
+    """The result of verifying one question: whether and why it is noise. ``teacher`` names who judged it.
 
     ``confidence`` (0-1): how directly the text states or denies the path; None if the teacher gives none.
     """
@@ -215,7 +257,7 @@ class Label:
 
     @property
     def unverifiable(self) -> bool:
-        """Whether the row is noise; False for one that was not judged, or is undecided."""
+        """Whether the row is noise; False for a row that was not judged or is undecided."""
         return self.noise_type not in NO_NOISE
 
 
@@ -243,7 +285,7 @@ class Feedback:
     """A verifier's verdict on one step.
 
     ``query`` is what to search for, None unless evidence is missing. ``score`` is the verifier's probability (0-1) of
-    *Correct*, None where nobody asked for it or its engine does not tell it.
+    *Correct*, None if it was not requested or the engine does not return it.
     """
 
     error_type: str
@@ -255,7 +297,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; ``cached``: of ``prompt``, from a prefix cache; ``thought``: of ``completion``."""
+    """Tokens of one call; ``cached`` is the part of ``prompt`` from a cache, ``thought`` a part of ``completion``."""
 
     prompt: int = 0
     cached: int = 0
@@ -275,9 +317,9 @@ class Usage:
 class Attempt:
     """One attempt at a step: the generated text, its feedback, its cost.
 
-    ``number``: of the step, from 1; ``usage``: tokens by role; ``retrieved``: the passages that the verdict's query
-    added after the existing ones; ``verdict``: the verifier's reply where no verdict could be read in it;
-    ``thoughts``: what reasoning models thought before they replied, by role.
+    ``number``: that of the step, from 1; ``usage``: tokens by role; ``retrieved``: the passages that the verdict's
+    query added after the existing ones; ``verdict``: the verifier's reply if no verdict could be read in it;
+    ``thoughts``: the thoughts of reasoning models before their replies, by role.
 
     A state machine also records the ``state`` that made the request, the JSON value that it ``read`` in the reply, and
     the ``next_state``; in SAFE's loop a state is the number of the step.
@@ -297,8 +339,25 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """One of several trajectories that were sampled for a question: its answer, its attempts and its verdicts.
+
+    ``score`` is the verifier's score (0-1) of its chain; None if it was not judged.
+    """
+
+    answer: str
+    attempts: tuple[Attempt, ...]
+    stop_reason: str
+    failure: str = ""
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Trajectory:
-    """The record of a method's work on one question: the accepted ``steps``, all attempts, the answer."""
+    """The record of a method's work on one question: the accepted ``steps``, all attempts, the answer.
+
+    ``sampled`` are all trajectories of which this one was chosen, itself included; empty without sampling.
+    """
 
     question_id: str
     method: str
@@ -308,9 +367,19 @@ class Trajectory:
     stop_reason: str
     failure: str = ""
     """The reason of a failure; empty without one."""
+    sampled: tuple[Sample, ...] = ()
 
 
-_SPARSE = frozenset({"thoughts", "thought", "thought_tokens", "score", "unsure"})
+def all_attempts(trajectory: Trajectory) -> tuple[Attempt, ...]:
+    """Return all attempts that cost a request: the trajectory's, or those of all its samples, judging included."""
+    if not trajectory.sampled:
+        return trajectory.attempts
+    return tuple(attempt for sample in trajectory.sampled for attempt in sample.attempts)
+
+
+_OMITTED_IF_EMPTY = frozenset(
+    {"thoughts", "thought", "thought_tokens", "score", "unsure", "sampled", "constraints", "paths"}
+)
 """Fields that JSON leaves out if they are empty, as they mostly are."""
 
 
@@ -332,8 +401,8 @@ def as_object(noun: Any) -> Any:
     if isinstance(noun, frozenset):
         return sorted(noun)
     values = {f.name: getattr(noun, f.name) for f in fields(noun)}
-    # A score of 0.0 says something.
-    return {n: value for n, value in values.items() if n not in _SPARSE or value or isinstance(value, float)}
+    # A score of 0.0 is not empty.
+    return {n: value for n, value in values.items() if n not in _OMITTED_IF_EMPTY or value or isinstance(value, float)}
 
 
 def identity(value: Any) -> str:

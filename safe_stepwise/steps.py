@@ -4,29 +4,31 @@ A valid step (``parse_step`` gives back unchanged what ``format_step`` writes) h
 
 - a number from 1 to 9999 and one of the three kinds;
 - a text that is not empty and has no white space around it (newlines inside it are kept);
-- no second step in it: no line opens with ``Step N:`` (markdown aside), no kind tag is followed by
-  ``Step ...:``, by a new line or by the end (the tag of the step itself comes after the text);
-- a text that UTF-8 can hold;
+- no second step in it: no line opens with ``Step N:`` (with or without Markdown), no kind tag is followed by
+  ``Step ...:``, by a new line or by the end (the step's own tag comes after the text);
+- a text that UTF-8 can encode;
 - as Final Answer the text ``####ANSWER: <answer>``: one line, one marker, an answer that is not
   empty; as any other kind a text that does not open with the marker (inside, it may be quoted).
 
-Reading is a little wider than writing: white space around the parts, the case of ``step``, of the
-marker and of the kind, a full stop after the kind.
+`parse_step` also accepts white space around the parts, any case of ``step``, the marker and the kind, and a full stop
+after the kind.
 
-Of a model's replies (`read_step`) some more are read, and some fewer. Marks around a step are ignored: Markdown, a
-fence, quotation marks, special tokens, a line that only announces the step, other brackets and colons; and a reply
-that opens with the answer's marker needs no number or kind. Marks around an answer are removed (`unwrap_answer`).
-Refused is what one verdict could not judge, or what the model does not stand by: outside of quotations a step holds no
-further step, no second kind, no blank, no answer besides its claim, and nothing that is taken back; an answer holds no
-reason, no source and no doubt.
+`read_step`, for a model's replies, accepts more and refuses more. It ignores marks around a step: Markdown, a fence,
+quotation marks, special tokens, a line that only announces the step, other brackets and colons; and a reply that opens
+with the answer's marker needs no number or kind. Marks around an answer are removed (`unwrap_answer`). It refuses a
+reply that one verdict could not judge, or that the model does not stand by: outside of quotations, a step must not
+have a further step, a second kind, a blank, an answer besides its claim, or a part that is taken back; an answer must
+not have a reason, a source or a doubt.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from safe_stepwise.records import Step, StepKind
+from safe_stepwise.store.packaged import read_patterns
 from safe_stepwise.store.replies import without_fence
 from safe_stepwise.taxonomy import STEP_KINDS
 
@@ -34,113 +36,48 @@ ANSWER_MARKER = "####ANSWER:"
 _SEVERAL = "not atomic: more than one step"
 MAX_NUMBER = 9999
 
+_PATTERNS = read_patterns(Path(__file__).with_suffix(".yaml"))
 # ASCII: without it the dotless "ı" would match "i" and yield a kind that nobody knows.
 _FLAGS = re.ASCII | re.IGNORECASE
-_KIND = r"\( ?(?:attribution|logical|final[ _-]?answer) ?\)\.?"
 _HEADER = re.compile(r"\Astep(?![a-z])[ \t]*([^:\r\n]{0,40}):", _FLAGS)
 _MARKER = re.compile(r"#### ?answer ?:", _FLAGS)
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
-_TAG_AT_END = re.compile(_KIND + r"\Z", _FLAGS)
-# White space is spelled out so that no alternative can run over lines that another one starts at:
-# the search stays linear on a reply of nothing but newlines.
-_SECOND_STEP = re.compile(
-    r"(?:\A|[\r\n])[ \t*#>_-]*+step[ \t]*+[0-9]++[ \t]*+:"
-    rf"|{_KIND}[ \t]*+(?:[\r\n]|[*#>_-]*+step(?![a-z])[^:\r\n]{{0,40}}:)",
-    _FLAGS,
-)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_TAG_AT_END = re.compile(_PATTERNS["kind"] + r"\Z", _FLAGS)
+_SECOND_STEP = re.compile(_PATTERNS["second_step"], _FLAGS)
 _KIND_OF: dict[str, StepKind] = {kind.replace(" ", "").lower(): kind for kind in STEP_KINDS}
 
-# The marks in a reply. In these patterns runs are possessive or bounded, so that the search stays linear.
-_KIND_IN_MARKS = r"[(\[（【] ?(attribution|logical|final[ _-]?answer)(?: (?:step|reasoning|inference))? ?[)\]）】]"
-_MARKED_HEADER = re.compile(
-    rf"\A[\s#>*_•-]*+step[ \t]*+#?([0-9]++)[*_]*+[ \t]*+(?:{_KIND_IN_MARKS})?[*_ \t]*+"
-    r"(?:[:：]|[.)](?!\w)|[–—-](?=\s)|(?=\r?\n))[*_]*+",
-    _FLAGS,
-)
-_MARKED_TAG = re.compile(rf"{_KIND_IN_MARKS}[\s.*_`]*+\Z", _FLAGS)
+_MARKED_HEADER = re.compile(_PATTERNS["marked_header"], _FLAGS)
+_MARKED_TAG = re.compile(_PATTERNS["kind_in_marks"] + r"[\s.*_`]*+\Z", _FLAGS)
 EMPHASIS = re.compile(r"\*\*|(?<!_)__(?!_)")
 """Markdown's marks, which are removed from a step of a reply."""
-_BOX = r"[\s$*]{0,4}(?:\\[(\[])?\s?\\boxed\{"
-_MARKED_ANSWER = re.compile(
-    r"\A[*_]*+(?:((?:\\?#){4} ?)?#*+ ?(?:final )?answer ?[:：]|"
-    rf"(?:(?:the )?(?:final )?answer(?: is)?:?)?(?={_BOX}))[*_\s]*+",
-    _FLAGS,
-)
-_TOKEN = (
-    r"(?:<[|｜][\w▁ ]{2,24}[|｜]>|</?(?:s|answer)>|<(?:eos|bos|pad|unk|(?:start|end)_of_turn)>|\[/INST\])"
-    r"(?:\s{0,3}(?:assistant|model)(?=\s*(?:[\r\n<]|\Z)))?"
-)
-_TOKENS = re.compile(rf"(?:{_TOKEN}\s*+)++")
-_LITTER = re.compile(
-    rf"(?:(?:{_TOKEN}|\*\*++|#{{3,}}+|\((?i:final(?: ans\w{{0,4}})?)\)?(?=\W{{0,3}}\Z)|"
-    r"[–—-] ?(?i:final answer)(?=\W{0,3}\Z))\s*+)++"
-)
-_WRAPPED = re.compile(
-    r"(?P<mark>\$\$?|[`_])(?P<marked>[^$`\r\n]+)(?P=mark)\.?|\\[(\[](?P<math>.+)\\[)\]]\.?|"
-    r"\\(?:boxed|text(?:bf|it|rm)?|math(?:bf|it|rm))\{(?P<latex>(?:[^{}]|\{[^{}]*\})*)\}\.?|"
-    r"<(?P<tag>b|i|em|strong)>(?P<html>.*)</(?P=tag)>"
-)
-_ANNOUNCEMENT = re.compile(
-    r"\A[*_#]*+(?!step|\d)(?:(?:sure|certainly|of|course|okay|ok|here|is|s|this|below|based|on|the|my|your|next|final|"
-    r"new|corrected|single|one|atomic|reasoning|feedback|guidance|answer|step|assistant|model|\d{1,4})\b"
-    r"[ ,.!:’'*_]{0,6}){1,16}[\r\n]\s*+",
-    _FLAGS,
-)
+_MARKED_ANSWER = re.compile(_PATTERNS["marked_answer"], _FLAGS)
+_SPECIAL_TOKENS = re.compile(rf"(?:{_PATTERNS['special_token']}\s*+)++")
+_ANSWER_LITTER = re.compile(_PATTERNS["answer_litter"])
+_WRAPPED = re.compile(_PATTERNS["wrapped"])
+_ANNOUNCEMENT = re.compile(_PATTERNS["announcement"], _FLAGS)
 _PAIRS = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
-
 _QUOTATION = re.compile(r"\"[^\"]*\"|“[^“”]*”|‘[^‘’]*’|«[^«»]*»|(?<!\w)'\w[^'\r\n]{0,200}'(?!\w)")
-_BREAK = r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
-_LINE = rf"(?:\A|{_BREAK})[\W_]{{0,20}}"
-_CLAUSE = r"(?:[.!?;|/→⇒。！？；]|,(?=\s(?:and )?then\b))[\W_]{0,20}"
-_LEAD = r"(?:\\\w{1,12}\{)?(?:(?:and|then|so|now|next|finally)\b[,:]?\s){0,2}"
-_HEAD = (
-    r"(?:step\s{0,3}#?\s?(?:\d{1,4}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[ivx]{1,5})|"
-    r"(?:the )?(?:next|second|third|fourth|fifth|following|last|final) step)[*_)}\]]{0,4}\s{0,3}"
-)
-_NEXT = (
-    rf"(?i)(?:{_BREAK}[\W_]{{0,20}}|(?<!\bno)(?<!\bvol)[.!?]\W{{1,3}})%(next)d[*_]{{0,2}}[.):][*_\s]{{0,3}}[^\W\d]|"
-    r"\bstep[ \t]{0,3}#?%(next)d[*_]{0,2} ?[:：]"
-)
-_RETRACTION = (
-    r"(?:(?:oh|hmm*|but|ah|however|actually),? )?(?:wait(?= ?[,.:;!…–—-]| no\b)|"
-    r"no(?= ?[,:;!…–—](?! no\b)|,? wait\b|\.\s[^\W\d])|(?:sorry|apologies|never mind)(?=[,.:;!…–—])|"
-    r"(?:correction|edit) ?:|(?:hmm+|oops|nope|hold on|my mistake|i mean|or rather)\b|on second thought|"
-    r"actually,? (?:no|it|that)\b|(?:scratch|strike|ignore|disregard) (?:that|th(?:is|e above))\b|"
-    r"i take (?:it|that) back|let me (?:re|correct|fix|try again|double)|i(?:[’']m| am) not sure|"
-    r"i (?:made a mistake|was wrong|misread)|th(?:at|is)(?:[’']s| is| was) (?:wrong|false|incorrect|a mistake|"
-    r"not (?:right|correct|true|supported|in the passage))(?:\W{0,3}\Z| ?[.,;:!?–—]| by\b))"
-)
+
 _BLANK, _TAKEN_BACK = "the form is not filled in", "a part of it is taken back"
 _FAULTS = {
-    rf"(?i){_LINE}{_LEAD}{_HEAD}(?:[:：.)–—-]|{_BREAK})": _SEVERAL,
-    rf"(?i){_CLAUSE}{_LEAD}{_HEAD}(?:[:：–—]|-\s|\.\s[^\W\d])": _SEVERAL,
-    rf"(?ai)(?<!step \d ){_KIND_IN_MARKS}": _SEVERAL,
-    rf"(?i)~~|[❌✗]|(?:[.!;…(–—\r\n]| -)[^\w\r\n]{{0,4}}{_RETRACTION}": _TAKEN_BACK,
-    # Not an element of HTML, nor what is closed.
-    r"<(?!nowiki|br|ce|ref|ruby|r[bpt]>|su[bp]|think|(?:[abipu]|h[r1-6]|t[dhrt]|d[dlt]|[ou]l|li|em|img|pre|div|span|"
-    r"code|font|html|head|body|table|script|style|strong|small|center|blockquote)>)(?P<tag>[a-z][a-z _-]{0,40})>"
-    r"(?![^<>]{0,200}</(?P=tag)>)|(?<!\w)<[A-Z]>|"
-    r"\b[Pp]assage (?:[NKX]\b|_|\.\.\.|…)|(?<![\w_])(?<!U\.S\. )_{3,}|(?i:[<\[{](?:(?:your|the|an?|final|insert|one) )"
-    r"{0,3}(?:answer|text|step|fact|claim|name|entity|blank)(?: here)?[>\]}])": _BLANK,
-    r"\A(?:I[’']m|I am) (?:sorry|unable|not able)|\A(?:Sorry, |Unfortunately, )?(?:I|we) (?:can ?not|can[’']t|do not|"
-    r"don[’']t|won[’']t) (?:help|assist|answer|comply|provide|continue|know|determine)\b": "it declines to answer",
+    **dict.fromkeys(("step_on_line", "step_in_clause", "second_kind"), _SEVERAL),
+    "taken_back": _TAKEN_BACK,
+    "blank": _BLANK,
+    "declining": "it declines to answer",
 }
 _FAULTS_OF_ANSWERS = {
-    r", (?:no[,:]|wait[,: ]|sorry[,:]|(?:or rather|[Ii] (?:mean|think|believe|guess)|actually)\b)|\? (?:[Nn]o[,.:]|"
-    r"[Oo]r\b)|[.;] Actually,|\((?:not sure|maybe|perhaps|probably|or [^()]{0,80}\?\))": _TAKEN_BACK,
-    r"(?i)(?<!\Athe )\banswer ?[:：]": "not atomic: it holds two answers",
-    r"\\boxed": "the answer is written as a formula",
-    r"(?<=[\s(\[])(?:Step|Passage) \d|, because\b|\b(?:in|on|from) the passages\b|\AThe answer is\b|"
-    r"<[|｜]\w|(?<=[\s>\])])(?:Human|User|Assistant): |(?i:[.;] (?:note|reason|explanation):)": "more than an answer",
-    r"(?i)\A(?:the |your )?answer\W*\Z": _BLANK,
+    "answer_taken_back": _TAKEN_BACK,
+    "second_answer": "not atomic: it holds two answers",
+    "formula": "the answer is written as a formula",
+    "more_than_answer": "more than an answer",
+    "no_answer": _BLANK,
 }
 _FAULTS_OF_CLAIMS = {
-    rf"(?i)(?:{_LINE}|{_CLAUSE}|, |\b(?:so|thus|hence|therefore|then|and|is),? ){_LEAD}(?:\\?#){{4}} ?answer ?[:：]|"
-    rf"(?:{_LINE}|{_CLAUSE}){_LEAD}(?:final )?answer ?[:：]|\\boxed": "not atomic: it submits an answer, too",
-    rf"(?i){_BREAK}[\W_]{{0,20}}(?:according to passage|from (?:step|passage) \d)": _SEVERAL,
-    r"\b(?:was|is|are|were|by|in|the|of|Passage \d{1,3},)(?: (?:\.\.\.|…)\.?)?\Z": _BLANK,
+    "answer_too": "not atomic: it submits an answer, too",
+    "second_claim": _SEVERAL,
+    "unfinished": _BLANK,
 }
-"""Patterns of what makes a reply no single step that the model stands by, each with the reason."""
+"""Patterns of replies that are not a single step that the model stands by, by name, each with the reason."""
 
 
 class StepError(ValueError):
@@ -148,17 +85,17 @@ class StepError(ValueError):
 
 
 def format_step(step: Step) -> str:
-    """Write a valid step as text, which ``parse_step`` reads back; raises StepError for another (see the module).
+    """Write a valid step as text, which ``parse_step`` reads back; raises StepError if it is invalid (see the module).
 
     >>> format_step(Step(1, "According to Passage 2, Oru lies on the Vel.", "Attribution"))
     'Step 1: According to Passage 2, Oru lies on the Vel. (Attribution)'
     """
-    _check(step)
+    _check_step(step)
     return f"Step {step.number}: {step.text} ({step.kind})"
 
 
 def parse_step(text: str) -> Step:
-    """Parse a reply's single step, with the marker's exact spelling; raises StepError, and nothing else, for another.
+    """Parse a reply's single step, with the marker's exact spelling; raises only StepError, for any other reply.
 
     >>> parse_step("step 3:  #### Answer: Oru (final answer).")
     Step(number=3, text='####ANSWER: Oru', kind='Final Answer')
@@ -172,20 +109,20 @@ def parse_step(text: str) -> Step:
     header = _HEADER.match(text)
     if header is None:
         raise StepError(f"the reply does not open with 'Step K:' but with {text[:40]!r}")
-    number = _number(header[1].strip())
+    number = _parse_number(header[1].strip())
     body, kind = _split_kind(text[header.end() :].strip())
     marker = _MARKER.match(body)
     if kind == "Final Answer" and marker is not None:
         body = f"{ANSWER_MARKER} {body[marker.end() :].strip()}".rstrip()
     step = Step(number, body, kind)
-    _check(step)
+    _check_step(step)
     return step
 
 
 def read_step(text: str, number: int = 0) -> Step:
-    """Parse a model's step without the marks around it; ``number`` is that of an answer that has none.
+    """Parse a model's step without the marks around it; an answer without a number gets ``number``.
 
-    Raises StepError as `parse_step` does, and for a reply that is no single step that the model stands by.
+    Raises StepError as `parse_step` does, and for a reply that is not a single step that the model stands by.
 
     >>> read_step("**Step 1:** Oru lies on the Vel. *(Logical)*").text
     'Oru lies on the Vel.'
@@ -197,12 +134,12 @@ def read_step(text: str, number: int = 0) -> Step:
         return check_claim(parse_step(text))
     except StepError as error:
         with suppress(StepError):
-            return check_claim(parse_step(_without_marks(text, number)))
+            return check_claim(parse_step(_remove_marks(text, number)))
         raise error
 
 
 def is_salvaged(text: str, number: int = 0) -> bool:
-    """Return whether a reply is a step only without its marks; ``number`` is that of an answer that has none.
+    """Whether a reply is a step only without its marks; an answer without a number gets ``number``.
 
     >>> [is_salvaged(f"{head} Oru lies on the Vel. (Logical)") for head in ("Step 1:", "**Step 1:**", "Well,")]
     [False, True, False]
@@ -216,14 +153,14 @@ def is_salvaged(text: str, number: int = 0) -> bool:
 
 
 def without_wrapping(text: str) -> str:
-    """Remove fences, quotation marks, special tokens and an announcement that stand around a reply.
+    """Remove fences, quotation marks, special tokens and an announcement around a reply.
 
     >>> without_wrapping("Here is the next step:\\n`Step 1: Oru lies on the Vel. (Logical)`</s>")
     'Step 1: Oru lies on the Vel. (Logical)'
     """
     for _ in range(3):
         text = text.strip("\ufeff\u200b \t\r\n")
-        text = without_fence(re.sub(r"\A~~~|~~~\Z", "```", _trim(_TOKENS, text))).strip()
+        text = without_fence(re.sub(r"\A~~~|~~~\Z", "```", _trim_ends(_SPECIAL_TOKENS, text))).strip()
         if text[1:].endswith(_PAIRS.get(text[:1], "\n")):
             text = text[1:-1]
         text = _ANNOUNCEMENT.sub("", text, count=1)
@@ -231,25 +168,25 @@ def without_wrapping(text: str) -> str:
 
 
 def unwrap_answer(answer: str) -> str:
-    """Remove tokens, a tag that was cut, Markdown, HTML and LaTeX that stand around an answer.
+    """Remove special tokens, a cut-off kind tag, Markdown, HTML and LaTeX around an answer.
 
     >>> unwrap_answer(r"$\\boxed{\\text{Oru}}$.</s> (Final Answer")
     'Oru'
     """
     for _ in range(5):
-        answer = _trim(_LITTER, re.sub(r"\A(\*\*?)([^*]+)\1", r"\2", answer))
+        answer = _trim_ends(_ANSWER_LITTER, re.sub(r"\A(\*\*?)([^*]+)\1", r"\2", answer))
         if (wrapped := _WRAPPED.fullmatch(answer)) and wrapped.lastgroup:
             answer = wrapped[wrapped.lastgroup].strip()
     return answer
 
 
-def _trim(litter: re.Pattern[str], text: str) -> str:
-    """Remove what matches at either end; a pattern of possessive runs takes linear time."""
+def _trim_ends(litter: re.Pattern[str], text: str) -> str:
+    """Remove matches at either end; the time is linear, as patterns have possessive runs."""
     text = text.strip()
     return litter.sub(lambda run: "" if run.start() == 0 or run.end() == len(text) else run[0], text).strip()
 
 
-def _without_marks(text: str, number: int) -> str:
+def _remove_marks(text: str, number: int) -> str:
     body = text = without_wrapping(text)
     if header := _MARKED_HEADER.match(text):
         number = int(header[1][:9])
@@ -268,17 +205,17 @@ def _without_marks(text: str, number: int) -> str:
 
 
 def check_claim(step: Step) -> Step:
-    """Return a step of a reply, its answer unwrapped; raise StepError if the model stands by no such single step."""
+    """Return a step of a reply, its answer unwrapped; raise StepError if the model does not stand by one step."""
     is_answer = step.kind == "Final Answer"
     content = unwrap_answer(final_answer(step)) if is_answer else step.text
     if not any(map(str.isalnum, re.sub(r"\\[a-z]++", "", content))):
         raise StepError(f"{_BLANK}: it has no words")
-    # Of a quotation the end is kept, at which a sentence may end.
+    # The end of a quotation is kept, as a sentence may end there.
     claim = content if is_answer else _QUOTATION.sub(lambda quotation: quotation[0][-2:], content)
     faults = _FAULTS | (_FAULTS_OF_ANSWERS if is_answer else _FAULTS_OF_CLAIMS)
-    faults |= {_NEXT % {"next": step.number + 1}: _SEVERAL}  # no step cites the one after it
-    for pattern, reason in faults.items():
-        if match := re.search(pattern, claim):
+    faults |= {"next_step": _SEVERAL}  # a step does not cite the next one
+    for name, reason in faults.items():
+        if match := re.search(_PATTERNS[name].replace("%(next)d", str(step.number + 1)), claim):
             raise StepError(f"{reason}: {match[0].strip()!r}")
     return replace(step, text=f"{ANSWER_MARKER} {content}") if is_answer else step
 
@@ -291,12 +228,12 @@ def final_answer(step: Step) -> str:
     """
     if step.kind != "Final Answer":
         raise StepError(f"step {step.number} is of kind {step.kind}: it holds no final answer")
-    _check(step)
+    _check_step(step)
     return step.text[len(ANSWER_MARKER) :].strip()
 
 
 def successions(previous: Sequence[str], current: str | None = None) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Pair each step with the steps before it; ``current`` is the last step, if there is one.
+    """Pair each step with the steps before it; ``current`` is the last step, if it is given.
 
     >>> [*successions(["a", "b"], "c")]
     [((), 'a'), (('a',), 'b'), (('a', 'b'), 'c')]
@@ -305,7 +242,7 @@ def successions(previous: Sequence[str], current: str | None = None) -> Iterator
     return ((steps[:number], step) for number, step in enumerate(steps))
 
 
-def _number(digits: str) -> int:
+def _parse_number(digits: str) -> int:
     if not digits:
         raise StepError("the step's number is missing: write 'Step K:'")
     if not (digits.isascii() and digits.isdigit()):
@@ -329,7 +266,7 @@ def _check_atomic(text: str) -> None:
         raise StepError(f"{_SEVERAL}, the second one from character {next_step.start()} on")
 
 
-def _check(step: Step) -> None:
+def _check_step(step: Step) -> None:
     if isinstance(step.number, bool) or not 1 <= step.number <= MAX_NUMBER:
         raise StepError(f"the step's number {step.number} is not from 1 to {MAX_NUMBER}")
     if step.kind not in STEP_KINDS:
@@ -338,7 +275,7 @@ def _check(step: Step) -> None:
         raise StepError("the step's text is empty")
     if step.text != step.text.strip():
         raise StepError("the step's text has white space around it")
-    if _HALF_A_PAIR.search(step.text):
+    if _LONE_SURROGATE.search(step.text):
         raise StepError("the step's text holds half of a surrogate pair")
     _check_atomic(step.text)
     if _TAG_AT_END.search(step.text):

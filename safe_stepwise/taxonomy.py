@@ -1,9 +1,9 @@
 """The labels of a step: ten error types, ``Correct``, and ``Missing Evidence``.
 
 Source: SAFE v1, Table 1 for the types and their categories, its evaluation prompt for the order of the checks. A step
-gets one label: the first type of ``check_order`` that applies, else ``Correct``. ``Missing Evidence`` belongs to the
-incomplete-evidence setting alone (SAFE v2, finding 5). The papers give it no place in the order; here it comes last,
-since it speaks of the passages at hand: a step with a fault of its own is named after that fault.
+gets one label: the first type of ``check_order`` that applies, else ``Correct``. ``Missing Evidence`` belongs only to
+the incomplete-evidence setting (SAFE v2, finding 5). The papers give it no place in the order; here it comes last, as
+it is about the passages: a step that itself has a fault is labelled by that fault.
 """
 
 import re
@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal, get_args
 
-import yaml
-
 from safe_stepwise.records import StepKind
+from safe_stepwise.store.packaged import read_yaml
 
 Category = Literal["Procedural", "Attribution", "Logical", "Final Answer", "Correct", "Missing Evidence"]
 Comparison = Literal["same", "different", "absent"]
-Mender = Literal["search", "decompose", "stop", "summarize"]
+MachineState = Literal["search", "decompose", "stop", "summarize"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 STEP_KINDS: tuple[StepKind, ...] = get_args(StepKind)
 
@@ -30,18 +29,19 @@ class ErrorType:
     category: Category
     definition: str
     step_kinds: tuple[StepKind, ...]
-    value: Comparison = "same"
+    comparison: Comparison = "same"
     """How the value in such a step compares with its evidence."""
     gives_value: bool = True
-    mended_by: Mender | None = None
-    """The state to which a machine returns after a step with this label; None: it goes on."""
-    by_passages: bool = False
+    """Whether such a step gives a value."""
+    next_state: MachineState | None = None
+    """The state that a state machine enters after a step with this label; None: it continues."""
+    decided_by_passages: bool = False
     """Whether only the passages distinguish attribution steps with this label from those of other such labels."""
 
     @property
     def is_contradiction(self) -> bool:
         """Whether a passage proves such a step wrong by another value."""
-        return self.category == "Attribution" and self.gives_value and self.value == "different"
+        return self.category == "Attribution" and self.gives_value and self.comparison == "different"
 
 
 CORRECT = "Correct"
@@ -49,19 +49,20 @@ MISSING_EVIDENCE = "Missing Evidence"
 
 TAXONOMY = tuple(
     ErrorType(**{**entry, "step_kinds": tuple(entry["step_kinds"])})
-    for entry in yaml.safe_load(resources.files("safe_stepwise").joinpath("taxonomy.yaml").read_bytes())
+    for entry in read_yaml(resources.files("safe_stepwise").joinpath("taxonomy.yaml"))
 )
 ERROR_TYPES = tuple(e for e in TAXONOMY if e.name not in (CORRECT, MISSING_EVIDENCE))
 DROPPABLE: tuple[Category, ...] = tuple(dict.fromkeys(e.category for e in ERROR_TYPES))
 """The categories that an ablation may leave out."""
-_BY_PASSAGES = sorted(
-    (e for e in TAXONOMY if e.by_passages), key=lambda e: (e.category != "Correct", e.category != "Attribution")
+_DECIDED = sorted(
+    (e for e in TAXONOMY if e.decided_by_passages),
+    key=lambda e: (e.category != "Correct", e.category != "Attribution"),
 )
-EVIDENCE = tuple(e.name for e in _BY_PASSAGES)
+EVIDENCE_LABELS = tuple(e.name for e in _DECIDED)
 """Labels of attribution steps that only the passages distinguish."""
 ENTRIES = {entry.name: entry for entry in TAXONOMY}
 
-# No "!", "?", "~" or "¬": before a label they negate it, around it they strike it out or doubt it.
+# Without "!", "?", "~" and "¬": before a label they negate it, around it they strike it out or doubt it.
 _SURROUNDING = " \t\r\n\"'`“”‘’«»„*_#.,:;()[]{}<>"
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 
@@ -112,7 +113,7 @@ def spelling(text: str) -> str:
     >>> spelling("**Off_Topic**.")
     'offtopic'
     """
-    # "!" is safe behind a label ("Correct!"), never before it ("!Correct").
+    # "!" is safe after a label ("Correct!"), but not before it ("!Correct").
     return _JOINERS.sub("", text.lstrip(_SURROUNDING).rstrip(_SURROUNDING + "!")).casefold()
 
 

@@ -11,9 +11,8 @@ from evaluators.audit.rows import draw
 from evaluators.audit.score import read, score
 from safe_stepwise.commands.command import group
 from safe_stepwise.commands.values import Count
+from safe_stepwise.store import page, tables
 from safe_stepwise.store.names import LABELS, Audited
-from safe_stepwise.store.page import check_output
-from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import TAXONOMY
 from scripts.cli import command, run
 
@@ -43,14 +42,14 @@ def sample(options: SampleOptions) -> str:
     report.write_sample(selection, WORDS["noise_types"] if options.kind == LABELS else error_types, options.output)
     counts = Counter(row.stratum for row in selection.rows)
     rows = [(", ".join(stratum), size, counts[stratum]) for stratum, size in selection.sizes.items()]
-    table = text_table([("stratum", "rows", "drawn"), *rows])
+    table = tables.text_table([("stratum", "rows", "drawn"), *rows])
     return f"{table}\n\n{len(selection.rows):,} rows; open the page in a browser:\n{options.output}"
 
 
 def score_files(options: ScoreOptions) -> str:
     """Score what the page exported."""
     if options.output:
-        check_output(options.output, *options.files)
+        page.check_output(options.output, *options.files)
     scores = score(read(options.files))
     text = report.render_scores(scores)
     if options.output:

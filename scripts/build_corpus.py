@@ -1,4 +1,4 @@
-"""Write the passages of a benchmark's rows as a corpus to search, and measure the search."""
+"""Write the passages of a benchmark's rows as a corpus to search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,11 +7,10 @@ from typing import Annotated
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
-from builders.corpus.passages import RECALL_SAMPLE, CorpusBuild, build, summary
+from builders.corpus.passages import CorpusBuild, build, summary
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from safe_stepwise.commands.values import Count, Name, Natural
-from safe_stepwise.engines.client import default_cache
+from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 
@@ -23,9 +22,6 @@ class Options:
     split: Sequence[Annotated[str, canonical_split]]
     output: Path
     limit: Count | None = None
-    recall_of: Natural = RECALL_SAMPLE
-    seed: int = 0
-    cache: Path | None = None
 
     @property
     def sources(self) -> list[Build]:
@@ -50,9 +46,8 @@ class Options:
 @command
 def main(options: Options) -> str:
     """Build the corpus and return a summary."""
-    plan = CorpusBuild(options.sources, options.output, recall_of=options.recall_of, seed=options.seed)
-    cache = options.cache or default_cache()
-    return summary(plan, build(plan, cache.parent / "corpora"))
+    plan = CorpusBuild(options.sources, options.output)
+    return summary(plan, build(plan))
 
 
 if __name__ == "__main__":

@@ -7,14 +7,13 @@ from typing import Annotated, Any
 
 from builders.benchmarks import BENCHMARKS, custom, sources
 from builders.verified import features, questions
-from builders.verified.build import build, describe_replaced, summary
+from builders.verified.build import build, summary
 from builders.verified.collect import Build
 from builders.verified.estimate import estimate_table
 from builders.verified.teachers.adjudicating import ADJUDICATE
 from builders.verified.teachers.choice import client_of, resolve_teacher, spending
 from builders.verified.teachers.llm import EXTRACT, PATH, PROMPTS
-from builders.work.executors import Submitted
-from builders.work.plans import Plan
+from builders.work import executors, plans
 from cards.datasets import CARDS
 from safe_stepwise.commands.options import copy_into, is_set
 from safe_stepwise.commands.values import COUNT, Count, Name, Price, Share
@@ -39,7 +38,7 @@ def passages_limit(text: str) -> int | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ModelOptions, Plan, custom.Terms):
+class Options(ModelOptions, plans.Plan, custom.Terms):  # the options of every build (`Plan`) are also this command's
     benchmark: Annotated[str, Name(ChainMap({CUSTOM: None}, BENCHMARKS))]
     source: str
     split: Annotated[str, verifiable_split]
@@ -54,14 +53,14 @@ class Options(ModelOptions, Plan, custom.Terms):
     price_completion: Price | None = None
 
 
-def own_terms(options: Options) -> dict[str, Any]:
-    """Return the fields of a `Build` that a benchmark of the user's own has; {} for another benchmark."""
+def describe_own_benchmark(options: Options) -> dict[str, Any]:
+    """Return the fields of a `Build` that describe a benchmark of the user's own; {} for another benchmark."""
     if options.benchmark == CUSTOM:
         own_benchmark = custom.describe(options.source, options.split, options)
-        print(own_benchmark.table(), flush=True)
+        print(own_benchmark.render_columns(), flush=True)
         return {"benchmark": own_benchmark.name, "own_benchmark": own_benchmark}
-    if described := [slot.name for slot in fields(custom.Terms) if is_set(getattr(options, slot.name))]:
-        raise UserError(f"--{described[0]}: describes a benchmark of your own; give it with --benchmark {CUSTOM}")
+    if names := [term.name for term in fields(custom.Terms) if is_set(getattr(options, term.name))]:
+        raise UserError(f"--{names[0]}: describes a benchmark of your own; give it with --benchmark {CUSTOM}")
     return {}
 
 
@@ -71,17 +70,15 @@ def build_verified(options: Options) -> None:
     teachers = resolve_teacher(
         options.teacher, *model_options, allowance=options.allowance, lists=Path(), adjudicator=options.adjudicate
     )
-    plan = copy_into(Build, options, teacher=teachers, **own_terms(options))
+    plan = copy_into(Build, options, teacher=teachers, **describe_own_benchmark(options))
     try:
         if options.estimate:
             print(estimate_table(plan, options.price_prompt, options.price_completion))
             return
         teachers.check()
-        if earlier := describe_replaced(plan):
-            print(earlier, flush=True)
         print(summary(plan, build(plan, CARDS)))
         print(spending(client_of(teachers)))
-    except Submitted as message:
+    except executors.Submitted as message:
         print(message)
     finally:
         teachers.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.steps import earlier_build, rewriting
-from builders.steps.build import MAX_LENGTH, TEST_SHARE, StepsBuild, build
+from builders.steps.build import TEST_SHARE, StepsBuild, build
 from builders.steps.composition import Composition
 from builders.steps.model import INJECT, TRAJECTORY, resolve_maker
 from builders.steps.statistics import summary
@@ -14,21 +14,11 @@ from cards.datasets import verifier_steps as card
 from safe_stepwise.commands.options import check_exclusive, copy_into, is_set
 from safe_stepwise.commands.values import Count, Share, Version
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.prompt_sets import PAPER, PromptSet, PromptsName
-from safe_stepwise.records import VerdictOrder
+from safe_stepwise.methods.prompt_sets import PAPER, EvidenceChoice, PromptSet, PromptsName
+from safe_stepwise.records import PlannerChoice, VerdictOrder
 from scripts.cli import ModelOptions, command, cores, note, run
 
-COMPOSED = (
-    "questions",
-    "rows_per_question",
-    "ideal",
-    "test_share",
-    "test_split",
-    "benchmarks",
-    "pool",
-    "unverifiable",
-    "seed",
-)
+COMPOSED = "questions rows_per_question ideal test_share test_split benchmarks pool unverifiable seed".split()
 """The options that compose a set, and so don't go with ``--rows-of``."""
 
 
@@ -51,10 +41,10 @@ class Options(ModelOptions):
     refined: Path | None = None
     unverifiable: bool = False
     pool: Count | None = None
-    tokenizer: str | None = None
-    max_length: Count = MAX_LENGTH
     prompts: PromptsName = PAPER.name
     verdict_order: VerdictOrder = PAPER.verdict_order
+    verifier_evidence: EvidenceChoice = PAPER.verifier_evidence
+    planners: PlannerChoice = "structure"
     rewrite: str | None = None
 
     def __post_init__(self) -> None:
@@ -70,10 +60,11 @@ class Options(ModelOptions):
     @property
     def plan(self) -> StepsBuild:
         """The plan of the build: rows of a composition, or the rows of an earlier build."""
-        terms = self._composed_terms() if self.rows_of is None else self._copied_terms(self.rows_of)
-        return copy_into(StepsBuild, self, prompt_set=PromptSet(self.prompts, self.verdict_order), **terms)
+        terms = self._compose_terms() if self.rows_of is None else self._copy_terms(self.rows_of)
+        prompt_set = PromptSet(self.prompts, self.verdict_order, self.verifier_evidence)
+        return copy_into(StepsBuild, self, prompt_set=prompt_set, **terms)
 
-    def _composed_terms(self) -> dict[str, Any]:
+    def _compose_terms(self) -> dict[str, Any]:
         limits = {name: value for name in ("ideal", "rows_per_question") if (value := getattr(self, name)) is not None}
         refined = None if self.refined else 0
         return {
@@ -83,7 +74,7 @@ class Options(ModelOptions):
             "exact": False,
         }
 
-    def _copied_terms(self, steps: str) -> dict[str, Any]:
+    def _copy_terms(self, steps: str) -> dict[str, Any]:
         for name in COMPOSED:
             if is_set(getattr(self, name)):
                 option = name.removesuffix("s") if name == "benchmarks" else name
@@ -99,9 +90,10 @@ class Options(ModelOptions):
 
 def build_verifier_steps(options: Options) -> None:
     """Build the set and print a summary; raise ``UserError`` for a mistake of the user."""
-    plan, prompts = options.plan, options.prompts
-    teachers = options.teachers(options.teacher)
-    maker = resolve_maker(teachers, plan.seed, unverifiable=plan.unverifiable, prompts=prompts)
+    plan, teachers = options.plan, options.teachers(options.teacher)
+    maker = resolve_maker(
+        teachers, plan.seed, unverifiable=plan.unverifiable, prompts=options.prompts, planners=options.planners
+    )
     rewriter = None
     if options.rewrite is not None:
         rewriter = rewriting.resolve_rewriter(options.teachers(options.rewrite, option="--rewrite"), options.rewrite)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from safe_stepwise.commands.command import command as command
 from safe_stepwise.commands.ending import run as run
-from safe_stepwise.commands.model_options import ModelOptions as ModelOptions
+from safe_stepwise.commands.options import ModelOptions as ModelOptions
 from safe_stepwise.prompts import roles_of as roles_of
 from safe_stepwise.store.progress import note as note
 

@@ -10,8 +10,7 @@ from releases import stage, stages
 from releases.lock import read_lock
 from releases.making import make, release_code
 from releases.manifest import Manifest
-from safe_stepwise.store import files, tables
-from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
+from safe_stepwise.store import files, names, tables
 from scripts.cli import command, cores, run
 from studies.labels.agreement import build_score_rows, read_noise_types, score_noise_types
 
@@ -32,28 +31,25 @@ def main(options: Options) -> None:
     release = stages.open_release(stage.Options(manifest=MANIFEST, output=output, **run_options))
     remove_outdated(release)
     print(make(release))
-    opened = open_configs(output / DATASETS, ROOT / "build" / "hf-cache")
+    opened = open_configs(output / names.DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
     rows = [(*config, split, table.num_rows) for config, splits in opened.items() for split, table in splits.items()]
     print(tables.text_table([("dataset", "config", "split", "rows"), *rows]))
-    predicted = read_noise_types(opened[VERIFIED, "synthetic_labeled"])
+    predicted = read_noise_types(opened[names.VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")
     scores = build_score_rows(score_noise_types(true_noise_types(release.manifest), predicted))
     print(tables.text_table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
-    print(f"\nFiles: {output / DATASETS / VERIFIED}")
-    print(f"       {output / DATASETS / NOISE_LABELS}")
-    print(f"       {output / LOCK}")
+    print(f"\nFiles: {output / names.DATASETS / names.VERIFIED}")
+    print(f"       {output / names.DATASETS / names.NOISE_LABELS}")
+    print(f"       {output / names.LOCK}")
 
 
 def open_configs(datasets: Path, cache: Path) -> Mapping[tuple[str, str], Any]:
-    """Open each config with `load_dataset`; return its splits by (dataset, config).
-
-    ``cache`` is a folder that replaces the user's Hugging Face cache.
-    """
+    """Open each config with `load_dataset` in the folder ``cache``; return its splits by (dataset, config)."""
     from datasets import disable_progress_bars, get_dataset_config_names, load_dataset
 
     disable_progress_bars()
-    folders = {name: str(datasets / name) for name in SETS if (datasets / name).exists()}
+    folders = {name: str(datasets / name) for name in names.SETS if (datasets / name).exists()}
     return {
         (name, config): load_dataset(folder, config, cache_dir=str(cache))
         for name, folder in folders.items()
@@ -63,12 +59,12 @@ def open_configs(datasets: Path, cache: Path) -> Mapping[tuple[str, str], Any]:
 
 def remove_outdated(release: stage.Release[Manifest]) -> None:
     """Remove an earlier demo's datasets if the code or the manifest has changed since."""
-    if not (release.output / LOCK).exists():
+    if not (release.output / names.LOCK).exists():
         return
     lock = read_lock(release.output)
     if (lock["code_sha256"], lock["manifest"]["sha256"]) != (release_code(), release.sha256):
-        (release.output / LOCK).unlink()
-        files.remove_folder(release.output / DATASETS)
+        (release.output / names.LOCK).unlink()
+        files.remove_folder(release.output / names.DATASETS)
 
 
 def true_noise_types(manifest: Manifest) -> dict[tuple[str, str], str]:

@@ -3,7 +3,7 @@
 from builders.paths.questions import Questions
 from evaluators.deliberation.command import run_deliberation
 from evaluators.deliberation.options import Options
-from safe_stepwise.methods import path_proposing
+from safe_stepwise.methods import path_proposing, path_recall
 from safe_stepwise.methods.path_deliberating import PROMPTS
 from scripts.cli import command, roles_of, run
 
@@ -13,7 +13,8 @@ def evaluate(options: Options) -> str:
     return run_deliberation(options, Questions.of_options)
 
 
-main = command(evaluate, roles=roles_of((*path_proposing.PROMPTS, *PROMPTS)), example_roles=roles_of(PROMPTS))
+ROLES = roles_of((*path_proposing.PROMPTS, *PROMPTS, path_recall.PROMPT))
+main = command(evaluate, roles=ROLES, example_roles=roles_of(PROMPTS))
 
 if __name__ == "__main__":
     run(main)

@@ -22,7 +22,7 @@ from scripts.cli import command, cores, run
 class Options:
     results: Path
     rule: Literal["paper", "house", "both"] = "both"
-    retrieval: Literal["words", "trigrams", "embeddings"] = "words"
+    retrieval: Literal["words", "embeddings"] = "words"
     sigma: Share | None = None
     kb: Path | None = None
     questions: str | None = None
@@ -41,11 +41,11 @@ def main(options: Options) -> str:
         measuring.read_knowledge(options.kb) if options.kb else None,
         partial(run_in_order, workers=options.workers, is_cpu_bound=True),
     )
-    source = partial(_source, options.questions) if options.questions else None
+    source = partial(_read_source, options.questions) if options.questions else None
     return measure_folder(options.results, plan, source)
 
 
-def _source(questions: str, settings: Mapping[str, Any]) -> QuestionSet:
+def _read_source(questions: str, settings: Mapping[str, Any]) -> QuestionSet:
     """Read the questions of an evaluation with these settings, and their evidence."""
     benchmarks, split = settings.get("questions"), settings.get("split")
     if not isinstance(benchmarks, Mapping) or not isinstance(split, str | None):

@@ -8,7 +8,7 @@ from tqdm import tqdm
 from releases.publish.checks import check_release
 from releases.publish.folder import read_release
 from releases.publish.hub import TIMEOUT_S, connect
-from releases.publish.leaderboard import add_leaderboard_files
+from releases.publish.leaderboard import add_tasks
 from releases.publish.push import Publisher, dry_run, plan_release, push
 from safe_stepwise.commands.values import Seconds
 from safe_stepwise.errors import UserError
@@ -33,7 +33,7 @@ def main(options: Options) -> str:
 
     release, token = read_release(options.release, options.namespace), get_token()
     if not options.no_leaderboard:
-        release = add_leaderboard_files(release, options.namespace)
+        release = add_tasks(release)
     if options.push and not token:
         raise UserError("--push needs a token: set HF_TOKEN or run `hf auth login`")
     hub = connect(options.timeout)
@@ -45,7 +45,7 @@ def main(options: Options) -> str:
     hub.request(f"namespace {options.namespace}", hub.api.whoami)
     plans = plan_release(hub, release)
     publisher = Publisher(hub, str(token), options.namespace, options.private, tqdm.write)
-    return f"all repos are in {push(publisher, release, plans)}"
+    return "\n".join(["published:", *push(publisher, release, plans)])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 from builders.work.executors import Submitted
 from releases import making, stage
 from releases.making import dry_run, refuse_missing
-from releases.stage import Speed, expectations
+from releases.stage import Speed, read_expectations
 from releases.stages import open_release
 from safe_stepwise.commands.values import Count
 from scripts.cli import command, cores, run
@@ -44,7 +44,7 @@ def regenerate(manifest: Path, output: Path, **options: Any) -> str:
     return making.make(open_release(stage.Options(manifest=manifest, output=output, **options)))
 
 
-main = command(make, **{f"gpu_{name}": speed for name, speed in expectations()["gpu"].items()})
+main = command(make, **{f"gpu_{name}": speed for name, speed in read_expectations()["gpu"].items()})
 
 if __name__ == "__main__":
     run(main)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cards.pages import WORDS
-from evaluators.audit.labels import ROWS, write
+from evaluators.audit.labels import ROWS, write_labels
 from safe_stepwise.commands.values import Count
 from safe_stepwise.store.names import LABELS_PAGE
 from scripts.cli import command, run
@@ -20,10 +20,10 @@ class Options:
 def view_labels(options: Options) -> str:
     """Write the page; return its number of rows, size and place."""
     output = options.output or options.folder / LABELS_PAGE
-    labels = write(options.folder, output, WORDS["noise_types"], options.rows)
-    total = sum(labels.totals.values())
+    page = write_labels(options.folder, output, WORDS["noise_types"], options.rows)
+    total = sum(page.totals.values())
     size = output.stat().st_size / 1e6
-    return f"labels of {len(labels.rows):,} of {total:,} rows, {size:.1f} MB; open the page in a browser:\n{output}"
+    return f"labels of {len(page.rows):,} of {total:,} rows, {size:.1f} MB; open the page in a browser:\n{output}"
 
 
 main = command(view_labels)

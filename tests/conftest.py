@@ -12,8 +12,17 @@ from hypothesis import HealthCheck, settings
 
 from safe_stepwise.store import figures
 from tests import sizes, sketches
+from tests.memory import sitecustomize
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# Every process of the run, this one too, keeps what it parsed.
+PARSES = ROOT / ".pytest_cache" / "parses.sqlite"
+PARSES.parent.mkdir(exist_ok=True)
+os.environ.setdefault(sitecustomize.SWITCH, str(PARSES))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    dict.fromkeys([str(sitecustomize.FOLDER), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+)
 
 # A shell starts background jobs with Ctrl-C ignored, and the commands under test would inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,6 +41,14 @@ REAL_GRID = 1
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "quick_cases(count): how many cases of its grid the quick suite runs")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: tests wait a third of their time, for servers and other processes."""
+    from scripts.cli import cores
+
+    return cores() + 1
 
 
 def pytest_report_header() -> str:

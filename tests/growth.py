@@ -10,11 +10,14 @@ from __future__ import annotations
 import functools
 import gc
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from unittest import mock
 
 from tests import sizes
+from tests.memory.sitecustomize import SWITCH
 
 SIZE = 4_000
 """Characters of the largest text: a quadratic reader takes long enough for them."""
@@ -103,9 +106,10 @@ def _slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
 
 def _seconds(work: Callable[[int], object], size: int) -> float:
     forget()
-    start = time.process_time()
-    work(size)
-    return time.process_time() - start
+    with mock.patch.dict(os.environ, {SWITCH: ""}):
+        start = time.process_time()
+        work(size)
+        return time.process_time() - start
 
 
 def forget() -> None:
@@ -122,5 +126,5 @@ def _caches() -> tuple[functools._lru_cache_wrapper[object], ...]:
         cache
         for cache in found
         if cache.__module__.startswith(ours)
-        and cache.__name__ not in ("load", "word_list", "cue_pattern", "_patterns", "_parser")
+        and cache.__name__ not in ("load", "word_list", "cue_pattern", "_compile_wordings", "_parser")
     )

@@ -31,6 +31,7 @@ from typing import Any
 from evaluators.run.runner import Journal
 from safe_stepwise.engines.base import Completion
 from safe_stepwise.engines.client import ResponseCache
+from safe_stepwise.language.syntax import parse
 from safe_stepwise.records import Trajectory
 from safe_stepwise.store.code import code_digest
 from scripts import (
@@ -329,10 +330,11 @@ def sweep(name: str, home: Path, sample: int | None, seed: int) -> list[str]:
 
 
 def preload() -> None:
-    """What commands import late, and what they read of their own code."""
+    """What commands import late, what they read of their own code, and the parser, which takes seconds to load."""
     code_digest("scripts.regenerate", excluded=())
     for module in ("datasets", "matplotlib.figure", "matplotlib.backends.backend_agg", "jinja2"):
         importlib.import_module(module)
+    parse("Oru is old.")
 
 
 def main() -> None:

@@ -12,7 +12,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
-DEV = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
+EXTRAS = PROJECT["optional-dependencies"]
+RUNTIME += [Requirement(line) for extra in ("metric", "build", "report") for line in EXTRAS[extra]]
+DEV = [Requirement(line) for line in EXTRAS["dev"]]
 
 
 def locked(name: str) -> dict[str, set[str]]:

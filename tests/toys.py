@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.memory.sitecustomize import FOLDER
 from tests.test_house import PACKAGES, ROOT
 
 
@@ -36,7 +37,7 @@ class Copy:
 
     def run(self, *arguments: str) -> str:
         """What Python prints by the copy's modules; its tests' helpers are those of here."""
-        paths = os.pathsep.join([str(self.folder), str(ROOT)])
+        paths = os.pathsep.join([str(FOLDER), str(self.folder), str(ROOT)])
         told = subprocess.run(
             [sys.executable, *arguments],
             capture_output=True,

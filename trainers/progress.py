@@ -72,13 +72,13 @@ class Progress(TrainerCallback):  # type: ignore[misc]
 
 
 class StopOnRequest(TrainerCallback):  # type: ignore[misc]
-    """Ends a training after the current step, with a checkpoint, once a user asked one of its processes to stop."""
+    """Ends a training run after the current step, with a checkpoint, once one of its processes was asked to stop."""
 
     def __init__(self, interruption: Interruption) -> None:
         self.interruption = interruption
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Stop all processes after the same step; otherwise the remaining ones would wait for the others."""
+        """Stop all processes after the same step; otherwise some would wait for those that stopped."""
         from accelerate import PartialState
         from accelerate.utils import gather_object
 

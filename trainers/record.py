@@ -8,16 +8,16 @@ from typing import Any
 
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
+from safe_stepwise.players.encoding import VERSION
 from safe_stepwise.store import files, names
-from trainers import models
-from trainers.config import CHANGEABLE, Recipe
-from trainers.data import Data, Joined, TokenizedRow
+from trainers import config, models
+from trainers.data import Data, Example, ExtraSet
 from trainers.rows.base import RowKind
 
 RECORD = names.TRAINING
-_NOT_COMPARED = (*CHANGEABLE, "base_model", "dataset", "plus", "start")
+_NOT_COMPARED = (*config.CHANGEABLE, "base_model", "dataset", "plus", "start")
 """Keys of a recipe that don't decide what is learnt, or name folders and files (digests of their content do)."""
-_COVERED_BY_ROWS = ("incomplete_evidence", "prompts", "verdict_order")
+_COVERED_BY_ROWS = ("incomplete_evidence", "prompts", "verdict_order", "verifier_evidence")
 _FILTERS_COVERED_BY_ROWS = ("drop_from_prompt", "twins")
 """Keys, and keys of ``filters``, that decide only the rows and their text: the digest of the rows tells runs apart."""
 CURVE_FIELDS = ("loss", "mean_token_accuracy", "rewards/margins", "kl", "learning_rate", "grad_norm")
@@ -28,7 +28,7 @@ CURVE_FIELDS = ("loss", "mean_token_accuracy", "rewards/margins", "kl", "learnin
 class TrainingRun:
     """A run to begin or to resume: its recipe, base model and data."""
 
-    recipe: Recipe
+    recipe: config.Recipe
     weights: Weights
     origin: str
     """The source of the weights: folder, Hub, or a package's release."""
@@ -41,14 +41,15 @@ class TrainingRun:
     def contents(self) -> dict[str, str | None]:
         """The digests of the models and rows that the recipe names, as folders may move; None without ``start``."""
         start = None if self.start is None else self.start.revision
-        return {"base_model": self.weights.revision, "start": start, "dataset": self.data.sha256}
+        encoding = {"encoding": str(VERSION)} if self.kind.classes else {}
+        return {"base_model": self.weights.revision, "start": start, "dataset": self.data.sha256, **encoding}
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that decides what is learnt: settings and digests."""
-        settings = {
-            key: value for key, value in self.recipe.plain().items() if key not in (*_NOT_COMPARED, *_COVERED_BY_ROWS)
-        }
+        settings = self.recipe.as_json()
+        for key in (*_NOT_COMPARED, *_COVERED_BY_ROWS):
+            settings.pop(key, None)
         for key in _FILTERS_COVERED_BY_ROWS:
             settings["filters"].pop(key, None)
         return settings | self.contents
@@ -56,13 +57,13 @@ class TrainingRun:
     @property
     def header(self) -> dict[str, Any]:
         """The fields of the record that are known before training; folders appear by name, without their path."""
-        data, weights, plain = self.data, self.weights, self.recipe.plain()
+        data, weights, recipe = self.data, self.weights, self.recipe.as_json()
         for key in ("dataset", "base_model", "output", "start"):
-            if plain[key] and Path(plain[key]).expanduser().is_dir():
-                plain[key] = Path(plain[key]).resolve().name
-        plain["plus"] = [joined.source.name for joined in data.joined]
+            if recipe[key] and Path(recipe[key]).expanduser().is_dir():
+                recipe[key] = Path(recipe[key]).resolve().name
+        recipe["plus"] = [extra.source.name for extra in data.extra_sets]
         return {
-            "recipe": plain,
+            "recipe": recipe,
             "base_model": {
                 "name": self.recipe.base_model_name or weights.name,
                 "revision": weights.revision,
@@ -70,21 +71,22 @@ class TrainingRun:
                 "source": self.origin,
             },
             **({"start": {"name": self.start.name, "revision": self.start.revision}} if self.start else {}),
-            "dataset": _dataset(data),
+            "dataset": _describe_dataset(data),
             "prompt_sha256": self.kind.prompt_digest(),
             **({"prompts": dict(prompts)} if (prompts := self.kind.recorded_prompts) else {}),
             "tokens": {
-                "longest": data.longest,
-                "limit": data.limit,
-                "prompt": sum(example.prompt for example in data.train),
-                "completion": sum(len(example.tokens) - example.prompt for example in data.train),
+                "longest": data.longest_example,
+                "limit": data.max_tokens,
+                "prompt": sum(example.prompt_length for example in data.train),
+                "completion": sum(len(example.tokens) - example.prompt_length for example in data.train),
             },
         }
 
     def require_same_training(self, complete: Mapping[str, Any]) -> None:
         """Raise ``UserError`` if the output holds the result of a different training; ``complete`` is its record."""
         trained = {key: value for key, value in complete["recipe"].items() if key not in _NOT_COMPARED}
-        current = {key: value for key, value in sorted(self.recipe.plain().items()) if key in trained} | self.contents
+        recipe = sorted(self.recipe.as_json().items())
+        current = {key: value for key, value in recipe if key in trained} | self.contents
         trained |= {
             "base_model": complete["base_model"]["revision"],
             "start": complete.get("start", {}).get("revision"),
@@ -99,7 +101,7 @@ class TrainingRun:
 
 
 def describe_run(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds: float) -> dict[str, Any]:
-    """Return the record's ``run``: devices, bytes of memory, steps, tokens, seconds; ``resumed`` is a step."""
+    """Return the record's ``run``: devices, memory, steps, tokens, seconds; ``resumed`` is its checkpoint's step."""
     import torch
 
     steps, gpu = trainer.state.global_step, not trainer.args.use_cpu
@@ -137,21 +139,21 @@ def describe_result(trainer: Any, output: Path) -> dict[str, Any]:
     }
 
 
-def describe_joined(joined: Joined, train: Sequence[TokenizedRow]) -> dict[str, Any]:
-    """Return the record of a joined data set; ``rows`` counts rows trained on, ``sha256`` covers dropped ones too."""
-    about = joined.source.about
+def describe_extra_set(dataset: ExtraSet, train: Sequence[Example]) -> dict[str, Any]:
+    """Return the record of an extra data set; ``rows`` counts the rows that were trained on."""
+    about = dataset.source.about
     return {
-        "name": joined.source.name,
-        "revision": joined.source.revision,
-        "rows": sum(example.id in joined.ids for example in train),
-        "sha256": joined.sha256,
+        "name": dataset.source.name,
+        "revision": dataset.source.revision,
+        "rows": sum(example.id in dataset.ids for example in train),
+        "sha256": dataset.sha256,
         "unverifiable": bool(about.get("unverifiable")),
         **{key: about.get(key) for key in ("teacher", "simulated")},
     }
 
 
-def _dataset(data: Data) -> dict[str, Any]:
-    undesirable = sum(not example.label for example in data.train)
+def _describe_dataset(data: Data) -> dict[str, Any]:
+    undesirable = sum(not example.is_desirable for example in data.train)
     return {
         "name": data.source.name,
         "revision": data.source.revision,
@@ -159,6 +161,6 @@ def _dataset(data: Data) -> dict[str, Any]:
         "rows": len(data.train),
         **({"undesirable_rows": undesirable} if undesirable else {}),
         "dropped_as_long": list(data.dropped),
-        "plus": [describe_joined(joined, data.train) for joined in data.joined],
+        "plus": [describe_extra_set(extra, data.train) for extra in data.extra_sets],
         **{key: data.source.about.get(key) for key in ("version", "teacher", "simulated")},
     }

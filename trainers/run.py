@@ -1,6 +1,6 @@
 """Train by a recipe with TRL's trainers, in a locked output folder, resumable and with a record.
 
-Rows with a label are learnt by KTO, others by SFT (`trainers.objectives`).
+Rows with a label are learnt by KTO, others by SFT; an encoder learns to choose a class (`trainers.objectives`).
 
 The published files are in ``OUTPUT``: ``adapter_model.safetensors``, ``adapter_config.json`` (or a folder ``model``,
 if all weights were tuned), ``training.json`` (written last: an output that has it is complete) and ``log.jsonl``. The
@@ -20,8 +20,8 @@ from trainers import checkpoints, models, record
 from trainers.config import Recipe
 from trainers.data import read_data
 from trainers.interruption import Interruption
-from trainers.models import find_base, load_base
-from trainers.objectives import KTO, SFT, Objective, trainer_arguments
+from trainers.models import find_base
+from trainers.objectives import CLASSIFICATION, KTO, SFT, Objective, trainer_arguments
 from trainers.record import RECORD, TrainingRun
 from trainers.rows.base import RowKind, kind_of
 
@@ -42,11 +42,11 @@ def train(
     `trainers.interruption`. Raises ``UserError`` for a missing library, model or data set, for rows that can't be
     trained on, and for an output that holds another run.
     """
-    accumulation = recipe.accumulation(int(os.environ.get("WORLD_SIZE", 1)))
+    accumulation_steps = recipe.accumulation_steps(int(os.environ.get("WORLD_SIZE", 1)))
     models.need_libraries(recipe)
     models.quiet_libraries()
     is_first = int(os.environ.get("RANK", 0)) == 0
-    complete_record = _complete_record(recipe, resume) if is_first else None
+    complete_record = _read_complete_record(recipe, resume) if is_first else None
     weights, origin = find_base(recipe.base_model)
     start = models.find_start(recipe, weights)
     kind = kind or kind_of(recipe)
@@ -54,38 +54,39 @@ def train(
     if complete_record is not None:
         training.require_same_training(complete_record)
         return complete_record
-    statistics = (training.data.source.about, *(joined_set.source.about for joined_set in training.data.joined))
+    sources = (training.data.source, *(extra.source for extra in training.data.extra_sets))
     digest = kind.set_digest()
-    if is_first and {about.get(kind.rendered_by, digest) for about in statistics} != {digest}:
+    if is_first and {source.about.get(kind.rendered_by, digest) for source in sources} != {digest}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
     with files.lock_folder(recipe.output, "run", OUTPUTS) if is_first else nullcontext():
         work = recipe.output / names.WORK / "training"
         if is_first:
             _begin_run(recipe, work, training.identity)
         try:
-            return _train(training, accumulation, work, training.header)
+            return _train(training, accumulation_steps, work)
         finally:
             models.free_gpu()
 
 
-def _train(training: TrainingRun, accumulation: int, work: Path, description: Mapping[str, Any]) -> Mapping[str, Any]:
+def _train(training: TrainingRun, accumulation_steps: int, work: Path) -> Mapping[str, Any]:
     """Train and save the adapter; return the run's record, which is empty on all processes but the first."""
     import torch
     from accelerate import PartialState
     from transformers import set_seed
 
     recipe, weights, start, data = training.recipe, training.weights, training.start, training.data
-    objective = KTO if training.kind.labelled else SFT
+    header = training.header
+    objective = CLASSIFICATION if training.kind.classes else KTO if training.kind.labelled else SFT
     gpu = torch.cuda.is_available()
     dtype = models.compute_dtype(recipe.dtype, gpu)
-    arguments = trainer_arguments(recipe, work, accumulation, gpu, dtype)
+    arguments = trainer_arguments(recipe, work, accumulation_steps, gpu, dtype)
     processes = PartialState()
-    processes.wait_for_everyone()  # until the first process has cleared half checkpoints
+    processes.wait_for_everyone()  # until the first process has removed stale checkpoints
     last = checkpoints.last_complete(work)
     # Read the mark now: newer checkpoints will replace this one.
-    mark = {} if last is None else checkpoints.read_json(last / checkpoints.MARK)
+    mark = {} if last is None else checkpoints.read_record(last / checkpoints.COMPLETION_MARK)
     set_seed(recipe.seed)
-    model = load_base(weights, recipe, dtype, processes.local_process_index if gpu else None)
+    model = objective.load(weights, recipe, dtype, processes.local_process_index if gpu else None)
     model.config.use_cache = False
     if start is not None:
         model = models.load_adapter(model, start)
@@ -108,8 +109,8 @@ def _train(training: TrainingRun, accumulation: int, work: Path, description: Ma
         save(trainer.model, recipe, weights, work)
         run = record.describe_run(trainer, processes.num_processes, dtype, mark.get("step"), seconds)
         result = record.describe_result(trainer, recipe.output)
-        training_record = {**description, **result, "run": run, "held_out": measured, "libraries": models.versions()}
-        checkpoints.write_json(recipe.output / RECORD, training_record)
+        training_record = {**header, **result, "run": run, "held_out": measured, "libraries": models.versions()}
+        checkpoints.write_record(recipe.output / RECORD, training_record)
     processes.wait_for_everyone()
     return training_record
 
@@ -128,7 +129,7 @@ def _add_progress(trainer: Any, recipe: Recipe, work: Path, before: float) -> An
 
 
 def _run_to_end(trainer: Any, checkpoint: str | None, is_first: bool) -> None:
-    """Train to the end; after a signal stop at the end of a step and raise ``KeyboardInterrupt``."""
+    """Train until all steps are done; after a signal, stop at the end of a step and raise ``KeyboardInterrupt``."""
     from trainers.progress import StopOnRequest
 
     with Interruption(is_first) as interruption:
@@ -154,18 +155,18 @@ def _measure_before(
         return {}
     file = work / "held_out.json"
     if last is not None:
-        return checkpoints.read_json(file)
+        return checkpoints.read_record(file)
     measures = _measure(trainer, held_out, objective)
     if trainer.is_world_process_zero():
-        checkpoints.write_json(file, measures)
+        checkpoints.write_record(file, measures)
     return measures
 
 
-def _complete_record(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
-    """Return a complete output's record to ``resume``, or None; raise ``UserError`` for one that is not empty."""
+def _read_complete_record(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
+    """Return a complete output's record, or None; without ``resume`` raise ``UserError`` if it is not empty."""
     if resume:
         file = recipe.output / RECORD
-        return checkpoints.read_json(file) if file.is_file() else None
+        return checkpoints.read_record(file) if file.is_file() else None
     try:
         is_empty = not recipe.output.exists() or not any(recipe.output.iterdir())
     except NotADirectoryError:
@@ -183,12 +184,12 @@ def _begin_run(recipe: Recipe, work: Path, identity: Mapping[str, Any]) -> None:
     work.mkdir(parents=True, exist_ok=True)
     file = work / RUN
     if file.is_file():
-        before = checkpoints.read_json(file)
+        before = checkpoints.read_record(file)
         for key in sorted({*before, *identity}):
             if before.get(key) != identity.get(key):
                 raise UserError(
                     f"{recipe.output}: was begun with another {key} ({before.get(key)}, now "
                     f"{identity.get(key)}); use that one, or choose another --output"
                 )
-    checkpoints.clear(work, checkpoints.last_complete(work))
-    checkpoints.write_json(file, identity)
+    checkpoints.remove_stale(work, checkpoints.last_complete(work))
+    checkpoints.write_record(file, identity)

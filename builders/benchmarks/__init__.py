@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from builders import synthetic
-from builders.benchmarks import hotpotqa, musique, twowiki
+from builders.benchmarks import hotpotqa, musique, synthetic, twowiki
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
 from safe_stepwise.store.fields import OTHER_BENCHMARK

@@ -28,32 +28,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from builders.benchmarks.terms import terms_of
 from safe_stepwise.errors import RowError
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Hop, Passage, Question
 from safe_stepwise.store import fields
 
 NAME = "musique"
-LICENSE = "cc-by-4.0"
-HOMEPAGE = "https://github.com/StonyBrookNLP/musique"
-CITATION = """\
-@article{trivedi2022musique,
-  title = {{MuSiQue}: Multihop Questions via Single-hop Question Composition},
-  author = {Trivedi, Harsh and Balasubramanian, Niranjan and Khot, Tushar and Sabharwal, Ashish},
-  journal = {Transactions of the Association for Computational Linguistics},
-  volume = {10},
-  year = {2022}
-}"""
+LICENSE, HOMEPAGE, CITATION, CAVEAT, EXPECTED = terms_of(NAME)
 TELLTALE = "paragraphs"
 SCORING = "musique"
-CAVEAT = (
-    "A hop that MuSiQue asks in words has that question as its relation, `…` where an "
-    "earlier answer goes; its head is that answer, or the title of the passage."
-)
-EXPECTED: Mapping[str, Mapping[str, float]] = {
-    "verification": {"calls": 9.2, "prompt": 7886, "reply": 1099},
-    "verifier_steps": {"calls": 5, "prompt": 10073, "reply": 1200},
-}
 
 _PARAGRAPH = {
     "idx": fields.integer,
@@ -80,8 +64,8 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
         raise RowError("unanswerable rows of MuSiQue-Full are not supported: use MuSiQue-Ans")
     answer, aliases = fields.answer(row), row.get("answer_aliases")
     aliases = () if aliases is None else aliases
-    numbers, passages = _passages(row)
-    hops = _decomposition(row, numbers)
+    numbers, passages = _read_passages(row)
+    hops = _read_decomposition(row, numbers)
     identifier = fields.filled_text(fields.require(row, "id"), "id")
     prefix = re.match(r"\d+hop\d*(?=_)", identifier)
     return Question(
@@ -98,7 +82,7 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     )
 
 
-def _passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ...]]:
+def _read_passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ...]]:
     """Return the 1-based passage number of each paragraph ``idx``, and the passages in the row's order."""
     numbers: dict[int, int] = {}
     passages: list[Passage] = []
@@ -115,7 +99,7 @@ def _passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ..
     return numbers, tuple(passages)
 
 
-def _decomposition(row: Mapping[str, Any], numbers: Mapping[int, int]) -> tuple[Hop, ...]:
+def _read_decomposition(row: Mapping[str, Any], numbers: Mapping[int, int]) -> tuple[Hop, ...]:
     name = "question_decomposition"
     hops = fields.read_rows(fields.require(row, name), name, "hop", _HOP)
     if not hops:

@@ -11,39 +11,36 @@ import csv
 import hashlib
 import io
 import json
-import math
 import os
 import re
 import zlib
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, BinaryIO, ClassVar, NamedTuple, TypeVar
 
 from builders.benchmarks.hub import HubSource, resolve_commit, stream
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store import boundary, files
-from safe_stepwise.store.fields import NO_JSON
+from safe_stepwise.store import boundary, fields, files
 from safe_stepwise.store.rows import FIELDS
 
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
-WHITE = " \t\r\n"
+_JSON_SPACE = " \t\r\n"
 """White space allowed between the parts of JSON."""
-_WHITE = WHITE.encode()
+_JSON_SPACE_BYTES = _JSON_SPACE.encode()
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_FAULT = "not in CSV"
+_CSV_ERROR = "not in CSV"
 """The key of a CSV row that can't be read; its value is the reason."""
-_SQUAD = re.compile(rb'\s*\{\s*(?:"version"\s*:\s*[^,]{1,40},\s*)?"data"\s*:\s*\[')
+_SQUAD_START = re.compile(rb'\s*\{\s*(?:"version"\s*:\s*[^,]{1,40},\s*)?"data"\s*:\s*\[')
 """The beginning of SQuAD's object."""
 _BATCH = 1_000
 MAX_ROW_BYTES = 4 * 2**20
-"""The most bytes of a row's JSON; the longest row of the benchmarks has less than a hundredth of it."""
+"""The maximum number of bytes of a row's JSON; the longest row of the benchmarks has less than a hundredth of it."""
 
 
 class RawRow(NamedTuple):
@@ -90,7 +87,7 @@ def canonical_split(name: str) -> str:
     return _SPLITS[name]
 
 
-def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
+def read_chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
     """Yield the rows of a file or Hub dataset in order, ``size`` at a time, at most ``limit`` in all.
 
     Raises ``UserError`` in the call if the source can't be opened, and during iteration if it is damaged or has no
@@ -99,10 +96,10 @@ def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator
     split = canonical_split(split)
     if limit is not None and limit < 1:
         raise UserError(f"--limit {limit}: write a number of rows from 1")
-    return chunked(islice(_rows(source, split), limit), source, size)
+    return split_into_chunks(islice(_iterate_rows(source, split), limit), source, size)
 
 
-def chunked(rows: Iterator[RawRow], source: object, size: int) -> Iterator[SourceChunk]:
+def split_into_chunks(rows: Iterator[RawRow], source: object, size: int) -> Iterator[SourceChunk]:
     """Yield rows in chunks; raise ``UserError`` during iteration if a source has none."""
     start = 0
     while batch := tuple(islice(rows, size)):
@@ -112,9 +109,9 @@ def chunked(rows: Iterator[RawRow], source: object, size: int) -> Iterator[Sourc
         raise UserError(f"{source} holds no rows")
 
 
-def raw_rows(source: str, split: str) -> Iterator[RawRow]:
+def read_rows(source: str, split: str) -> Iterator[RawRow]:
     """Yield all rows of a source one by one; raise ``UserError`` if it can't be read or has none."""
-    return (row for chunk in chunks(source, split, size=_BATCH, limit=None) for row in chunk.rows)
+    return (row for chunk in read_chunks(source, split, size=_BATCH, limit=None) for row in chunk.rows)
 
 
 def decode(row: RawRow) -> Mapping[str, Any]:
@@ -124,8 +121,8 @@ def decode(row: RawRow) -> Mapping[str, Any]:
     {'id': 'a'}
     """
     if not isinstance(row.payload, str):
-        if _FAULT in row.payload:
-            raise RowError(str(row.payload[_FAULT]))
+        if _CSV_ERROR in row.payload:
+            raise RowError(str(row.payload[_CSV_ERROR]))
         return row.payload
     if len(row.payload.encode("utf-8", "surrogateescape")) > MAX_ROW_BYTES:
         raise RowError(f"longer than {MAX_ROW_BYTES:,} bytes")
@@ -134,9 +131,6 @@ def decode(row: RawRow) -> Mapping[str, Any]:
         value = boundary.parse_json(row.payload)
     except UnicodeEncodeError as error:
         raise RowError(f"not UTF-8 at column {error.start + 1}") from error
-    except json.JSONDecodeError as error:
-        # json numbers lines within the payload, which is one line of the file.
-        raise RowError(f"bad JSON at column {error.colno}: {error.msg}") from error
     except ValueError as error:
         raise RowError(f"bad JSON: {error}") from error
     if not isinstance(value, dict):
@@ -146,7 +140,7 @@ def decode(row: RawRow) -> Mapping[str, Any]:
 
 def digest(source: str) -> str:
     """Return the SHA-256 of a file (64 hex digits) or a Hub commit (40); raise ``UserError`` if it can't be read."""
-    if (hub := _hub_source(source)) is not None:
+    if (hub := _parse_hub_source(source)) is not None:
         return resolve_commit(hub)
     try:
         return files.sha256_of(Path(source))
@@ -154,44 +148,42 @@ def digest(source: str) -> str:
         raise UserError(f"{source}: can't be read: {error.strerror}") from error
 
 
-def _hub_source(source: str) -> HubSource | None:
+def _parse_hub_source(source: str) -> HubSource | None:
     """Return the Hub dataset that the source names, or None if it names a local file."""
-    if os.path.isdir(source):
-        raise UserError(f"{source} is a folder: name one file in it")
-    if os.path.exists(source):
-        if not os.path.isfile(source):
-            raise UserError(f"{source} is not a regular file: save its content to a file first")
+    if os.path.isfile(source):
         return None
+    if os.path.exists(source):
+        raise UserError(f"{source} is no regular file: name a file")
     hub = HubSource.read(source)
     if hub is None or (hub.revision is None and source.lower().endswith(_FILE_SUFFIXES)):
         raise UserError(f"{source}: no such file (a Hub dataset is written namespace/name@<commit or tag>)")
     return hub
 
 
-def _rows(source: str, split: str) -> Iterator[RawRow]:
-    if (hub := _hub_source(source)) is not None:
+def _iterate_rows(source: str, split: str) -> Iterator[RawRow]:
+    if (hub := _parse_hub_source(source)) is not None:
         return (RawRow(f"{source}[{index}]", plain(row)) for index, row in enumerate(stream(hub, split)))
-    return _file_rows(Path(source))
+    return _read_file(Path(source))
 
 
-def _file_rows(path: Path) -> Iterator[RawRow]:
+def _read_file(path: Path) -> Iterator[RawRow]:
     try:
         with files.open_unpacked(path) as file:
             magic = file.read(4)
             file.seek(0)
             if magic == b"PAR1":
-                yield from _parquet_rows(path)
+                yield from _read_parquet(path)
             elif magic.startswith(b"PK\x03\x04"):
                 raise UserError(f"{path} is a zip archive: unpack it and name the file inside")
             elif delimiter := next((d for suffix, d in _DELIMITERS.items() if suffix in path.suffixes), ""):
-                yield from _csv_rows(file, path, delimiter)
+                yield from _read_csv(file, path, delimiter)
             else:
-                yield from _json_rows(file, path)
+                yield from _read_json(file, path)
     except (EOFError, zlib.error, OSError) as error:
         raise UserError(f"{path}: can't be read to its end: {error}") from error
 
 
-def _csv_rows(file: BinaryIO, path: Path, delimiter: str) -> Iterator[RawRow]:
+def _read_csv(file: BinaryIO, path: Path, delimiter: str) -> Iterator[RawRow]:
     csv.field_size_limit(MAX_ROW_BYTES)
     text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     lines = csv.reader(text, delimiter=delimiter, strict=True)
@@ -200,47 +192,47 @@ def _csv_rows(file: BinaryIO, path: Path, delimiter: str) -> Iterator[RawRow]:
         "".join(names).encode()
     except (csv.Error, UnicodeEncodeError) as error:
         raise UserError(f"{path}:1: is no CSV in UTF-8: {error}") from None
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise UserError(f"{path}:1: names the column {twice[0]!r} twice; give each its own name")
+    if repeated := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise UserError(f"{path}:1: names the column {repeated[0]!r} twice; give each its own name")
     while True:
         first = lines.line_num + 1
         try:
             if not (cells := next(lines)):
                 continue
             "".join(cells).encode()
-            fault = f"has {len(cells)} cells, more than the {len(names)} columns" if len(cells) > len(names) else ""
+            reason = f"has {len(cells)} cells, more than the {len(names)} columns" if len(cells) > len(names) else ""
         except StopIteration:
             return
         except UnicodeEncodeError:
-            fault = "not UTF-8"
+            reason = "not UTF-8"
         except csv.Error as error:
             if "end of data" in str(error):
                 raise UserError(f"{path}:{first}: a quotation mark opens here or below, and none closes it") from None
             span = f" (lines {first} to {lines.line_num})" if first < lines.line_num else ""
-            cells, fault = [], f"no CSV: {error}{span}"
+            cells, reason = [], f"no CSV: {error}{span}"
         row = {name: cell for name, cell in zip(names, cells, strict=False) if cell}
-        yield RawRow(f"{path.name}:{lines.line_num}", {_FAULT: fault, "cells": cells} if fault else row)
+        yield RawRow(f"{path.name}:{lines.line_num}", {_CSV_ERROR: reason, "cells": cells} if reason else row)
 
 
-def _json_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
+def _read_json(file: BinaryIO, path: Path) -> Iterator[RawRow]:
     head = file.read(3)
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise UserError(f"{path} is UTF-16: save it as UTF-8")
     start = 3 if head == b"\xef\xbb\xbf" else 0
-    first = _first_byte(file, start)
+    first = _read_first_byte(file, start)
     if not first:
         raise UserError(f"{path} is empty")
-    if _SQUAD.match(file.read(4096)) and (articles := _articles(file, start)) is not None:
-        return _squad_rows(articles, path)
+    if _SQUAD_START.match(file.read(4096)) and (articles := _read_articles(file, start)) is not None:
+        return _read_squad(articles, path)
     file.seek(start)
     if first == b"[":
-        return _array_rows(file, path)
+        return _read_array(file, path)
     if first == b"{" or ".jsonl" in path.suffixes:
-        return _line_rows(file, path)
+        return _read_json_lines(file, path)
     raise UserError(f"{path} is neither JSON, JSON lines, CSV (named .csv) nor Parquet")
 
 
-def _articles(file: BinaryIO, start: int) -> list[Any] | None:
+def _read_articles(file: BinaryIO, start: int) -> list[Any] | None:
     """Return the articles of SQuAD's object; None for any other content."""
     file.seek(start)
     with suppress(ValueError):
@@ -250,8 +242,8 @@ def _articles(file: BinaryIO, start: int) -> list[Any] | None:
     return None
 
 
-def _squad_rows(articles: Sequence[Any], path: Path) -> Iterator[RawRow]:
-    """Yield a row for each question; what is no question where one should be is a row that `decode` refuses."""
+def _read_squad(articles: Sequence[Any], path: Path) -> Iterator[RawRow]:
+    """Yield a row for each question; an entry that is not a question becomes a row that `decode` refuses."""
 
     def entries(parent: Any, name: str) -> list[Any]:
         value = parent.get(name) if isinstance(parent, Mapping) else None
@@ -270,19 +262,19 @@ def _squad_rows(articles: Sequence[Any], path: Path) -> Iterator[RawRow]:
                 yield RawRow(location, {**question, **passage, "answers": texts})
 
 
-def _first_byte(file: BinaryIO, start: int) -> bytes:
+def _read_first_byte(file: BinaryIO, start: int) -> bytes:
     """Return the first byte from ``start`` that is not white space; the file is left at ``start``."""
     file.seek(start)
     first = b""
     while not first and (block := file.read(4096)):
-        first = block.lstrip(_WHITE)[:1]
+        first = block.lstrip(_JSON_SPACE_BYTES)[:1]
     file.seek(start)
     return first
 
 
-def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
-    for number, raw in enumerate(_lines(file), 1):
-        line = raw if len(raw) > MAX_ROW_BYTES else raw.rstrip(_WHITE)
+def _read_json_lines(file: BinaryIO, path: Path) -> Iterator[RawRow]:
+    for number, raw in enumerate(_read_lines(file), 1):
+        line = raw if len(raw) > MAX_ROW_BYTES else raw.rstrip(_JSON_SPACE_BYTES)
         if number == 1 and line == b"{":
             raise UserError(f"{path} is one JSON object over many lines: give an array of rows, or a row a line")
         if line:
@@ -290,7 +282,7 @@ def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
             yield RawRow(f"{path.name}:{number}", line.decode("utf-8", "surrogateescape"))
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def _read_lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines; a line too long for a row is cut just above the limit."""
     limit = MAX_ROW_BYTES + 1
     while line := file.readline(limit):
@@ -300,10 +292,10 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _array_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
+def _read_array(file: BinaryIO, path: Path) -> Iterator[RawRow]:
     number = -1
     try:
-        for number, element in enumerate(elements(file, MAX_ROW_BYTES)):
+        for number, element in enumerate(array_elements(file, MAX_ROW_BYTES)):
             yield RawRow(f"{path.name}[{number}]", element)
     except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else error
@@ -311,124 +303,84 @@ def _array_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
         raise UserError(f"{path}: damaged or cut short ({size} bytes): element [{number + 1}]: {reason}") from error
 
 
-def _parquet_rows(path: Path) -> Iterator[RawRow]:
-    import pyarrow
+def _read_parquet(path: Path) -> Iterator[RawRow]:
     from pyarrow.parquet import ParquetFile
 
     number = -1
     try:
         with ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=256):
-                names = batch.schema.names
-                for values in zip(*(map(_value, column) for column in batch.columns), strict=True):
-                    number += 1
-                    yield RawRow(f"{path.name}[{number}]", dict(zip(names, values, strict=True)))
-    except (pyarrow.ArrowException, OSError, ValueError) as error:  # a column name may not be UTF-8
+            rows = (row for batch in file.iter_batches(batch_size=256) for row in batch.to_pylist())
+            for number, row in enumerate(rows):
+                yield RawRow(f"{path.name}[{number}]", plain(row))
+    except Exception as error:  # each type of a column raises its own errors: time zones, years, UTF-8
         reason = str(error).partition("\n")[0]
         raise UserError(f"{path}: damaged or cut short, row {number + 1} or after: {reason}") from error
 
 
-def plain(value: Any) -> Any:
-    """Convert a value of Parquet or `datasets` to JSON; what JSON can't have becomes an object naming its type.
+def plain(row: Any) -> Any:
+    """Convert a row of Parquet or `datasets` to JSON; what JSON can't have becomes an object naming its type.
 
     >>> plain({"idx": 3, "made": b"?", "share": float("nan")})
-    {'idx': 3, 'made': {'not in JSON': 'bytes'}, 'share': {'not in JSON': 'nan'}}
+    {'idx': 3, 'made': {'not in JSON': 'bytes'}, 'share': {'not in JSON': 'NaN'}}
     """
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {NO_JSON: str(value)}
-    return {NO_JSON: type(value).__name__}
-
-
-def _value(scalar: Any) -> Any:
-    try:
-        return plain(scalar.as_py())
-    except Exception:  # each type raises its own errors: time zones, years, UTF-8
-        return {NO_JSON: str(scalar.type)}
+    text = json.dumps(row, default=lambda value: {fields.NO_JSON: type(value).__name__})
+    return json.loads(text, parse_constant=lambda name: {fields.NO_JSON: name})
 
 
 _BLOCK = 2**16
 # It finds the end of a value; numbers are not converted, however long they are.
 _DECODER = json.JSONDecoder(parse_int=bool, parse_float=bool, parse_constant=bool)
+_SPACES = re.compile(f"[{_JSON_SPACE}]*")
 
 
-def elements(file: BinaryIO, longest: int) -> Iterator[str]:
+def array_elements(file: BinaryIO, max_length: int) -> Iterator[str]:
     """Yield the elements of a JSON array as text; raise ``ValueError`` if it is damaged or an element is too long."""
-    text = _JsonText(file, longest)
-    text.skip("[")
-    while text.first() != "]":
-        yield text.value()
-        if text.first() != "]":
-            text.skip(",")
-            if text.first() == "]":
-                text.refuse("no element after the comma")
-    text.skip("]")
-    if text.first():
-        text.refuse("more text after the array")
+    stream = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+    text, position, delimiter = "", 0, "["
+    while delimiter:
+        try:
+            element, end = _read_element(text, position, delimiter)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+        except json.JSONDecodeError:
+            available = len(text) - position
+            if available > max_length:
+                raise ValueError(f"longer than {max_length:,}, or damaged") from None
+            block = stream.read(max(_BLOCK, available))  # doubles the text, so the total work is linear
+            if not block:
+                raise
+            text, position = text[position:] + block, 0
+            continue
+        if element is not None:
+            yield element
+        position, delimiter = end, "" if element is None else ","
+    rest = chain([text[position:]], iter(lambda: stream.read(_BLOCK), ""))
+    if any(block.strip(_JSON_SPACE) for block in rest):
+        raise ValueError("more text after the array")
 
 
-class _JsonText:
-    """A buffer of JSON text that is read from a file block by block."""
+def _read_element(text: str, position: int, delimiter: str) -> tuple[str | None, int]:
+    """Return the element after ``[`` or a comma, None at the end, and the position after it.
 
-    def __init__(self, file: BinaryIO, longest: int) -> None:
-        self._file, self._longest = file, longest
-        self._decoder = getincrementaldecoder("utf-8-sig")("surrogateescape")
-        self._text, self._position, self._is_whole = "", 0, False
+    Raises ``JSONDecodeError`` if the text is bad or ends inside the element.
+    """
+    start = _skip_space(text, position)
+    if delimiter == "," and text[start : start + 1] == "]":
+        return None, start + 1
+    if text[start : start + 1] != delimiter:
+        raise json.JSONDecodeError(f"expected {delimiter}", text, start)
+    start = _skip_space(text, start + 1)
+    if delimiter == "[" and text[start : start + 1] == "]":
+        return None, start + 1
+    _, end = _DECODER.raw_decode(text, start)
+    if text[end : end + 1] in ("", *"+-.eE"):  # a number may go on
+        raise json.JSONDecodeError("cut short", text, end)
+    return text[start:end], end
 
-    def first(self) -> str:
-        """Skip white space and return the next character without consuming it; empty at the end."""
-        while True:
-            for position in range(self._position, len(self._text)):
-                if self._text[position] not in WHITE:
-                    self._position = position
-                    return self._text[position]
-            self._text, self._position = "", 0
-            if not self._read(_BLOCK):
-                return ""
 
-    def skip(self, mark: str) -> None:
-        """Consume a character; raise ``ValueError`` if another comes next."""
-        if self.first() != mark:
-            self.refuse(f"expected {mark}")
-        self._position += 1
-
-    def value(self) -> str:
-        """Consume the next value and return its text."""
-        while True:
-            available = len(self._text) - self._position
-            try:
-                _, end = _DECODER.raw_decode(self._text, self._position)
-            except RecursionError:
-                raise ValueError("nested too deep") from None
-            except json.JSONDecodeError:
-                if available > self._longest:
-                    raise ValueError(f"longer than {self._longest:,}, or damaged") from None
-                if not self._read(max(_BLOCK, available)):  # doubles the text, so the total work is linear
-                    raise
-            else:
-                goes_on = self._text[end : end + 1] in ("", *"+-.eE")  # a number may go on
-                if not goes_on or available > self._longest or not self._read(_BLOCK):
-                    start, self._position = self._position, end
-                    return self._text[start:end]
-
-    def refuse(self, reason: str) -> NoReturn:
-        """Raise ``ValueError`` with a reason, at the current position."""
-        raise json.JSONDecodeError(reason, self._text, self._position)
-
-    def _read(self, size: int) -> bool:
-        """Read another block; return whether there was one."""
-        if self._is_whole:
-            return False
-        block = self._file.read(size)
-        self._is_whole = not block
-        self._text = self._text[self._position :] + self._decoder.decode(block, final=not block)
-        self._position = 0
-        return True
+def _skip_space(text: str, position: int) -> int:
+    spaces = _SPACES.match(text, position)
+    return spaces.end() if spaces else position
 
 
 T = TypeVar("T")
@@ -452,13 +404,6 @@ class RowsChunk:
 
     def location(self, index: int) -> str:
         return self.rows[index].location
-
-    def raw_row(self, index: int) -> Any:
-        """Return a row as an object, or its text if it can't be decoded."""
-        try:
-            return decode(self.rows[index])
-        except RowError:
-            return self.rows[index].payload
 
     def parsed(self, parse: Callable[[Mapping[str, Any]], T], rejects: list[Reject]) -> Iterator[tuple[int, T]]:
         """Yield the index of each row and what ``parse`` returns for it; unreadable rows are added to ``rejects``."""

@@ -26,26 +26,14 @@ from dataclasses import replace
 from typing import Any
 
 from builders.benchmarks.hotpotqa import annotated_question
+from builders.benchmarks.terms import terms_of
 from safe_stepwise.records import Question, Triple
 from safe_stepwise.store import fields
 
 NAME = "2wikimultihopqa"
-LICENSE = "apache-2.0"
-HOMEPAGE = "https://github.com/Alab-NII/2wikimultihop"
-CITATION = """\
-@inproceedings{ho2020constructing,
-  title = {Constructing A Multi-hop {QA} Dataset for Comprehensive Evaluation of Reasoning Steps},
-  author = {Ho, Xanh and Duong Nguyen, Anh-Khoa and Sugawara, Saku and Aizawa, Akiko},
-  booktitle = {Proceedings of COLING},
-  year = {2020}
-}"""
+LICENSE, HOMEPAGE, CITATION, CAVEAT, EXPECTED = terms_of(NAME)
 TELLTALE = "evidences"
 SCORING = "2wikimultihopqa"
-CAVEAT = ""
-EXPECTED: Mapping[str, Mapping[str, float]] = {
-    "verification": {"calls": 9.1, "prompt": 7837, "reply": 1100},
-    "verifier_steps": {"calls": 5, "prompt": 8395, "reply": 1200},
-}
 KINDS = ("compositional", "comparison", "inference", "bridge_comparison")
 
 

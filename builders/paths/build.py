@@ -1,7 +1,7 @@
 """Builds ``safe-path-probe`` from questions with gold paths.
 
 A question's split is decided by a hash of its words, so that equal questions are in one split; evaluation questions
-are in test. The rows of a question stand together. Questions of all benchmarks are shuffled, so that the
+are in test. The rows of a question are adjacent. Questions of all benchmarks are shuffled, so that the
 first rows of a split are a sample of it.
 """
 
@@ -9,44 +9,35 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path as File
 from random import Random
 from typing import Any
 
-from builders.paths import metaqa
 from builders.paths.corruptions import KINDS, Scope, corrupt_path
-from builders.paths.sources import Derivation, ProbeBuild, derive, origins, read_films, verified_questions, with_paths
+from builders.paths.questions import Questions
+from builders.paths.relation_readers import check_graph
+from builders.paths.sources import Derivation, ProbeBuild, find_gold, origins, verified_questions, with_paths
 from builders.paths.world import COMPLETE, Path, PathQuestion, World
 from builders.steps.composition import rank
 from builders.steps.questions import open_verified
-from builders.work import publishing
+from builders.work import plans, publishing
+from builders.work.columns import features
 from builders.work.parquet import DatasetWriter, FilesByConfig
-from builders.work.plans import libraries
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import conversation
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.path_order import end_key, ends_in_question, find_unreached
+from safe_stepwise.graphs.store import read_triples
 from safe_stepwise.methods.paths import path_request, prompt_of
 from safe_stepwise.records import Triple, canonical_json, identity
+from safe_stepwise.store import names
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import (
-    CORRUPTIONS,
-    PATH_LABELS,
-    PATH_PROBE,
-    PROBE_RECORD,
-    PROBED,
-    PROMPT_COMPLETION,
-    TEST,
-    TRAIN,
-    VALIDATION,
-    Corruption,
-)
-from safe_stepwise.store.progress import counts, show_progress
+from safe_stepwise.store.progress import show_progress
 from safe_stepwise.store.tables import fill
 
-CONFIGS = (PROBED, PROMPT_COMPLETION)
+CONFIGS = (names.PROBED, names.PROMPT_COMPLETION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +46,7 @@ class ProbeRow:
 
     question: PathQuestion
     path: Path
-    corruption: Corruption
+    corruption: names.Corruption
     position: int | None
     pair_id: str
 
@@ -64,7 +55,7 @@ class ProbeRow:
         return row_id(self.question, self.path, self.corruption)
 
 
-def row_id(question: PathQuestion, path: Path, corruption: Corruption) -> str:
+def row_id(question: PathQuestion, path: Path, corruption: names.Corruption) -> str:
     """Return the SHA-256 of a row's content."""
     triples = [(triple.head, triple.relation, triple.tail) for triple in path]
     identifiers = [question.benchmark, question.id, question.question, question.answer]
@@ -72,15 +63,15 @@ def row_id(question: PathQuestion, path: Path, corruption: Corruption) -> str:
 
 
 def rows_of(
-    question: PathQuestion, world: World, donors: Sequence[PathQuestion], seed: int, refused: Counter[tuple[str, str]]
-) -> Iterator[ProbeRow | tuple[Corruption, str]]:
+    question: PathQuestion, world: World, donors: Sequence[PathQuestion], seed: int
+) -> Iterator[ProbeRow | tuple[names.Corruption, str]]:
     """Yield a question's rows, the valid one first; for a kind without a row, the kind and the reason."""
     pair = row_id(question, question.path, "valid")
     paths = {question.path}
     yield ProbeRow(question, question.path, "valid", None, pair)
     for kind in KINDS:
         chance = Random(f"{seed} {question.benchmark} {question.id} {kind}")
-        draft = corrupt_path(kind, Scope(question, world, donors, chance), refused)
+        draft = corrupt_path(kind, Scope(question, world, donors, chance))
         if isinstance(draft, str):
             yield kind, draft
         elif draft[0] in paths:
@@ -91,29 +82,16 @@ def rows_of(
 
 
 def config_features(config: str) -> Any:
-    """Return the `datasets.Features` of a config; `PROMPT_COMPLETION` is TRL's conversational form."""
-    from datasets import ClassLabel, Features, List, Value
-
-    text = Value("string")
-    if config == PROMPT_COMPLETION:
-        turns = List({"role": text, "content": text})
-        return Features({"id": text, "prompt": turns, "completion": turns})
-    return Features(
-        {
-            **dict.fromkeys(("id", "benchmark", "question_id", "question", "answer"), text),
-            "path": List({"head": text, "relation": text, "tail": text}),
-            "label": ClassLabel(names=list(PATH_LABELS)),
-            "corruption": ClassLabel(names=list(CORRUPTIONS)),
-            "position": Value("int32"),
-            "pair_id": text,
-        }
-    )
+    """Return the `datasets.Features` of a config."""
+    if config == names.PROMPT_COMPLETION:
+        return features("id", "turns")
+    return features("probed_path", label=names.PATH_LABELS, corruption=names.CORRUPTIONS)
 
 
 def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
     """Return the columns of a row in a config, with class labels as the numbers that `ClassLabel` stores."""
     question, is_valid = row.question, row.corruption == "valid"
-    if config == PROMPT_COMPLETION:
+    if config == names.PROMPT_COMPLETION:
         request = path_request(question.question, question.answer, row.path)
         verdict = json.dumps({"verdict": "YES" if is_valid else "NO"})
         return {"id": row.id, **conversation(request, verdict)}
@@ -124,8 +102,8 @@ def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
         "question": question.question,
         "answer": question.answer,
         "path": [{"head": t.head, "relation": t.relation, "tail": t.tail} for t in row.path],
-        "label": PATH_LABELS.index("valid" if is_valid else "invalid"),
-        "corruption": CORRUPTIONS.index(row.corruption),
+        "label": names.PATH_LABELS.index("valid" if is_valid else "invalid"),
+        "corruption": names.CORRUPTIONS.index(row.corruption),
         "position": row.position,
         "pair_id": row.pair_id,
     }
@@ -139,11 +117,8 @@ class Tally:
     """Questions with a path, before sampling."""
     row_counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Rows by split, benchmark and kind."""
-    lengths: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """Valid rows by benchmark and number of triples."""
     marked: Counter[str] = field(default_factory=Counter)
     """Rows that look wrong by their form, by kind."""
-    refused_drafts: Counter[tuple[str, str]] = field(default_factory=Counter)
     rejects: list[tuple[str, str, str, str]] = field(default_factory=list)
     """Benchmark, question, kind of corruption ("" for a whole question) and reason."""
 
@@ -155,7 +130,6 @@ class Tally:
         question = row.question
         self.row_counts[split, question.benchmark, row.corruption] += 1
         self.marked[row.corruption] += is_marked(question.question, question.answer, row.path)
-        self.lengths[question.benchmark, len(row.path)] += row.corruption == "valid"
 
     def count(self, *keys: str) -> int:
         """Count the rows of a split, benchmark and kind (any may be left out); ``valid`` rows are questions."""
@@ -163,7 +137,7 @@ class Tally:
 
     def fields(self) -> dict[str, Any]:
         """Return the counts for the record of a build, in rows unless a comment says otherwise."""
-        splits, benchmarks, _ = (sorted(set(names)) for names in zip(*self.row_counts, strict=True))
+        splits, benchmarks, _ = (sorted(set(keys)) for keys in zip(*self.row_counts, strict=True))
         return {
             "rows": self.count(),
             "questions": self.count("valid"),
@@ -175,26 +149,24 @@ class Tally:
                 }
                 for name in benchmarks
             },
-            # Questions by benchmark, then the number of triples in their valid path.
-            "lengths": _nest(+self.lengths),
             # All rows, and those that look wrong by their form alone.
             "marked": {kind: {"rows": self.count(kind), "marked": n} for kind, n in sorted(self.marked.items())},
             # Questions without rows, by benchmark, and without a corruption, by its kind.
-            "left_out": _nest(Counter((name, reason) for name, _, kind, reason in self.rejects if not kind)),
-            "refused": _nest(Counter((kind, reason) for _, _, kind, reason in self.rejects if kind)),
-            "drawn": _nest(self.refused_drafts),
+            "left_out": _nest((name, reason) for name, _, kind, reason in self.rejects if not kind),
+            "refused": _nest((kind, reason) for _, _, kind, reason in self.rejects if kind),
         }
 
 
-def _nest(counts: Mapping[tuple[str, Any], int]) -> dict[str, dict[str, int]]:
+def _nest(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    """Count pairs by their first element, then by their second."""
     nested: dict[str, dict[str, int]] = {}
-    for (outer, inner), number in sorted(counts.items()):
-        nested.setdefault(outer, {})[str(inner)] = number
+    for (outer, inner), number in sorted(Counter(pairs).items()):
+        nested.setdefault(outer, {})[inner] = number
     return nested
 
 
 def is_marked(question: str, answer: str, path: Sequence[Triple]) -> bool:
-    """Whether a path looks wrong by its form alone, so that a model needs no knowledge to reject it.
+    """Return whether the form of a path shows that it is wrong, so that a model can reject it without knowledge.
 
     Its first triple names nothing of the question, one joins nothing that was named, or none names the answer.
 
@@ -208,9 +180,9 @@ def is_marked(question: str, answer: str, path: Sequence[Triple]) -> bool:
     return find_unreached(path, ends_in_question(question, path)) is not None or sought not in ends | {"yes", "no"}
 
 
-DATASET = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
-SPLITS = (TRAIN, VALIDATION, TEST)
-_TENTHS = {8: VALIDATION, 9: TEST}
+DATASET = publishing.Dataset(names.PATH_PROBE, names.PROBE_RECORD, config_features)
+SPLITS = (names.TRAIN, names.VALIDATION, names.TEST)
+_TENTHS = {8: names.VALIDATION, 9: names.TEST}
 """The tenths of all hashes that are not in train."""
 _GROUP = 1_000
 """Rows written at a time."""
@@ -220,11 +192,14 @@ def build(
     plan: ProbeBuild, card: publishing.SingleCard, derivations: Mapping[str, Sequence[Derivation]]
 ) -> publishing.Record:
     """Build or replace ``OUTPUT/safe-path-probe``; return its record; raise ``UserError`` for bad input or folders."""
-    if (plan.films is None) != (plan.questions is None):
-        raise UserError("--kb and --questions go together: MetaQA's knowledge base and questions")
+    if plan.over_graph:
+        check_graph(plan.over_graph, plan.films)
+    elif plan.films is not None:
+        raise UserError("--kb and --questions go together: a knowledge graph and questions over it")
     opened = open_verified(plan.verified, plan.version)
     probe = _Probe(plan, derivations)
-    sources = origins(plan, opened.select_builds(plan.benchmarks))
+    verified = [name for name in plan.benchmarks if name != plan.over_graph]
+    sources = origins(plan, opened.select_builds(verified) if verified or not plan.benchmarks else ())
 
     def make(folder: File) -> tuple[publishing.Record, bytes]:
         files, tally = probe.write(folder), probe.tally
@@ -235,7 +210,7 @@ def build(
             "verified": sources,
             "files": files,
             "prompt_sha256": prompts.load(prompt_of("zero_shot")).digest,
-            "libraries": libraries(),
+            "libraries": plans.libraries(),
             "code_sha256": code_digest(__name__),
             **tally.fields(),
         }
@@ -256,28 +231,26 @@ class _Probe:
     def write(self, folder: File) -> FilesByConfig:
         """Write the Parquet files of every config; raise ``UserError`` if no question has a path."""
         plan, tally = self._plan, self.tally
-        reading = (lambda: tally.read, lambda: counts(tally.read, 0, "?", **{"left out": len(tally.rejects)}))
-        with show_progress("questions", "question", None, *reading):
-            questions, triples = self._questions()
+        with show_progress("questions", "question", None, lambda: tally.read):
+            questions = self._read_questions()
         if not questions:
             raise UserError(
-                f"{plan.verified}: not one question has a path; take other benchmarks, or give "
-                "--derivations for hotpotqa, --kb and --questions for metaqa"
+                f"{plan.questions or plan.verified}: not one question has a path; take other benchmarks, or give "
+                "--derivations for hotpotqa, --questions over a graph (and --kb, with the names of the questions)"
             )
         total = sum(map(len, questions.values()))
 
-        def describe() -> str:
-            finished = tally.count("valid")
-            return counts(finished, 0, total - finished, rows=tally.count())
-
+        shared = () if plan.films is None else read_triples(plan.films)
         worlds = {
-            b: World(group, triples if b == metaqa.NAME else (), b in COMPLETE) for b, group in questions.items()
+            b: World(group, [Triple(*t) for t in shared] if b == plan.over_graph else (), b in COMPLETE)
+            for b, group in questions.items()
+            if b != plan.over_graph or plan.films is not None  # else each question has its own
         }
         writer = DatasetWriter(folder, [(config, split) for config in CONFIGS for split in SPLITS], config_features)
-        with show_progress("paths", "question", total, lambda: tally.count("valid"), describe):
+        with show_progress("paths", "question", total, lambda: tally.count("valid")):
             for split in SPLITS:
                 chosen = [q for group in questions.values() for q in group if split_of(q) == split]
-                rows = self._rows(sorted(chosen, key=lambda question: rank(plan.seed, question.key)), worlds)
+                rows = self._make_rows(sorted(chosen, key=lambda question: rank(plan.seed, question.key)), worlds)
                 while batch := list(islice(rows, _GROUP)):
                     for row in batch:
                         tally.add(split, row)
@@ -285,16 +258,19 @@ class _Probe:
                         writer.add(config, split, [columns_of(config, row) for row in batch])
             return writer.close()
 
-    def _questions(self) -> tuple[dict[str, list[PathQuestion]], Iterable[Triple]]:
-        """Read the questions by benchmark, in a random order, and MetaQA's whole knowledge base."""
-        plan, triples = self._plan, tuple[Triple, ...]()
+    def _read_questions(self) -> dict[str, list[PathQuestion]]:
+        """Read the questions by benchmark, in a random order."""
+        plan = self._plan
         by_benchmark: dict[str, dict[str, PathQuestion]] = defaultdict(dict)
         sources: list[Iterable[PathQuestion]] = [
             verified_questions(plan.verified, self._derivations, self.tally.leave_out, plan.benchmarks)
         ]
-        if plan.films is not None and plan.questions is not None:
-            triples, graph, questions = read_films(plan.films, plan.questions)
-            sources.append(with_paths(graph, questions, derive(graph, questions), self.tally.leave_out))
+        if plan.questions is not None:
+            place = plan.over_graph, [str(plan.questions)], names.TEST, plan.films
+            rows = Questions(*place, keeps_rejects=plan.keep_rejects)
+            for reject in map(json.loads, rows.rejects):
+                self.tally.leave_out(plan.over_graph, reject["id"] or reject["location"], reject["reason"])
+            sources.append(with_paths(find_gold(rows), self.tally.leave_out, keeps_graphs=plan.films is None))
         for source in sources:
             for question in source:
                 self.tally.read += 1
@@ -306,9 +282,9 @@ class _Probe:
             name: sorted(group.values(), key=lambda question: rank(plan.seed, question.key))[: plan.limit]
             for name, group in sorted(by_benchmark.items())
             if group
-        }, triples
+        }
 
-    def _rows(self, questions: Sequence[PathQuestion], worlds: Mapping[str, World]) -> Iterator[ProbeRow]:
+    def _make_rows(self, questions: Sequence[PathQuestion], worlds: Mapping[str, World]) -> Iterator[ProbeRow]:
         """Yield the rows of one split's questions; donors are of the same split and benchmark, and of like length."""
         alike: dict[object, list[PathQuestion]] = defaultdict(list)
         for question in questions:
@@ -317,7 +293,9 @@ class _Probe:
         for question in questions:
             name, donors = question.benchmark, alike[question.benchmark, len(question.path)]
             donors = donors if len(donors) > 1 else alike[name]
-            for row in rows_of(question, worlds[name], donors, self._plan.seed, self.tally.refused_drafts):
+            # The entities of a question's own graph replace each other.
+            world = worlds.get(name) or World([replace(question, paths=(*question.paths, question.facts))])
+            for row in rows_of(question, world, donors, self._plan.seed):
                 if isinstance(row, ProbeRow):
                     yield row
                 else:
@@ -325,21 +303,25 @@ class _Probe:
 
 
 def split_of(question: PathQuestion) -> str:
-    """Return the split: "test" for evaluation questions (by id); else it depends on benchmark and words alone."""
+    """Return the split: "test" for evaluation questions (by id); else it depends only on benchmark and words."""
     if question.is_held_out:
-        return TEST
+        return names.TEST
     digest = hashlib.sha256(question.key.encode("utf-8", "replace")).digest()
-    return _TENTHS.get(int.from_bytes(digest[:8], "big") % 10, TRAIN)
+    return _TENTHS.get(int.from_bytes(digest[:8], "big") % 10, names.TRAIN)
 
 
 def summary(output: File, statistics: publishing.Record) -> str:
     """Render for the terminal the rows by benchmark and kind, the refused ones, and the folder."""
     rows = [
-        (name, numbers["questions"], *(numbers.get(kind, 0) for kind in CORRUPTIONS))
+        (name, numbers["questions"], *(numbers.get(kind, 0) for kind in names.CORRUPTIONS))
         for name, numbers in statistics["benchmarks"].items()
     ]
     groups = (statistics["left_out"], statistics["refused"])
     left_out, refused = (sum(sum(reasons.values()) for reasons in group.values()) for group in groups)
-    values = {"rows": [("benchmark", "questions", *CORRUPTIONS), *rows], "left_out": left_out, "refused": refused}
+    values = {
+        "rows": [("benchmark", "questions", *names.CORRUPTIONS), *rows],
+        "left_out": left_out,
+        "refused": refused,
+    }
     folder = File(__file__).parent / "templates"
     return fill(folder, "probe.txt", output=output, statistics=statistics, **values).rstrip()

@@ -9,22 +9,21 @@ over text), a triple that it lacks may be true. So a swapped relation is accepte
 relations in free words are neither swapped nor reversed.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
 from builders.paths.world import SYMMETRIC, Path, PathQuestion, Side, World, fact_of, sort_of
-from safe_stepwise.graphs.path_order import end_key, find_unreached
+from safe_stepwise.graphs.path_order import end_key, ends_in_question, find_unreached
 from safe_stepwise.language.relations import same_nation
-from safe_stepwise.language.text import has_words, words_of
+from safe_stepwise.language.text import has_words, normal_words
 from safe_stepwise.records import Triple
 from safe_stepwise.store.names import Corruption
 
 Draft = tuple[Path, int]
 TRIES = 20
-"""The most drafts of a kind for one question."""
+"""The maximum number of drafts of a kind for one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +37,13 @@ class Scope:
     chance: Random
 
 
-def corrupt_path(kind: Corruption, scope: Scope, refused: Counter[tuple[str, str]]) -> Draft | str:
-    """Return a corrupted path, or the reason for none; ``refused`` counts drafts that may be right, by reason."""
+def corrupt_path(kind: Corruption, scope: Scope) -> Draft | str:
+    """Return a corrupted path, or the reason for none."""
     drafts, reason = KINDS[kind]
     for path, position in drafts(scope):
         if (objection := find_objection(kind, scope, path, position)) is None:
             return path, position
         reason = objection
-        refused[kind, reason] += 1
     return reason
 
 
@@ -57,7 +55,7 @@ def _factual_head(scope: Scope) -> Iterator[Draft]:
 
 
 def _factual_tail(scope: Scope) -> Iterator[Draft]:
-    """Yield paths with another tail in all its places: one of the question or the answer if there is no other."""
+    """Yield paths with a tail replaced wherever it occurs; a name of the question or the answer is the last resort."""
     path = scope.question.path
     for index, name in _exchanges(scope, "tail"):
         new = {path[index].tail: name}
@@ -167,6 +165,8 @@ def find_objection(kind: Corruption, scope: Scope, path: Path, position: int) ->
         return "it is the original"
     if question.is_right(path):
         return "it is another right order" if kind == "incoherent" else "it is a right path"
+    if kind == "hop_dropped" and _leads_to_answer(question, path):
+        return "it leads to the answer"
     if kind in ("incoherent", "hop_dropped"):
         return None
     if kind.startswith("misguided"):
@@ -183,14 +183,27 @@ def find_objection(kind: Corruption, scope: Scope, path: Path, position: int) ->
 
 def _object_misguided(kind: Corruption, question: PathQuestion, path: Path) -> str | None:
     """Return the reason why a path of true triples may be right: it leads from the question to the answer."""
-    ends = {end_key(end) for triple in path for end in (triple.head, triple.tail)}
-    is_from_here = kind == "misguided_walk" or bool(ends & question.starts)
-    if is_from_here and not ends.isdisjoint(map(end_key, question.accepted)):
+    starts, answers = _starts_and_answers(question, path)
+    if answers and (kind == "misguided_walk" or starts):
         return "it leads to the answer"
     if find_unreached(path, frozenset((end_key(path[0].head), end_key(path[0].tail)))) is not None:
         # Branches of a comparison belong to their own question and are no walk.
         return "it is no walk" if kind == "misguided_walk" else None
     return None
+
+
+def _starts_and_answers(question: PathQuestion, path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys of a path's ends where a reader may start (topics, or named in the question), and of answers."""
+    ends = {end_key(end) for triple in path for end in (triple.head, triple.tail)}
+    answers = frozenset(ends.intersection(map(end_key, question.accepted)))
+    others = ends_in_question(question.question, path) | ends.intersection(map(end_key, question.topics))
+    return (question.starts & ends) | (others - answers), answers
+
+
+def _leads_to_answer(question: PathQuestion, path: Path) -> bool:
+    """Whether all of a path can be followed, in its order, from where a reader may start, and has an answer."""
+    starts, answers = _starts_and_answers(question, path)
+    return bool(answers) and find_unreached(path, starts - answers) is None
 
 
 def _object_reversed(question: PathQuestion, old: Triple) -> str | None:
@@ -213,6 +226,6 @@ def _object_exchanged(scope: Scope, old: Triple, new: Triple, position: int) -> 
         return "its new name is like the old one"
     if position == len(question.path) and after in map(end_key, question.accepted):
         return "it leads to the answer"
-    if not scope.world.is_complete and f" {words_of(ends[1])} " in f" {question.text} ":
+    if not scope.world.is_complete and f" {normal_words(ends[1])} " in f" {question.text} ":
         return "the passages name it, and may say so"
     return None

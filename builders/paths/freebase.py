@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from builders.benchmarks import sources
+from builders.benchmarks.terms import TERMS
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import NamedTriple
 from safe_stepwise.records import KGQuestion
-from safe_stepwise.store import fields
-from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store import boundary, fields
 
 MAX_TRIPLES = 200_000
-"""The most triples, or names, of a row; real rows have some thousands."""
+"""The maximum number of triples, or names, of a row; real rows have some thousands."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class FreebaseQuestions:
     CAVEAT: str = "No relation path is annotated, so that precision and recall of the weak ones are unknown."
     NEEDS_GRAPH: bool = False
     HAS_GOLD: bool = False
-    chunks = staticmethod(sources.chunks)
+    chunks = staticmethod(sources.read_chunks)
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
         """Parse a row into its question; raise ``RowError`` with the reason if it is unusable.
@@ -58,23 +58,24 @@ class FreebaseQuestions:
             benchmark=self.NAME,
             split=split,
             question=fields.filled_text(fields.require(row, "question"), "question"),
-            topics=_names(fields.require(row, "q_entity"), "q_entity"),
-            answers=frozenset(_names(fields.require(row, "answer", "a_entity"), "answer")),
+            topics=_read_names(fields.require(row, "q_entity"), "q_entity"),
+            answers=frozenset(_read_names(fields.require(row, "answer", "a_entity"), "answer")),
         )
 
     @staticmethod
     def triples(row: Mapping[str, Any]) -> list[NamedTriple]:
-        """Read the row's own part of the graph, blank names as ""; raise ``RowError`` if it is no list of triples."""
+        """Read the row's own part of the graph, blank names as ""; raise ``RowError`` for other than triples."""
         graph = fields.require(row, "graph")
         if isinstance(graph, str):
             try:
-                graph = parse_json(graph)
+                graph = boundary.parse_json(graph)
             except ValueError as error:
                 raise RowError("graph is a string that isn't JSON") from error
-        return [_triple(triple, number) for number, triple in enumerate(fields.items(graph, "graph", MAX_TRIPLES), 1)]
+        triples = enumerate(fields.items(graph, "graph", MAX_TRIPLES), 1)
+        return [_read_triple(triple, number) for number, triple in triples]
 
 
-def _triple(triple: Any, number: int) -> NamedTriple:
+def _read_triple(triple: Any, number: int) -> NamedTriple:
     if not isinstance(triple, list | tuple) or len(triple) != 3:
         raise RowError(f"triple {number} of graph is not (head, relation, tail)")
     names = (fields.text("" if name is None else name, f"triple {number} of graph") for name in triple)
@@ -82,34 +83,13 @@ def _triple(triple: Any, number: int) -> NamedTriple:
     return head, relation, tail
 
 
-def _names(value: Any, label: str) -> tuple[str, ...]:
-    """Return names in their order, each once."""
+def _read_names(value: Any, label: str) -> tuple[str, ...]:
+    """Return names in their order, without repeats."""
     names = [value] if isinstance(value, str) else fields.items(value, label, MAX_TRIPLES)
     return tuple(dict.fromkeys(fields.filled_text(name, label) for name in names))
 
 
-WEBQSP = FreebaseQuestions(
-    NAME="webqsp",
-    HOMEPAGE="https://www.microsoft.com/en-us/download/details.aspx?id=52763",
-    HOPS=2,
-    CITATION="""\
-@inproceedings{yih2016webqsp,
-  title = {The Value of Semantic Parse Labeling for Knowledge Base Question Answering},
-  author = {Yih, Wen-tau and Richardson, Matthew and Meek, Christopher and Chang, Ming-Wei
-            and Suh, Jina},
-  booktitle = {ACL},
-  year = {2016}
-}""",
-)
-CWQ = FreebaseQuestions(
-    NAME="cwq",
-    HOMEPAGE="https://www.tau-nlp.sites.tau.ac.il/compwebq",
-    HOPS=4,
-    CITATION="""\
-@inproceedings{talmor2018complexwebquestions,
-  title = {The Web as a Knowledge-Base for Answering Complex Questions},
-  author = {Talmor, Alon and Berant, Jonathan},
-  booktitle = {NAACL},
-  year = {2018}
-}""",
+WEBQSP, CWQ = (
+    FreebaseQuestions(name, TERMS[name]["homepage"], TERMS[name]["citation"], hops)
+    for name, hops in {"webqsp": 2, "cwq": 4}.items()
 )

@@ -3,7 +3,7 @@
 Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are read twice: once for
 the counts of the whole corpus (how often a path is best, gold paths by template), and once to write the rows. The
 dataset replaces an earlier one as a whole. A *topic* is an entity in which a question's paths start; a *template* is
-what its question shares with others; a *gold* path is the template's true one; a *rule* chooses a topic's paths.
+what its question shares with others; a *gold* path is annotated, or its template's; a *rule* chooses a topic's paths.
 """
 
 import hashlib
@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from builders.benchmarks.sources import InputSource
-from builders.paths import relation_inputs, relation_readers, weak
+from builders.paths import relation_readers, weak
 from builders.paths.kg_collect import PathsBuild, Searcher, jobs
-from builders.paths.weak import HARD, KINDS, POSITIVE, Candidate, drop_rare, sample_paths
+from builders.paths.weak import HARD, KINDS, POSITIVE, ScoredPath, drop_rare, sample_paths
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected, collect
+from builders.work.columns import features
 from builders.work.rejects import RejectPolicy
 from safe_stepwise.engines.base import Request, conversation
 from safe_stepwise.errors import UserError
@@ -38,30 +39,15 @@ Row = dict[str, Any]
 
 def config_features(config: str) -> Any:
     """Return the `datasets.Features` of a config, split either way."""
-    from datasets import ClassLabel, Features, List, Value
-
-    text, flag, number = Value("string"), Value("bool"), Value("int32")
-    turns = List({"role": text, "content": text})
-    keys = {"id": text, "question_id": text, "topic": text, "hops": number}
     if config.startswith(names.PROMPT_COMPLETION):
-        return Features({**keys, "rank": number, "prompt": turns, "completion": turns})
+        return features("proposal", "rank", "turns")
     if config.startswith(names.KTO):
-        kind = ClassLabel(names=list(KINDS))
-        return Features({**keys, "prompt": turns, "completion": turns, "label": flag, "kind": kind})
-    return Features(
-        {
-            **dict.fromkeys(("question_id", "question", "topic", "template"), text),
-            "hops": number,
-            **dict.fromkeys(("topics", "path"), List(text)),
-            "origin": ClassLabel(names=list(ORIGINS)),
-            "f1": Value("float64"),
-            **dict.fromkeys(("shortest", "best", "gold", "spurious"), flag),
-        }
-    )
+        return features("proposal", "turns", "desirable", "kind", kind=KINDS)
+    return features("relation_path", origin=ORIGINS)
 
 
-def candidates_of(searched: Mapping[str, Any]) -> tuple[Candidate, ...]:
-    return tuple(Candidate(tuple(c["path"]), c["f1"], c["shortest"], c["tied"]) for c in searched["candidates"])
+def candidates_of(searched: Mapping[str, Any]) -> tuple[ScoredPath, ...]:
+    return tuple(ScoredPath(**{**c, "path": tuple(c["path"])}) for c in searched["candidates"])
 
 
 @dataclass(frozen=True)
@@ -70,16 +56,17 @@ class LabelledTopic:
 
     searched: Mapping[str, Any]
     """The topic entity's row in a shard."""
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ScoredPath, ...]
     best: tuple[RelationPath, ...]
-    gold: RelationPath | None
+    gold: tuple[RelationPath, ...]
 
     @classmethod
     def read(cls, searched: Row, popular: Mapping[RelationPath, float], gold: Mapping[str, RelationPath]) -> Self:
         """Label a row of a shard; ``popular``, how often each path is best, decides between tied paths."""
         candidates = candidates_of(searched)
-        best = drop_rare([c.path for c in candidates if c.tied], popular)
-        return cls(searched, candidates, tuple(best), gold.get(searched["template"]))
+        best = drop_rare([c.path for c in candidates if c.is_best], popular)
+        template_gold = filter(None, [gold.get(searched["template"])])
+        return cls(searched, candidates, tuple(best), tuple(map(tuple, searched["gold"])) or tuple(template_gold))
 
     @property
     def top_f1(self) -> float:
@@ -109,23 +96,23 @@ class LabelledTopic:
 
     def _paths(self) -> Iterable[Row]:
         """Yield the rows of the weak paths, by either rule, and of the gold path."""
-        candidates = [c for c in self.candidates if c.shortest or c.path in self.best or c.path == self.gold]
-        if self.gold is not None and self.gold not in {c.path for c in candidates}:
-            candidates.append(Candidate(self.gold, 0.0, False))  # it leads to no answer
+        candidates = [c for c in self.candidates if c.is_shortest or c.path in (*self.best, *self.gold)]
+        reached = {c.path for c in candidates}
+        candidates += [ScoredPath(path, 0.0, False) for path in self.gold if path not in reached]  # no answer
         columns = ("question_id", "question", "topic", "topics", "template", "hops")
         keys = {name: self.searched[name] for name in columns}
         for candidate in candidates:
-            is_gold = candidate.path == self.gold
+            is_gold = candidate.path in self.gold
             yield {
                 **keys,
                 "path": list(candidate.path),
                 "origin": int(is_gold),
                 "f1": candidate.f1,
-                "shortest": candidate.shortest,
+                "shortest": candidate.is_shortest,
                 "best": candidate.path in self.best,
-                "gold": None if self.gold is None else is_gold,
+                "gold": is_gold if self.gold else None,
                 # Whether equation 1 proposes a path with a lower F1 than another.
-                "spurious": candidate.shortest and candidate.f1 < self.top_f1,
+                "spurious": candidate.is_shortest and candidate.f1 < self.top_f1,
             }
 
     def _turns(self, benchmark: str, path: RelationPath, kind: str = "") -> Row:
@@ -151,15 +138,12 @@ RULES = ("shortest", "best_f1", "best")
 
 
 def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
-    """Build or replace ``OUTPUT/dp-BENCHMARK-paths``, and return the record.
-
-    After a kill the same call resumes and ends in the same bytes. Raises ``UserError`` for what the user can mend.
-    """
+    """Build or replace ``OUTPUT/dp-BENCHMARK-paths``, resuming a killed build; raise ``UserError`` for bad input."""
     collected, reader = Collected(), relation_readers.reader_of(plan.benchmark)
 
     def make(folder: Path) -> tuple[publishing.Record, bytes]:
         inputs = [InputSource.describe(source) for source in plan.sources]
-        graph, graph_record = (None, None) if plan.kb is None else relation_inputs.graph_of(plan.kb, plan.work)
+        graph = None if plan.kb is None else relation_readers.GraphFile.read(plan.kb)
         policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
         collect(plan, policy, partial(jobs, plan, graph), Searcher(), plan.sources, collected, "question")
         corpus, audit = _survey(plan, collected), Audit()
@@ -175,12 +159,12 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
             **{name: getattr(plan, name) for name in options},
             "max_hops": plan.hops,
             "sources": inputs,
-            "graph": graph_record,
+            "graph": None if graph is None else graph.description,
             "rows": collected.standing.finished,
             "rejected": collected.standing.failed,
             # Templates by split of the configs that are split by template, and how many gold paths there are.
             "templates": {"train": corpus.templates - test_templates, "test": test_templates},
-            "gold_paths": len(set(corpus.gold.values())),
+            "gold_paths": len(audit.gold_paths),
             "hops": audit.by_hop(),
             "triples_left_out": audit.triples_left_out,
             "positive_share": audit.positive_share(),
@@ -203,7 +187,7 @@ class CorpusCounts:
     """Counts of the whole corpus, and the split of each question, by question or by template.
 
     The split by template is the fair test: by question, the nearest training question has Hits@1 .97. ``popular`` has
-    how often each path is best, by grouping, over training questions alone.
+    how often each path is best, by grouping, over training questions only.
     """
 
     popular: Mapping[str, Mapping[RelationPath, float]]
@@ -233,51 +217,53 @@ class Audit:
         """Triples of the rows' own graphs with a blank name."""
         self.adjacent_same_question = 0
         """KTO rows of all configs that follow a row of the same question."""
+        self.gold_paths = set[RelationPath]()
 
     def add(self, labelled: LabelledTopic, kinds: Mapping[RelationPath, str]) -> None:
         """Count one topic entity, the rules that find its gold path, and its KTO rows, whose ``kinds`` are by path."""
         counts, gold = self._counts[labelled.searched["hops"]], labelled.gold
         self.triples_left_out += labelled.searched["left_out"]
         best_f1 = [c.path for c in labelled.candidates if c.f1 == labelled.top_f1]
-        shortest = [c.path for c in labelled.candidates if c.shortest]
+        shortest = [c.path for c in labelled.candidates if c.is_shortest]
         paths_by_rule = zip(RULES, (shortest, best_f1, labelled.best), strict=True)
         counts.update(["topics", *kinds.values()])
         counts["no path"] += not labelled.candidates
-        counts["gold"] += gold is not None
-        counts["exact"] += any(c.path == gold and c.f1 == 1 for c in labelled.candidates)
-        counts["gold negatives"] += gold is not None and kinds.get(gold, POSITIVE) != POSITIVE
+        self.gold_paths.update(gold)
+        counts["gold"] += bool(gold)
+        counts["exact"] += any(c.path in gold and c.f1 == 1 for c in labelled.candidates)
+        counts["gold negatives"] += any(kinds.get(path, POSITIVE) != POSITIVE for path in gold)
         for rule, paths in paths_by_rule:
             counts[f"{rule} names"] += len(paths)
-            if gold is not None:
+            if gold:
                 counts[f"{rule} names beside gold"] += len(paths)
-                counts[f"{rule} names gold"] += gold in paths
+                counts[f"{rule} names gold"] += not set(gold).isdisjoint(paths)
 
     def by_hop(self) -> dict[str, dict[str, Any]]:
         """Return the counts by number of hops (0: unknown)."""
-        return {str(hops): _hop_record(counts) for hops, counts in sorted(self._counts.items())}
+        return {str(hops): _make_hop_record(counts) for hops, counts in sorted(self._counts.items())}
 
     def positive_share(self) -> float | None:
         """Return the share of positive rows among the KTO rows (0-1)."""
         counts = sum(self._counts.values(), Counter[str]())
-        return _ratio(counts[POSITIVE], sum(counts[kind] for kind in KINDS))
+        return _divide(counts[POSITIVE], sum(counts[kind] for kind in KINDS))
 
 
-def _hop_record(counts: Counter[str]) -> dict[str, Any]:
+def _make_hop_record(counts: Counter[str]) -> dict[str, Any]:
     return {
         # Topic entities of questions: all, those from which no path leads to an answer, those with a gold path.
         "topics": counts["topics"],
         "no_path": counts["no path"],
         "gold": counts["gold"],
         # Share whose gold path yields the answer set exactly.
-        "gold_exact": _ratio(counts["exact"], counts["gold"]),
+        "gold_exact": _divide(counts["exact"], counts["gold"]),
         "rules": {
             rule: {
                 # Share of the topic entities with a gold path for which the rule names it.
-                "recall": _ratio(counts[f"{rule} names gold"], counts["gold"]),
+                "recall": _divide(counts[f"{rule} names gold"], counts["gold"]),
                 # Of the paths named for topics with a gold path, the share that is gold.
-                "precision": _ratio(counts[f"{rule} names gold"], counts[f"{rule} names beside gold"]),
+                "precision": _divide(counts[f"{rule} names gold"], counts[f"{rule} names beside gold"]),
                 # Mean number of named paths per topic.
-                "paths": _ratio(counts[f"{rule} names"], counts["topics"]),
+                "paths": _divide(counts[f"{rule} names"], counts["topics"]),
             }
             for rule in RULES
         },
@@ -287,7 +273,7 @@ def _hop_record(counts: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _ratio(numerator: float, denominator: float) -> float | None:
+def _divide(numerator: float, denominator: float) -> float | None:
     return numerator / denominator if denominator else None
 
 
@@ -308,9 +294,9 @@ def _survey(plan: PathsBuild, collected: Collected) -> CorpusCounts:
         for row in rows:
             name, candidates = row["template"], candidates_of(row)
             hops.setdefault(name, row["hops"])
-            templates.add(name, row["hops"], [(c.path, c.f1) for c in candidates])
+            templates.add(name, 0 if row["gold"] else row["hops"], [(c.path, c.f1) for c in candidates])
             in_train = _split_by_question(plan, row["question"]) == names.TRAIN
-            ties[name, in_train, tuple(c.path for c in candidates if c.tied)] += 1
+            ties[name, in_train, tuple(c.path for c in candidates if c.is_best)] += 1
     in_test = held_out(templates.sizes, hops, plan.test_share, plan.seed)
     popular = {
         "": weak.popularity((tied, n) for (_, in_train, tied), n in ties.items() if in_train),

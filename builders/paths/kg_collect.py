@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from builders.benchmarks.sources import RowsChunk, canonical_split
 from builders.paths import weak
-from builders.paths.relation_inputs import GraphFile
-from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of, with_topic
+from builders.paths.relation_readers import READERS, GraphFile, check_graph, own_graph, reader_of, with_topic
 from builders.paths.weak import NEGATIVES, negatives
 from builders.work import plans, shards
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.commands.values import Count, Name, Share
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs import store
+from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.code import code_digest
@@ -34,8 +33,9 @@ SCHEMA = pa.schema(
         "answers": pa.int32(),
         "left_out": pa.int32(),  # triples of the question's own graph with a blank name, counted at its first topic
         "candidates": pa.list_(
-            pa.struct({"path": _PATH, "f1": pa.float64(), "shortest": pa.bool_(), "tied": pa.bool_()})
+            pa.struct({"path": _PATH, "f1": pa.float64(), "is_shortest": pa.bool_(), "is_best": pa.bool_()})
         ),
+        "gold": pa.list_(_PATH),  # annotated
         "negatives": pa.list_(pa.struct({"path": _PATH, "kind": pa.string(), "of": _PATH})),
     }
 )
@@ -53,9 +53,9 @@ class PathsBuild(plans.Plan):
     kb: Path | None = None
     test_share: Share = TEST_SHARE
     max_hops: Count | None = None
-    """The most relations of a path; None: those that the benchmark's questions need."""
+    """The maximum number of relations of a path; None: those that the benchmark's questions need."""
     negatives: Count = NEGATIVES
-    """The most negatives of each hard kind."""
+    """The maximum number of negatives of each hard kind."""
 
     def __post_init__(self) -> None:
         check_graph(self.benchmark, self.kb)
@@ -102,15 +102,14 @@ class PathsChunk(RowsChunk):
             ids.append((index, question.id))
         return RowsSummary(tuple(ids), tuple(rejects)), pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
-    def _parse(self, content: Mapping[str, Any]) -> tuple[KGQuestion, store.GraphStore]:
+    def _parse(self, content: Mapping[str, Any]) -> tuple[KGQuestion, GraphStore]:
         question = with_topic(reader_of(self.benchmark).parse(content, self.split))
         return question, own_graph(self.benchmark, content) if self.graph is None else self.graph.open()
 
-    def _searched(self, index: int, question: KGQuestion, graph: store.GraphStore) -> Iterator[dict[str, Any]]:
+    def _searched(self, index: int, question: KGQuestion, graph: GraphStore) -> Iterator[dict[str, Any]]:
         """Yield a row for each topic entity of a question."""
         explored = weak.explore_all(graph, question, self.max_hops)
         template = masked(question.question, question.topics)
-        left_out = graph.left_out if isinstance(graph, store.MemoryGraph) else 0
         for number, (topic, topic_paths) in enumerate(explored.items()):
             key = f"{self.seed}\0{question.id}\0{topic}"
             wrong = negatives(topic, explored, key, self.max_negatives)
@@ -123,8 +122,9 @@ class PathsChunk(RowsChunk):
                 "topics": question.topics,
                 "hops": question.hops,
                 "answers": len(question.answers),
-                "left_out": 0 if number else left_out,
+                "left_out": 0 if number else graph.left_out,
                 "candidates": [asdict(candidate) for candidate in topic_paths.candidates],
+                "gold": [gold.path for gold in question.gold_paths if gold.topic == topic],
                 "negatives": [{"path": n.path, "kind": n.kind, "of": n.source} for n in wrong],
             }
 

@@ -4,7 +4,7 @@ Source: https://github.com/yuyuz/MetaQA (``kb.txt``; ``qa_train.txt`` and so on 
 ``1-hop/vanilla``, ``2-hop/vanilla``, ``3-hop/vanilla``: 329,282 questions to train on, 39,138 and
 39,093 to validate and test). Licence: CC BY 3.0, as its authors state.
 
-A question of the original files, invented; the topic is in brackets, and a tab precedes the answers::
+A question of the original files (``.txt``), invented; the topic is in brackets, and a tab precedes the answers::
 
     who wrote the films directed by [Ana Brell]\tEdo Marn|Ors Velt
 
@@ -14,37 +14,27 @@ or as a JSON object, one per line::
      "answers": ["Edo Marn", "Ors Velt"]}
 
 Quirks: the original files give no ids and no hops, so both come from the file's place (a folder or
-name with ``2-hop`` or ``2hop`` in it) and the line; names differ by case alone, so nothing may be
+name with ``2-hop`` or ``2hop`` in it) and the line; names differ only by case, so nothing may be
 normalised; a film and a person, or a year and a film, of one name are one entity. No relation path
 is annotated: gold ones are derived from all questions of a template (`builders.paths.weak`).
 """
 
 import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import sources
+from builders.benchmarks.terms import terms_of
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import NamedTriple
 from safe_stepwise.records import KGQuestion
-from safe_stepwise.store import fields
-from safe_stepwise.store.files import open_unpacked, read_lines
+from safe_stepwise.store import fields, files
 
 NAME = "metaqa"
-LICENSE = "cc-by-3.0"
-HOMEPAGE = "https://github.com/yuyuz/MetaQA"
-CITATION = """\
-@inproceedings{zhang2018variational,
-  title = {Variational Reasoning for Question Answering with Knowledge Graph},
-  author = {Zhang, Yuyu and Dai, Hanjun and Kozareva, Zornitsa and Smola, Alexander J. and
-            Song, Le},
-  booktitle = {AAAI},
-  year = {2018}
-}"""
+LICENSE, HOMEPAGE, CITATION, *_ = terms_of(NAME)
 CAVEAT = (
     "MetaQA annotates no relation path. Gold paths here are derived: of all questions that differ "
     "in their topic alone, the path of their number of hops that yields their answers best."
@@ -53,19 +43,18 @@ NEEDS_GRAPH = True
 HOPS = 3
 HAS_GOLD = True
 MAX_ANSWERS = 50_000
-"""The most answers of a question: more than the graph has entities."""
+"""The maximum number of answers of a question: more than the graph has entities."""
 
 _TOPIC = re.compile(r"\[(.+)\]")
 _HOP = re.compile(r"([123])-?hop")
-_JSON = (b"{", b"[", b"PAR1", b"\xef\xbb\xbf")
 
 
 def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[sources.SourceChunk]:
-    """Yield the source's rows in order, as `sources.chunks`; rows of original files become JSON objects."""
+    """Yield the source's rows in order, as `sources.read_chunks`; rows of original files become JSON objects."""
     file = Path(source)
-    if not file.is_file() or _begins_like_json(file):
-        return sources.chunks(source, split, size=size, limit=limit)
-    return sources.chunked(islice(_lines(file, split), limit), file, size)
+    if file.is_file() and file.name.removesuffix(".gz").endswith(".txt"):
+        return sources.split_into_chunks(islice(_read_lines(file, split), limit), file, size)
+    return sources.read_chunks(source, split, size=size, limit=limit)
 
 
 def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
@@ -98,31 +87,15 @@ def triples(row: Mapping[str, Any]) -> list[NamedTriple]:
     return []
 
 
-def _begins_like_json(file: Path) -> bool:
-    try:
-        with open_unpacked(file) as content:
-            head = content.read(64)
-    except (OSError, EOFError, zlib.error):
-        return True  # the reader of JSON reports the fault
-    # A question may begin with its topic, "[Ana Brell] wrote which films": an array has no tab.
-    first = head.lstrip()
-    return first.startswith(_JSON) and re.match(rb'\[\s*[^\s{\["]', first) is None
-
-
-def _lines(file: Path, split: str) -> Iterator[sources.RawRow]:
+def _read_lines(file: Path, split: str) -> Iterator[sources.RawRow]:
     """Yield the rows of an original file; `decode` reports a line that is not a row."""
     match = _HOP.search(f"{file.parent.parent.name}/{file.parent.name}/{file.name}".lower())
     hop = int(match[1]) if match else 0
     stem = f"{hop}hop-{split}" if hop else split
-    for number, (_, line) in enumerate(read_lines(file, bytes, "question", "get it anew"), 1):
+    for number, (_, line) in enumerate(files.read_lines(file, bytes, "question", "get it anew"), 1):
         if line.strip():
-            yield _row(line, number, file.name, f"{stem}-{number}", hop)
-
-
-def _row(line: bytes, number: int, name: str, id_: str, hop: int) -> sources.RawRow:
-    text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
-    question, tab, answers = text.partition("\t")
-    row: dict[str, Any] = {"id": id_, "hop": hop, "question": question}
-    if tab:
-        row["answers"] = answers.split("|")
-    return sources.RawRow(f"{name}:{number}", json.dumps(row))
+            text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            question, tab, answers = text.partition("\t")
+            row = {"id": f"{stem}-{number}", "hop": hop, "question": question}
+            row |= {"answers": answers.split("|")} if tab else {}
+            yield sources.RawRow(f"{file.name}:{number}", json.dumps(row))

@@ -2,195 +2,189 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from builders.benchmarks.sources import InputSource, RawRow, canonical_split, decode, id_of
 from builders.paths import relation_readers
-from builders.paths.relation_inputs import GraphFile, graph_of
 from builders.paths.weak import Explored, Templates, explore_all
 from builders.work.rejects import Reject, RejectPolicy
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
-from safe_stepwise.records import KGQuestion, RelationPath
+from safe_stepwise.records import CONSTRAINT_KINDS, Constraint, KGQuestion, RelationPath
+from safe_stepwise.store.boundary import read
 from safe_stepwise.store.progress import show_progress
 
-ANNOTATED, OF_SET = "annotated by the benchmark", "those of their templates in the set"
+ANNOTATED = "annotated"
+OF_SET = "those of their templates in the set"
 DERIVED = "derived: of all questions of a template, the path that yields their answers best"
 BEST = "none is known: those of the best execution F1 stand for them"
-"""Origins of gold paths."""
+"""Origins of gold paths, as a record states them."""
 
-Gold = dict[str, tuple[RelationPath, ...]]
+GoldPaths = dict[str, tuple[RelationPath, ...]]
 """Gold paths by topic entity."""
 
 
-@dataclass(frozen=True)
 class Questions:
-    """The questions of files and their graph; raises ``UserError`` if ``kb`` is missing, or each row has a graph."""
+    """The questions of files, with their graphs; ``kb`` is the file of a graph that all share.
 
-    benchmark: str
-    sources: tuple[str, ...]
-    split: str
-    kb: Path | None
-    hops: int
-    """The most relations of a path."""
-    work: Path
-    """The folder into which a large graph is written."""
-    keep_rejects: bool = False
-    """Whether rows that can't be read are kept apart."""
+    ``hops``: the maximum number of relations in a path (None: the benchmark's). Making them reads the files; raises
+    ``UserError`` for an unreadable file, a row that can't be read or repeats an id (unless ``keeps_rejects``), for a
+    missing ``kb``, and for a ``kb`` though each row has a graph.
+    """
 
-    def __post_init__(self) -> None:
-        relation_readers.check_graph(self.benchmark, self.kb)
+    def __init__(
+        self,
+        benchmark: str,
+        sources: Sequence[str],
+        split: str,
+        kb: Path | None = None,
+        hops: int | None = None,
+        *,
+        keeps_rejects: bool = False,
+    ) -> None:
+        relation_readers.check_graph(benchmark, kb)
+        self.benchmark, self.sources, self.split = benchmark, sources, split
+        self.hops = hops or relation_readers.reader_of(benchmark).HOPS
+        self._shared_graph = None if kb is None else relation_readers.GraphFile.read(kb)
+        self.questions: list[KGQuestion] = []
+        self._rejects: dict[int, bytes] = {}
+        self._triples_left_out = 0
+        self._read(RejectPolicy(benchmark, split, keeps_rejects))
+        if not self.questions:
+            raise UserError(f"{', '.join(sources)}: none of the {len(self._rejects)} rows can be read")
 
-    @cached_property
-    def description(self) -> dict[str, Any]:
-        """Describe the questions for a record; raise ``UserError`` for an unreadable source, row or ``kb``."""
-        graph = None if self._shared is None else self._shared[1]
-        return {
-            "benchmark": self.benchmark,
-            "sources": {source.name: source.digest for source in map(InputSource.describe, self.sources)},
-            "split": self.split,
-            "graph": None if graph is None else {"name": graph["name"], "sha256": graph["digest"]},
-            "max_hops": self.hops,
-            "rejected": len(self.rejects),
-            "triples_left_out": self._readable[2],
-        }
-
-    @classmethod
-    def of_options(cls, options: Any, work: Path) -> "Questions":
-        """Return the questions that an evaluation's options name; raise ``UserError`` for an unknown benchmark."""
-        benchmark = relation_readers.known_benchmark(options.benchmark)
-        hops = options.max_hops or relation_readers.reader_of(benchmark).HOPS
-        return cls(benchmark, options.questions, options.split, options.kb, hops, work, options.on_error == "keep")
-
-    def read(self) -> list[KGQuestion]:
-        """Read all questions; raise ``UserError``, with the place, for a row that can't be read or repeats an id."""
-        return [*self._readable[0].values()]
-
-    @property
-    def rejects(self) -> list[bytes]:
-        """The lines of ``rejects.jsonl``: rows that can't be read, with the reasons."""
-        return [*self._readable[1].values()]
-
-    @cached_property
-    def _readable(self) -> tuple[dict[str, KGQuestion], dict[int, bytes], int]:
-        """The questions by id, the rejects by the number of their row, and how many triples are left out."""
-        questions, rejects, left_out = dict[str, KGQuestion](), dict[int, bytes](), 0
-        policy = RejectPolicy(self.benchmark, self.split, self.keep_rejects)
+    def _read(self, policy: RejectPolicy) -> None:
+        ids = set[str]()
         for number, raw in enumerate(self._rows()):
             content: Mapping[str, Any] = {}
             try:
                 content = decode(raw)
                 question = relation_readers.reader_of(self.benchmark).parse(content, canonical_split(self.split))
+                constraints = read(tuple[Constraint, ...], content.get("constraints") or (), "constraints", exact=True)
+                if unknown := {constraint.kind for constraint in constraints} - {*CONSTRAINT_KINDS}:
+                    raise RowError(f"constraints: no kind {min(unknown)}; write {', '.join(CONSTRAINT_KINDS)}")
+                question = replace(question, constraints=constraints)
                 graph = relation_readers.own_graph(self.benchmark, content)
-                if question.id in questions:
+                if question.id in ids:
                     raise RowError(f"the id {question.id!r} was there before")
-            except RowError as error:
+            except ValueError as error:  # a RowError, or a fault of the constraints
                 reject = Reject(number, raw.location, id_of(content), str(error), content or raw.payload)
-                rejects[number] = policy.line(reject)
+                self._rejects[number] = policy.line(reject)
                 continue
-            questions[question.id] = question
-            left_out += graph.left_out
-        if not questions:
-            raise UserError(f"{', '.join(self.sources)}: none of the {len(rejects)} rows can be read")
-        return questions, rejects, left_out
+            ids.add(question.id)
+            self.questions.append(question)
+            self._triples_left_out += graph.left_out
+
+    @classmethod
+    def of_options(cls, options: Any) -> "Questions":
+        """Read the questions that an evaluation's options name."""
+        sources = options.benchmark, options.questions, options.split, options.kb
+        return cls(*sources, options.max_hops, keeps_rejects=options.on_error == "keep")
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The sources of the questions, for a record."""
+        graph = self._shared_graph
+        return {
+            "benchmark": self.benchmark,
+            "sources": {source.name: source.digest for source in map(InputSource.describe, self.sources)},
+            "split": self.split,
+            "graph": None if graph is None else {"name": graph.file.name, "sha256": graph.digest},
+            "max_hops": self.hops,
+            "rejected": len(self._rejects),
+            "triples_left_out": self._triples_left_out,
+        }
+
+    @property
+    def rejects(self) -> list[bytes]:
+        """The lines of ``rejects.jsonl``: rows that can't be read, with the reasons."""
+        return [*self._rejects.values()]
 
     def graphs(self) -> Iterator[GraphStore]:
-        """Yield each question's graph, in order, or a shared one without end; raise ``UserError`` for a bad graph."""
-        if self._shared is not None:
-            yield from repeat(self._shared[0].open())
+        """Yield each question's graph, in order; a shared graph is yielded again and again, without end."""
+        if self._shared_graph is not None:
+            yield from repeat(self._shared_graph.open())
         for number, raw in enumerate(self._rows()):
-            if number not in self._readable[1]:
-                with relation_readers.locate_errors(raw):
-                    graph = relation_readers.own_graph(self.benchmark, decode(raw))
-                yield graph
+            if number not in self._rejects:
+                yield relation_readers.own_graph(self.benchmark, decode(raw))
 
-    def gold(
-        self, questions: Sequence[KGQuestion], trained: Mapping[str, tuple[RelationPath, ...]], places: Collection[int]
-    ) -> tuple[list[Gold], str]:
-        """Return the gold paths of each question by topic, and a text on their origin.
+    def find_gold_paths(
+        self, by_template: Mapping[str, tuple[RelationPath, ...]], indices: Collection[int]
+    ) -> tuple[list[GoldPaths], str]:
+        """Return the gold paths of each question, and a text on the origin of those at ``indices``.
 
-        They are annotated, else ``trained`` (those of the template in the training set), else derived from all
-        questions (`weak.Templates`). Where the number of hops is unknown, those of the best F1 stand for them, at
-        ``places`` alone.
+        They are annotated, else those of its template in the training set (``by_template``), else derived from all
+        questions. If the hops are unknown, paths with the best F1 take their place, searched only at ``indices``.
         """
-        chosen = frozenset(places)
+        chosen, questions = frozenset(indices), self.questions
         templates = [masked(question.question, question.topics) for question in questions]
-        gold: dict[int, Gold] = {}
-        origins: dict[int, str] = {}
-        for position, question in enumerate(questions):
-            of_template = trained.get(templates[position], ())
-            if paths := _annotated(question) or (dict.fromkeys(question.topics, of_template) if of_template else {}):
-                gold[position] = paths
-                origins[position] = ANNOTATED if question.gold_paths else OF_SET
-        pending = [n for n, question in enumerate(questions) if n not in gold and (question.hops or n in chosen)]
+        gold_paths: dict[int, GoldPaths] = {
+            index: dict.fromkeys(question.topics, by_template[template])
+            for index, (question, template) in enumerate(zip(questions, templates, strict=True))
+            if template in by_template
+        }
+        origins = dict.fromkeys(gold_paths, OF_SET)
+        for index, question in enumerate(questions):
+            if gold := question.gold_paths:
+                gold_paths[index] = {c.topic: tuple(g.path for g in gold if g.topic == c.topic) for c in gold}
+                origins[index] = ANNOTATED
+        pending = [n for n, question in enumerate(questions) if n not in gold_paths and (question.hops or n in chosen)]
         if chosen.intersection(pending):
-            gold |= _derived(questions, templates, pending, self.graphs(), self.hops)
-            origins |= {position: DERIVED if questions[position].hops else BEST for position in pending}
-        times = Counter(origins[position] for position in sorted(chosen & origins.keys()))
-        return [gold.get(position, {}) for position in range(len(questions))], _origin(times)
-
-    @cached_property
-    def _shared(self) -> tuple[GraphFile, dict[str, Any]] | None:
-        return None if self.kb is None else graph_of(self.kb, self.work)
+            gold_paths |= _derive_gold_paths(questions, templates, pending, self.graphs(), self.hops)
+            origins |= {index: DERIVED if questions[index].hops else BEST for index in pending}
+        counts = Counter(origins[index] for index in sorted(chosen & origins.keys()))
+        return [gold_paths.get(index, {}) for index in range(len(questions))], _describe_origins(counts)
 
     def _rows(self) -> Iterator[RawRow]:
         for source in self.sources:
             yield from relation_readers.raw_rows(self.benchmark, source, self.split)
 
 
-def _annotated(question: KGQuestion) -> Gold:
-    gold: Gold = {}
-    for candidate in question.gold_paths:
-        gold[candidate.topic] = (*gold.get(candidate.topic, ()), candidate.path)
-    return gold
-
-
-def _origin(times: Counter[str]) -> str:
+def _describe_origins(counts: Counter[str]) -> str:
     """Describe where gold paths come from, with the number of questions if there are several origins.
 
-    >>> _origin(Counter({"annotated": 1, "derived": 2}))
+    >>> _describe_origins(Counter({"annotated": 1, "derived": 2}))
     'derived (2 questions); annotated (1 questions)'
     """
-    if len(times) < 2:
-        return next(iter(times), "")
-    return "; ".join(f"{name} ({n:,} questions)" for name, n in times.most_common())
+    if len(counts) < 2:
+        return next(iter(counts), "")
+    return "; ".join(f"{origin} ({n:,} questions)" for origin, n in counts.most_common())
 
 
-def _derived(
+def _derive_gold_paths(
     questions: Sequence[KGQuestion],
     templates: Sequence[str],
-    places: Sequence[int],
+    indices: Sequence[int],
     graphs: Iterator[GraphStore],
     hops: int,
-) -> dict[int, Gold]:
-    searched: dict[int, Gold] = {}
-    template_paths, remaining = Templates(), frozenset(places)
+) -> dict[int, GoldPaths]:
+    searched: dict[int, GoldPaths] = {}
+    template_paths, remaining = Templates(), frozenset(indices)
     with show_progress("gold paths", "question", len(remaining), lambda: len(searched)):
-        for position, (question, graph) in enumerate(zip(questions, graphs, strict=False)):
-            if position not in remaining:
+        for index, (question, graph) in enumerate(zip(questions, graphs, strict=False)):
+            if index not in remaining:
                 continue
             explored = explore_all(graph, question, hops)
             for topic in explored.values():
-                template_paths.add(templates[position], question.hops, [(c.path, c.f1) for c in topic.candidates])
-            searched[position] = {} if question.hops else _best(explored)
+                template_paths.add(templates[index], question.hops, [(c.path, c.f1) for c in topic.candidates])
+            searched[index] = {} if question.hops else _select_best_paths(explored)
     gold = template_paths.gold()
     return {
-        position: dict.fromkeys(questions[position].topics, (gold[templates[position]],))
-        if questions[position].hops and templates[position] in gold
+        index: dict.fromkeys(questions[index].topics, (gold[templates[index]],))
+        if questions[index].hops and templates[index] in gold
         else paths
-        for position, paths in searched.items()
+        for index, paths in searched.items()
     }
 
 
-def _best(explored: Mapping[str, Explored]) -> Gold:
-    """Return the paths that tie for the best F1 over all topics; a topic without one is left out."""
+def _select_best_paths(explored: Mapping[str, Explored]) -> GoldPaths:
+    """Return the paths that tie for the best F1 over all topics, without topics that have none."""
     top = max((c.f1 for topic in explored.values() for c in topic.candidates), default=0.0)
     best = {
-        name: tuple(c.path for c in topic.candidates if c.tied and c.f1 == top) for name, topic in explored.items()
+        name: tuple(c.path for c in topic.candidates if c.is_best and c.f1 == top) for name, topic in explored.items()
     }
     return {topic: paths for topic, paths in best.items() if paths}

@@ -1,15 +1,18 @@
 """List the benchmarks over a knowledge graph by the names that ``--benchmark`` takes, and read their rows."""
 
+import functools
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self
 
-from builders.benchmarks import BENCHMARKS, Source
+from builders.benchmarks import Source
 from builders.benchmarks.sources import RawRow, SourceChunk, canonical_split, decode
-from builders.paths import freebase, metaqa
-from safe_stepwise.errors import RowError, UserError, check_choice
-from safe_stepwise.graphs.store import MemoryGraph, NamedTriple
+from builders.paths import freebase, grailqa, metaqa
+from safe_stepwise.errors import RowError, UserError, at_place, check_choice
+from safe_stepwise.graphs.store import GraphStore, NamedTriple, read_triples
 from safe_stepwise.records import KGQuestion
+from safe_stepwise.store import files
 
 
 class Reader(Source, Protocol):
@@ -18,12 +21,12 @@ class Reader(Source, Protocol):
     NEEDS_GRAPH: bool
     """Whether the graph is a separate file, and not a part of each row."""
     HOPS: int
-    """The most relations that a path of its questions needs."""
+    """The maximum number of relations that a path of its questions needs."""
     HAS_GOLD: bool
     """Whether gold paths are annotated, or can be derived from the numbers of hops."""
 
     def chunks(self, source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
-        """Yield the source's rows in order, as `sources.chunks`."""
+        """Yield the source's rows in order, as `sources.read_chunks`."""
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
         """Parse a raw row; raise RowError with the reason when it is unusable."""
@@ -32,43 +35,65 @@ class Reader(Source, Protocol):
         """Read the graph in a row; empty if the graph is a separate file."""
 
 
-READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": freebase.WEBQSP, "cwq": freebase.CWQ}
+READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": freebase.WEBQSP, "cwq": freebase.CWQ, "grailqa": grailqa}
 
 _SIZE = 1_000
 
 
 def reader_of(benchmark: str) -> Reader:
     """Return the module of a benchmark; raise ``UserError`` with the nearest name for an unknown one."""
-    return READERS[known_benchmark(benchmark)]
-
-
-def known_benchmark(name: str) -> str:
-    """Return the name of a benchmark over a graph; raise ``UserError``, with what to name instead, for another.
-
-    >>> known_benchmark("webqsp")
-    'webqsp'
-    """
-    if name in BENCHMARKS and name not in READERS:
-        raise UserError(
-            f"--benchmark {name}: its questions have passages and no knowledge graph; here are "
-            f"{', '.join(READERS)} (for {name}: safe-stepwise build_verified)"
-        )
-    return check_choice(name, READERS, "--benchmark")
+    return READERS[check_choice(benchmark, READERS, "--benchmark")]
 
 
 def check_graph(benchmark: str, kb: object) -> None:
     """Raise ``UserError`` if a benchmark lacks its graph's file, or needs none."""
     needed = reader_of(benchmark).NEEDS_GRAPH
     if needed and kb is None:
-        raise UserError(f"{benchmark}: name the file of its knowledge graph with --kb")
+        raise UserError(f"{benchmark}: its knowledge graph is a file; name it (--kb)")
     if not needed and kb is not None:
-        raise UserError(f"{benchmark}: each row brings its own graph; leave out --kb")
+        raise UserError(f"{benchmark}: each row brings its own graph; name no file of one (--kb)")
 
 
-def own_graph(benchmark: str, row: Mapping[str, Any]) -> MemoryGraph:
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """The file of a graph, one triple a line."""
+
+    file: Path
+    digest: str
+    """Its SHA-256."""
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Read a graph from a file; raise ``UserError``, with the line, for a bad one."""
+        try:
+            graph = cls(file.absolute(), files.sha256_of(file))
+        except OSError as error:
+            raise UserError(f"{file}: can't be read: {error.strerror}") from None
+        graph.open()
+        return graph
+
+    def open(self) -> GraphStore:
+        """Open the graph, which a process reads once."""
+        return _open_graph(self)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The file and its numbers of triples and relations, for the record of a build."""
+        graph = self.open()
+        sizes = {"triples": graph.triples, "relations": len(graph.relations) // 2}
+        return {"name": self.file.name, "digest": self.digest, **sizes}
+
+
+@functools.lru_cache(maxsize=1)
+def _open_graph(graph: GraphFile) -> GraphStore:
+    with at_place(f"{graph.file}", ValueError):
+        return GraphStore(read_triples(graph.file))
+
+
+def own_graph(benchmark: str, row: Mapping[str, Any]) -> GraphStore:
     """Read the graph in a row; raise RowError with the reason for a bad one."""
     try:
-        return MemoryGraph(reader_of(benchmark).triples(row))
+        return GraphStore(reader_of(benchmark).triples(row))
     except ValueError as error:
         raise RowError(str(error)) from None
 
@@ -77,15 +102,6 @@ def raw_rows(benchmark: str, source: str, split: str, limit: int | None = None) 
     """Yield a source's rows in order."""
     for chunk in reader_of(benchmark).chunks(source, canonical_split(split), size=_SIZE, limit=limit):
         yield from chunk.rows
-
-
-@contextmanager
-def locate_errors(row: RawRow) -> Iterator[None]:
-    """Turn a RowError into a ``UserError`` with the row's place."""
-    try:
-        yield
-    except RowError as error:
-        raise UserError(f"{row.location}: {error}; mend the row") from None
 
 
 def with_topic(question: KGQuestion) -> KGQuestion:
@@ -98,6 +114,6 @@ def with_topic(question: KGQuestion) -> KGQuestion:
 def questions(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[KGQuestion]:
     """Yield a source's questions to build from, in order; raise ``UserError``, with the place, for a bad row."""
     for row in raw_rows(benchmark, source, split, limit):
-        with locate_errors(row):
+        with at_place(row.location, RowError):
             question = with_topic(reader_of(benchmark).parse(decode(row), canonical_split(split)))
         yield question

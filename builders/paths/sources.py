@@ -1,4 +1,4 @@
-"""Read questions with gold paths from verified benchmarks, with R4C's derivations for HotpotQA, or from MetaQA.
+"""Read questions with gold paths: verified ones, with R4C's derivations for HotpotQA, or those over a graph.
 
 The evidence triples of 2Wiki and of the synthetic benchmark, and MuSiQue's decomposition, are paths already. HotpotQA
 annotates none; R4C (Inoue et al. 2020, CC0 1.0) has three annotators' derivations for some of its questions, each of
@@ -6,48 +6,37 @@ which is a gold path. Only verified questions are read.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path as File
 from typing import Any, ClassVar
 
+from builders.benchmarks.sources import InputSource
+from builders.benchmarks.terms import TERMS
 from builders.paths import metaqa
-from builders.paths.relation_readers import questions
+from builders.paths.questions import GoldPaths, Questions
+from builders.paths.relation_readers import READERS
 from builders.paths.weak import Templates, explore
 from builders.paths.world import Path, PathQuestion, Refuse, bare
 from builders.steps.questions import source_record
 from builders.verified.lookup import labelled
 from builders.work.plans import Plan
-from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.graphs import store
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import BACKWARDS, HOPS, GraphStore, MemoryGraph, inverse
-from safe_stepwise.language.text import words_of
+from safe_stepwise.graphs.store import BACKWARDS, GraphStore, inverse
+from safe_stepwise.language.text import normal_words
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import Candidate, KGQuestion, Label, Question, RelationPath, Triple
 from safe_stepwise.store import names, parquet, progress
-from safe_stepwise.store.files import sha256_of
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
-R4C = {
-    "benchmark": "r4c",
-    "license": "cc0-1.0",
-    "homepage": "https://naoya-i.github.io/r4c/",
-    "citation": """\
-@inproceedings{inoue2020r4c,
-  title = {{R4C}: A Benchmark for Evaluating {RC} Systems to Get the Right Answer for the Right
-           Reason},
-  author = {Inoue, Naoya and Stenetorp, Pontus and Inui, Kentaro},
-  booktitle = {Proceedings of ACL},
-  year = {2020}
-}""",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeBuild(Plan):
-    """The options of a path probe; ``films`` and ``questions`` are MetaQA's; ``limit`` is a benchmark's questions."""
+    """The options of a path probe; ``films`` is the graph of ``questions``; ``limit`` is a benchmark's questions."""
 
     work_name: ClassVar[str] = "path-probe"
     verified: File
@@ -55,30 +44,33 @@ class ProbeBuild(Plan):
     questions: File | None = None
     derivations: File | None = None
     benchmarks: tuple[str, ...] = ()
-    """Benchmarks to use; all of the folder if empty."""
+    """Benchmarks to use; all if empty."""
+
+    @property
+    def over_graph(self) -> str:
+        """The benchmark of ``questions``: that of `READERS` among ``benchmarks``, else MetaQA; "" without any."""
+        return next(name for name in (*self.benchmarks, metaqa.NAME) if name in READERS) if self.questions else ""
 
 
 def origins(plan: ProbeBuild, builds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the records of all sources, in the form of ``builds``; raise ``UserError`` for an unreadable file."""
     records = [*map(source_record, builds)]
     if plan.derivations is not None:
-        records.append(_record(R4C, plan.version, plan.derivations))
-    if plan.films is not None and plan.questions is not None:
-        terms = {name: getattr(metaqa, name.upper()) for name in ("license", "homepage", "citation")}
-        records.append(_record({"benchmark": metaqa.NAME, **terms}, plan.version, plan.films, plan.questions))
+        records.append(_record("r4c", plan.version, plan.derivations))
+    if plan.over_graph:
+        records.append(_record(plan.over_graph, plan.version, *filter(None, (plan.films, plan.questions))))
     return records
 
 
-def _record(terms: Mapping[str, str], version: str, *files: File) -> dict[str, Any]:
-    try:
-        digests = {file.name: sha256_of(file) for file in files}
-    except OSError as error:
-        raise UserError(f"{error.filename}: cannot be read ({error.strerror})") from None
+def _record(benchmark: str, version: str, *files: File) -> dict[str, Any]:
+    inputs = [InputSource.describe(str(file)) for file in files]
     return {
-        **terms,
+        "benchmark": benchmark,
+        "license": "unknown",
+        **TERMS[benchmark],
         "split": "",
         "version": version,
-        "source": {"files": digests, "synthetic": False},
+        "source": {"files": {source.name: source.digest for source in inputs}, "synthetic": False},
         "teacher": "annotations",
         "simulated": False,
         "verified": 0,
@@ -119,7 +111,7 @@ def path_question(
     if gold is None:
         return "no annotated path"
     ends = {end for triple in gold.paths[0] for end in (triple.head, triple.tail)}
-    if "" in {words_of(end) or end.strip() for end in ends}:
+    if "" in {normal_words(end) or end.strip() for end in ends}:
         return "its path has an end without a name"
     return PathQuestion(
         benchmark=question.benchmark,
@@ -132,7 +124,7 @@ def path_question(
         needed=gold.needed,
         facts=() if derivations else bare(label.knowledge_graph),
         free=gold.free,
-        text=" ".join(words_of(f"{page.title} {page.text}") for _, page in question.gold),
+        text=" ".join(normal_words(f"{page.title} {page.text}") for _, page in question.gold),
         is_held_out=question.id in tested,
     )
 
@@ -172,74 +164,102 @@ def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:
     return Gold(paths, tuple(needed), frozenset(t.relation for path in paths for t in path))
 
 
-_MAX_PATHS = 200
-"""The most gold paths of a question; a genre alone has thousands of films."""
-
-
-Films = tuple[tuple[Triple, ...], GraphStore, list[KGQuestion]]
-"""MetaQA's knowledge base as triples and as a graph, and its questions."""
-
-
-def read_films(kb: File, questions_file: File) -> Films:
-    """Read the files of MetaQA; raise ``UserError``, with the line, for a bad file."""
-    triples = list(dict.fromkeys(store.read_triples(kb)))
-    with at_place(f"{kb}", ValueError):
-        graph = MemoryGraph(triples)
-    read = list(questions(metaqa.NAME, str(questions_file), names.TEST))
-    return tuple(Triple(*triple) for triple in triples), graph, read
+MAX_PATHS = 200
+"""The maximum number of gold paths of a question; a genre alone has thousands of films."""
+_MAX_CHAINS = 20_000
+"""The maximum number of chains of entities along a relation path that are searched for an answer."""
 
 
 def derive(graph: GraphStore, questions: Sequence[KGQuestion]) -> dict[str, RelationPath]:
     """Derive each template's path (`weak.Templates`), unless another that is not rare yields its answers as well."""
     templates = Templates()
     for question in progress.bar(questions, desc="relation paths", unit="question", delay=1):
-        if _refused(graph, question) is None:
-            topic, hops = question.topics[0], question.hops
-            candidates = explore(graph, topic, question.answers, hops, hops).candidates
-            templates.add(masked(question.question, question.topics), hops, [(c.path, c.f1) for c in candidates])
+        topic, hops = question.topics[0], question.hops
+        candidates = explore(graph, topic, question.answers, hops, hops).candidates
+        templates.add(masked(question.question, question.topics), hops, [(c.path, c.f1) for c in candidates])
     return templates.sure()
 
 
+def find_gold(rows: Questions) -> Iterator[tuple[KGQuestion, GraphStore, GoldPaths]]:
+    """Yield the questions with graphs and gold paths: `Questions.find_gold_paths`, or those of `derive` for MetaQA."""
+    by_template, searched = dict[str, tuple[RelationPath, ...]](), range(len(rows.questions))
+    if rows.benchmark == metaqa.NAME:
+        paths, searched = derive(next(rows.graphs()), rows.questions), range(0)
+        by_template = {template: (path,) for template, path in paths.items()}
+    return zip(rows.questions, rows.graphs(), rows.find_gold_paths(by_template, searched)[0], strict=False)
+
+
 def with_paths(
-    graph: GraphStore, questions: Iterable[KGQuestion], gold: dict[str, RelationPath], refuse: Refuse
-) -> Iterable[PathQuestion]:
-    """Yield the questions that their template's path answers exactly, with its instances as gold paths."""
-    for question in questions:
-        path = gold.get(masked(question.question, question.topics))
-        result = _refused(graph, question) or _over_graph(graph, question, path)
+    rows: Iterable[tuple[KGQuestion, GraphStore, GoldPaths]], refuse: Refuse, keeps_graphs: bool = False
+) -> Iterator[PathQuestion]:
+    """Yield the questions with gold paths that are annotated, or one that gives exactly the answers.
+
+    The walks along them that end at an answer are the question's paths. ``keeps_graphs``: its graph is its facts.
+    """
+    for question, graph, gold in rows:
+        result = _over_graph(graph, question, gold)
         if isinstance(result, PathQuestion):
-            yield result
+            yield replace(result, facts=tuple(Triple(*names) for names in graph)) if keeps_graphs else result
         else:
             refuse(question.benchmark, question.id, result)
 
 
-def _refused(graph: GraphStore, question: KGQuestion) -> str | None:
-    if len(question.topics) != 1 or graph.node(question.topics[0]) is None:
-        return "no topic entity of the knowledge base"
-    return None if 1 <= question.hops <= HOPS else f"no number of hops from 1 to {HOPS}"
-
-
-def _over_graph(graph: GraphStore, question: KGQuestion, gold: RelationPath | None) -> PathQuestion | str:
-    if gold is None:
-        return "no relation path, or several, give the answers of its template"
-    topic = question.topics[0]
-    if {*GraphKnowledge(graph).rank_ends(Candidate(topic, gold))} != question.answers:
-        return "its template's relation path does not give its answers"
-    walks = (facts(chain, gold) for chain in store.instances(graph, topic, gold, limit=_MAX_PATHS))
-    paths = tuple(path for path in walks if len(set(path)) == len(path))
-    if not paths:
+def _over_graph(graph: GraphStore, question: KGQuestion, gold: GoldPaths) -> PathQuestion | str:
+    candidates = [Candidate(topic, path) for topic, paths in gold.items() for path in paths]
+    if not question.topics:
+        return "it has no topic entity: there is nowhere to start from"
+    if not candidates or (len(candidates) > 1 and not question.gold_paths):
+        return "no relation path, or several, give its answers best"
+    ends = {end for candidate in candidates for end in GraphKnowledge(graph).rank_ends(candidate)}
+    if not (ends & question.answers if question.gold_paths else ends == question.answers):
+        return "its relation path does not give its answers"
+    chained = to_question(question, graph, gold)
+    if not chained.paths:
         return "its paths go by one fact twice"
-    last = paths[0][-1]
     return PathQuestion(
         benchmark=question.benchmark,
         id=question.id,
-        question=question.question.replace(f"[{topic}]", topic),
-        answer=last.head if gold[-1].startswith(BACKWARDS) else last.tail,
+        question=chained.question,
+        answer=chained.answer,
         accepted=tuple(sorted(question.answers)),
-        paths=paths,
-        start=topic,
-        needed=tuple(range(1, question.hops + 1)),
+        paths=chained.paths,
+        start=next(t for t in question.topics if t in (chained.evidence[0].head, chained.evidence[0].tail)),
+        needed=tuple(range(1, chained.hops + 1)),
+        topics=question.topics,
     )
+
+
+def to_question(question: KGQuestion, graph: GraphStore, gold_paths: GoldPaths) -> Question:
+    """Return a question with all walks along its relation paths that end at an answer (`MAX_PATHS` at most).
+
+    >>> graph = GraphStore([("Dune", "by", "Ana"), ("Dune", "by", "Ors"), ("Low Tide", "by", "Ana")])
+    >>> row = KGQuestion("q", "metaqa", "test", "who made [Dune]", ("Dune",), frozenset(["Ana", "Ors"]))
+    >>> question = to_question(row, graph, {"Dune": (("by",),)})
+    >>> question.question, question.accepted, [path[0].tail for path in question.paths]
+    ('who made Dune', ('Ana', 'Ors'), ['Ana', 'Ors'])
+    """
+    starts = [(topic, path) for topic, relation_paths in gold_paths.items() for path in relation_paths]
+    walks = (walk for topic, path in starts for walk in list_walks(graph, topic, path, _MAX_CHAINS))
+    ends = dict(islice(((path, end) for path, end in walks if end in question.answers), MAX_PATHS))
+    paths = tuple(ends)
+    answer, *aliases = dict.fromkeys([*ends.values(), *sorted(question.answers)]) or [""]
+    text = question.question
+    for topic in question.topics:
+        text = text.replace(f"[{topic}]", topic)
+    return Question(
+        *(question.id, question.benchmark, question.split, text, answer, tuple(aliases)),
+        hops=len(paths[0]) if paths else question.hops,
+        evidence=paths[0] if paths else (),
+        paths=paths,
+    )
+
+
+def list_walks(graph: GraphStore, topic: str, path: RelationPath, limit: int) -> Iterator[tuple[Path, str]]:
+    """Yield the facts and the end of each walk along a relation path, of ``limit`` at most, that has no fact twice."""
+    for chain in store.instances(graph, topic, path, limit):
+        walk = facts(chain, path)
+        if len(set(walk)) == len(walk):
+            yield walk, chain[-1]
 
 
 def facts(chain: Sequence[str], path: RelationPath) -> Path:

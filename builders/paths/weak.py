@@ -1,6 +1,6 @@
 """Label questions weakly: find the relation paths that a question may mean, by the entities that they lead to.
 
-There are two rules, neither of which sees a gold path:
+There are two rules, which see no gold path:
 
 - *shortest* (Deliberation on Priors, equation 1): all shortest relation paths from a topic entity to each answer. Many
   lead to an answer by chance, and a few to most of the graph.
@@ -20,7 +20,7 @@ graph: *spurious*, a path of equation 1 with a lower F1 than the best; *flipped*
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from safe_stepwise.graphs.store import HOPS, GraphStore, inverse, search
 from safe_stepwise.records import KGQuestion, RelationPath
@@ -31,14 +31,14 @@ RARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ScoredPath:
     """A path that leads to an answer, with its execution F1 over answer sets."""
 
     path: RelationPath
     f1: float
-    shortest: bool
+    is_shortest: bool
     """Whether it is among the shortest to some answer (equation 1)."""
-    tied: bool = False
+    is_best: bool = False
     """Whether it is among the best, before the corpus decides."""
 
 
@@ -46,7 +46,7 @@ class Candidate:
 class Explored:
     """The paths from one topic entity of a question."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ScoredPath, ...]
     executable: frozenset[RelationPath]
     """Every path that leads anywhere, answers or not."""
 
@@ -54,30 +54,28 @@ class Explored:
 def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, max_hops: int = HOPS) -> Explored:
     """Search the paths from a topic entity, and sort them, best first; ``hops`` are the question's, 0 if unknown.
 
-    >>> from safe_stepwise.graphs.store import MemoryGraph
-    >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Oru", "in", "1901")])
+    >>> from safe_stepwise.graphs.store import GraphStore
+    >>> graph = GraphStore([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Oru", "in", "1901")])
     >>> found = explore(graph, "Oru", frozenset(["Ana"])).candidates
-    >>> [(c.path, c.f1, c.tied) for c in found]
+    >>> [(c.path, c.f1, c.is_best) for c in found]
     [(('by',), 1.0, True), (('by', '~by', 'by'), 1.0, False)]
     """
-    if (start := graph.node(topic)) is None:
-        return Explored((), frozenset())
-    ends_by_path = search(graph, start, max_hops)
-    nodes = {node for name in answers if (node := graph.node(name)) is not None}
+    ends_by_path = search(graph, topic, max_hops)
+    nodes = {*graph.nodes(answers)}
     hits = {path: reached for path, ends in ends_by_path.items() if (reached := ends & nodes)}
     distance: dict[int, int] = {}
     for path, reached in hits.items():  # shortest first, as the search goes
         for node in reached:
             distance.setdefault(node, len(path))
     plain = [
-        Candidate(
+        ScoredPath(
             path,
             set_f1(len(reached), len(ends_by_path[path]), len(answers)),
             any(distance[node] == len(path) for node in reached),
         )
         for path, reached in hits.items()
     ]
-    return Explored(_with_ties(plain, hops), frozenset(ends_by_path))
+    return Explored(_mark_best(plain, hops), frozenset(ends_by_path))
 
 
 def explore_all(graph: GraphStore, question: KGQuestion, max_hops: int) -> dict[str, Explored]:
@@ -86,7 +84,7 @@ def explore_all(graph: GraphStore, question: KGQuestion, max_hops: int) -> dict[
     return {topic: explore(graph, topic, question.answers, question.hops, max_hops) for topic in question.topics}
 
 
-def _with_ties(candidates: Sequence[Candidate], hops: int) -> tuple[Candidate, ...]:
+def _mark_best(candidates: Sequence[ScoredPath], hops: int) -> tuple[ScoredPath, ...]:
     """Sort the candidates, best first, and mark those that tie for the best.
 
     For MetaQA's 1-hop questions the best paths of *all* lengths have precision .56, those of one hop .87.
@@ -96,8 +94,8 @@ def _with_ties(candidates: Sequence[Candidate], hops: int) -> tuple[Candidate, .
     best = [c for c in candidates_of_hops if c.f1 == top]
     min_length = min((len(c.path) for c in best), default=0)
     tied = {c.path for c in best if len(c.path) == min_length}
-    marked = [Candidate(c.path, c.f1, c.shortest, c.path in tied) for c in candidates]
-    return tuple(sorted(marked, key=lambda c: (not c.tied, -c.f1, len(c.path), c.path)))
+    marked = [replace(c, is_best=c.path in tied) for c in candidates]
+    return tuple(sorted(marked, key=lambda c: (not c.is_best, -c.f1, len(c.path), c.path)))
 
 
 def popularity(ties: Iterable[tuple[Sequence[RelationPath], int]]) -> dict[RelationPath, float]:
@@ -163,8 +161,6 @@ class Templates:
         return top, popularity((paths, self.sizes[name]) for name, paths in top.items())
 
 
-# ------------------------------------------------------------------------------------- wrong paths
-
 TRUNCATION, SWAP, DELETION = PAPER = ("truncation", "swap", "deletion")
 SPURIOUS, FLIPPED, WRONG_RELATION = HARD = ("spurious", "flipped", "wrong_relation")
 POSITIVE = "positive"
@@ -185,7 +181,7 @@ class Negative:
 def negatives(topic: str, explored: Mapping[str, Explored], key: str, limit: int = NEGATIVES) -> list[Negative]:
     """Make the negatives of a topic entity's best paths; ``key`` decides which ``limit`` of a hard kind are drawn."""
     topic_paths = explored[topic]
-    tied = [c.path for c in topic_paths.candidates if c.tied]
+    tied = [c.path for c in topic_paths.candidates if c.is_best]
     right = {c.path for c in topic_paths.candidates if c.f1 == topic_paths.candidates[0].f1} | set(tied)
     pairs: set[tuple[RelationPath, RelationPath]] = set()
     results: list[Negative] = []
@@ -211,16 +207,16 @@ def _perturb(kind: str, path: RelationPath, topic: str, explored: Mapping[str, E
     if kind == TRUNCATION and len(path) > 1:
         yield path[:-1]
     elif kind == SWAP:
-        yield from (c.path for rival in other_topics for c in rival.candidates if c.tied)
+        yield from (c.path for rival in other_topics for c in rival.candidates if c.is_best)
     elif kind == DELETION and other_topics:
         yield ()
     elif kind == SPURIOUS:
-        yield from (c.path for c in topic_paths.candidates if c.shortest)
+        yield from (c.path for c in topic_paths.candidates if c.is_shortest)
     elif kind == FLIPPED:
         for position, relation in enumerate(path):
             yield (*path[:position], inverse(relation), *path[position + 1 :])
     elif kind == WRONG_RELATION:
-        for near in topic_paths.executable - {c.path for c in topic_paths.candidates if c.shortest}:
+        for near in topic_paths.executable - {c.path for c in topic_paths.candidates if c.is_shortest}:
             changed = [(new, old) for new, old in zip(near, path, strict=False) if new != old]
             # The change is in one relation, and not only in its direction.
             if len(near) == len(path) and len(changed) == 1 and changed[0][0] != inverse(changed[0][1]):

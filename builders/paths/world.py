@@ -1,5 +1,6 @@
 """Hold the probe's knowledge: questions with gold paths, a benchmark's facts, and the meaning of relations."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ from typing import Any, Literal
 
 from safe_stepwise.graphs.path_order import end_key, find_unreached, starts_of
 from safe_stepwise.language.relations import RELATIONS, is_nation
-from safe_stepwise.language.text import words_of
+from safe_stepwise.language.text import normal_words
 from safe_stepwise.records import Triple
 from safe_stepwise.store.boundary import read_yaml
 
@@ -27,6 +28,8 @@ SYMMETRIC = frozenset(_MEANINGS["symmetric"])
 """Relations that hold in both directions."""
 _WIDE = frozenset({"place", "nation", "name"})
 """Kinds of values that may overlap, as a place may be a nation."""
+_NAMELESS = re.compile(r"[mg]\.\w+")
+"""Freebase's id of an entity without a name: no reader can tell it from another."""
 _SMALL = frozenset("a an and at by de del der di for in la le of on the to von with y".split())
 """Lower-case words of names."""
 
@@ -36,7 +39,7 @@ class PathQuestion:
     """A question, its accepted answers, and its gold paths, the first of which the probe shows.
 
     ``start`` is the first entity of a walk; ``facts`` are known beside the paths; ``free`` relations are free words;
-    ``needed`` are the places (from 1) of triples that are in every gold path.
+    ``needed`` are the places (from 1) of triples that are in every gold path; ``topics`` are annotated entities.
     """
 
     benchmark: str
@@ -53,6 +56,7 @@ class PathQuestion:
     """The words of the passages that answer the question, if there are any."""
     is_held_out: bool = False
     """Whether it is an evaluation question, and so belongs to test."""
+    topics: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -67,7 +71,7 @@ class PathQuestion:
     @property
     def key(self) -> str:
         """The key that equal questions share, whatever their ids."""
-        return f"{self.benchmark}\0{words_of(self.question)}"
+        return f"{self.benchmark}\0{normal_words(self.question)}"
 
     def is_right(self, path: Sequence[Triple]) -> bool:
         """Whether a path contains a gold one, in an order that follows from its starts."""
@@ -108,7 +112,13 @@ class World:
         gold = {triple: question.free for question in questions for path in question.paths for triple in path}
         beside = (triple for question in questions for triple in question.facts)
         for triple in dict.fromkeys([*triples, *beside, *gold]):
-            self._learn(triple)
+            head, relation, tail = fact = fact_of(triple)
+            if fact in self.facts:
+                continue
+            self.facts.add(fact)
+            self._tails[head, relation].add(tail)
+            for end in dict.fromkeys((triple.head, triple.tail)):
+                self.joined[end].append(triple)
         for triple, free in gold.items():
             is_free = triple.relation in free
             for side, name in (("head", triple.head), ("tail", triple.tail)):
@@ -120,15 +130,6 @@ class World:
         for neighbours in self.joined.values():
             neighbours.sort(key=lambda t: (t.head, t.relation, t.tail))
 
-    def _learn(self, triple: Triple) -> None:
-        head, relation, tail = fact = fact_of(triple)
-        if fact in self.facts:
-            return
-        self.facts.add(fact)
-        self._tails[head, relation].add(tail)
-        for end in dict.fromkeys((triple.head, triple.tail)):
-            self.joined[end].append(triple)
-
     def has_other(self, triple: Triple) -> bool:
         """Whether the graph has another value of the triple's head and relation."""
         head, relation, tail = fact_of(triple)
@@ -137,7 +138,7 @@ class World:
     def alternatives(self, side: Side, triple: Triple, is_free: bool) -> Sequence[str]:
         """Return names that may replace an end: those with its relation or, if that is in free words, of its sort."""
         name = triple.head if side == "head" else triple.tail
-        if is_free and sort_of(name) == "words":
+        if (is_free and sort_of(name) == "words") or _NAMELESS.fullmatch(name):
             return ()
         return self._ends.get((side, sort_of(name) if is_free else triple.relation), ())
 
@@ -178,4 +179,4 @@ def sort_of(name: str) -> Sort:
         return "words"
     if any(c.isdigit() for c in name):
         return "number"
-    return "words" if is_nation(words_of(name)) or not name[:1].isupper() else "name"
+    return "words" if is_nation(normal_words(name)) or not name[:1].isupper() else "name"

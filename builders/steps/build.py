@@ -15,13 +15,12 @@ from typing import Any, ClassVar
 
 from builders.steps import chunks, configs, leakage, probes, skeletons, statistics
 from builders.steps.chunks import NOT_IN_POOL, MadeSteps, Maker, StepChunk
-from builders.steps.composition import Candidate, Chosen, Composition, available_rows, choose, fill, rank
+from builders.steps.composition import Candidate, ChosenRows, Composition, available_rows, choose, rank, split_evenly
 from builders.steps.earlier_build import EarlierBuild, Matches
 from builders.steps.questions import VerifiedSet, open_verified, source_record
 from builders.steps.refined import origin_of, read_refined
 from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import Refused, StepRow, question_key
-from builders.verified.chunks import code_of
 from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.choice import describe_unreadable
 from builders.work import publishing
@@ -35,8 +34,6 @@ from safe_stepwise.records import canonical_json
 from safe_stepwise.store import names
 from safe_stepwise.store.code import code_digest
 
-MAX_LENGTH = 8192
-"""Tokens of a prompt with its completion."""
 TEST_SHARE = 0.1
 ROWS_OF_A_QUESTION = 3
 """Rows expected of one question; more can be made, but they are too much alike."""
@@ -56,8 +53,6 @@ class StepsBuild(Plan):
     test_share: float = TEST_SHARE
     test_split: str | None = None
     """The benchmarks' split whose questions become the test split, instead of a share."""
-    tokenizer: str | None = None
-    max_length: int = MAX_LENGTH
     prompt_set: PromptSet = PAPER
     """The prompts that render rows of prompt and completion."""
     pool: int | None = None
@@ -137,10 +132,7 @@ class CandidatePool:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The counts of questions, refusals and exclusions, for the record of the build.
-
-        ``refused`` is by error type ("" for ideal trajectories and whole questions) and reason up to its first colon.
-        """
+        """Count questions, refusals (by error type, "" for none, and reason up to a colon) and exclusions."""
         refused: dict[str, dict[str, int]] = defaultdict(dict)
         for (error_type, reason), number in sorted(self.refused.items()):
             refused[error_type][reason] = number
@@ -207,22 +199,13 @@ class CandidatePool:
                 f"published; the last: {self.last_failure.rstrip('.')}; mend that and run the same "
                 "command again: only what failed is asked"
             )
-        if plan.unverifiable and not finished:
-            raise UserError(
-                f"{plan.verified}: none of its questions was found unverifiable; "
-                "give it a build of rows that have some"
-            )
-        if not self.candidates and kept_out == finished:
-            raise UserError(
-                f"{plan.verified}: all of its {finished:,} questions belong to the evaluation sample; "
-                "verify them again with --split train, which has no sample, or with a smaller --evaluation-size N"
-            )
         if not self.candidates:
             causes = [f"; most often ({n:,}) {reason}" for (_, reason), n in self.refused.most_common(1)]
             causes.append(describe_unreadable(self.maker))
             raise UserError(
-                f"{plan.verified}: no row could be made of its {finished:,} questions "
-                f"({kept_out:,} belong to the evaluation sample)"
+                f"{plan.verified}: no row could be made of its {finished:,} "
+                f"{'unverifiable' if plan.unverifiable else 'verified'} questions ({kept_out:,} belong to the "
+                "evaluation sample, for which build_verified --evaluation-size N takes fewer)"
                 f"{''.join(causes)}; all reasons are in {plan.work / names.REFUSED}"
             )
 
@@ -238,7 +221,7 @@ def pool_size(plan: StepsBuild, verified: VerifiedSet) -> int | None:
     for build in verified.select_builds(plan.benchmarks):
         sizes[build["benchmark"]] += _questions_in(plan, build)
     room = {name: number * composition.rows_per_question for name, number in sizes.items()}
-    largest = max(fill(composition.rows, room).values())
+    largest = max(split_evenly(composition.rows, room).values())
     return max(MIN_POOL, math.ceil(largest / min(ROWS_OF_A_QUESTION, composition.rows_per_question)))
 
 
@@ -281,16 +264,10 @@ def build(
         raise UserError(f"--test-share {plan.test_share}: a share lies between 0 and 1")
     verified = open_verified(plan.verified, plan.version)
     plan = replace(plan, pool=pool_size(plan, verified))
-    if plan.earlier is not None:
-        plan.earlier.check(verified.builds)
-    stale = [b for b in verified.builds if b["code_sha256"] != code_of(b["benchmark"], b["teacher"])]
-    if stale_builds := [f"{b['benchmark']} {b['split']}" for b in stale]:
-        warn(f"{verified.folder}: other code than this one made the labels of {', '.join(stale_builds)}")
     pool = CandidatePool(plan, verified, maker)
     players = [player for player in (maker, rewriter) if player is not None]
 
     def make_rows(folder: Path) -> tuple[statistics.Record, bytes]:
-        _check_kind(plan)
         for player in players:
             player.check()
         pool.fill()
@@ -306,17 +283,6 @@ def build(
     for concern in statistics.concerns(record):
         warn(concern)
     return record
-
-
-def _check_kind(plan: StepsBuild) -> None:
-    """Raise ``UserError`` if steps of verified questions would replace steps of unverifiable ones, or the reverse."""
-    place = plan.output / names.VERIFIER_STEPS
-    for build in publishing.read_statistics(place):
-        if bool(build.get("unverifiable")) != plan.unverifiable:
-            kind = "verified" if plan.unverifiable else "unverifiable"
-            raise UserError(
-                f"{place}: holds steps of {kind} questions, which these would replace; choose another --output"
-            )
 
 
 def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> statistics.Record:
@@ -364,7 +330,6 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
         "shortfalls": chosen.shortfalls,
         # Groups of questions that may not be parted, as far as they have rows.
         "groups": {"groups": len(sizes), "largest": max(sizes, default=0)},
-        "lengths": configs.check_lengths([*train, *test_rows], plan.max_length, plan.tokenizer, plan.prompt_set),
         "verified": [*map(source_record, pool.verified.select_builds(plan.benchmarks))],
         "files": configs.write_configs(rows, folder, rendering),
         # What of `methods.prompt_sets.PromptSet` is not the paper's.
@@ -379,7 +344,7 @@ def _write(pool: CandidatePool, folder: Path, rewriter: Rewriter | None) -> stat
     }
 
 
-def _choose(pool: CandidatePool) -> tuple[Chosen, Matches | None]:
+def _choose(pool: CandidatePool) -> tuple[ChosenRows, Matches | None]:
     """Choose the rows of a set; rows of an earlier build that could not be made are refused, not replaced."""
     plan = pool.plan
     if plan.earlier is None:
@@ -392,7 +357,7 @@ def _choose(pool: CandidatePool) -> tuple[Chosen, Matches | None]:
             f"{plan.output}: not one row of {plan.earlier.name} could be made by this teacher; all "
             f"reasons are in {plan.work / names.REFUSED}"
         )
-    return Chosen(matches.ids), matches
+    return ChosenRows(matches.ids), matches
 
 
 def _read_chosen(pool: CandidatePool, chosen: frozenset[str]) -> list[StepRow]:

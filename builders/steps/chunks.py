@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 
 from builders.steps.composition import Candidate
+from builders.steps.making import AnnotationsMaker
 from builders.steps.rows import Refused, StepResult, StepRow, check_row, pack_rows, unpack_rows
 from builders.verified.questions import VerifiedQuestion
 from builders.work.shards import Annotator, read_shard
@@ -29,18 +30,11 @@ SCHEMA = pa.schema([("ids", pa.list_(pa.string())), ("content", pa.string())])
 """Columns of a shard: a row is a question, with its step rows as JSON and their ids."""
 
 
-class OtherWords(Protocol):
-    """Makes step rows of some questions in wordings that are held back for tests."""
-
-    def make_some(self, questions: Sequence[VerifiedQuestion], positions: Iterable[int]) -> list[StepResult]:
-        """Make the steps of the questions at ``positions`` (from 0), in order."""
-
-
 class Maker(Annotator, Protocol):
     """Makes step rows of verified questions; picklable if it ``is_cpu_bound``."""
 
     @property
-    def held_back(self) -> OtherWords | None:
+    def held_back(self) -> AnnotationsMaker | None:
         """The maker with held-back wordings; None if it has none."""
 
     def make_all(self, questions: list[VerifiedQuestion]) -> list[StepResult]:

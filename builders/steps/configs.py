@@ -14,10 +14,10 @@ from typing import Any
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.steps.rows import StepRow
+from builders.work import columns
 from builders.work.parquet import DatasetWriter, FilesByConfig, interleave
 from safe_stepwise import taxonomy
 from safe_stepwise.engines.base import conversation
-from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods import generator, quoting, verifier
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
@@ -61,24 +61,14 @@ class Config:
 
 
 def config_features(config: str) -> Any:
-    from datasets import Features, List, Value
-
-    shape = CONFIGS[config]
+    shape, forms = CONFIGS[config], ("id", "turns", "pair", "desirable")
     if not shape.turns:
         return step_features(shape.twelve_labels)
-    turns = List({"role": Value("string"), "content": Value("string")})
-    value_types = {"id": Value("string"), "label": Value("bool")}
-    return Features({name: value_types.get(name, turns) for name in ("id", *shape.turns)})
+    return columns.features(*forms, only=("id", *shape.turns))
 
 
 def step_features(incomplete_evidence: bool = False) -> Any:
-    from datasets import ClassLabel, Features, List, Value
-
-    text = Value("string")
-    value_types = {name: ClassLabel(names=list(values)) for name, values in _class_labels(incomplete_evidence).items()}
-    value_types |= {"passages": List({"title": text, "text": text}), "previous_steps": List(text)}
-    value_types["position"] = Value("int32")
-    return Features({name: value_types.get(name, text) for name in _COLUMNS})
+    return columns.features("step", **_class_labels(incomplete_evidence))
 
 
 def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
@@ -112,15 +102,14 @@ _COLUMNS: Mapping[str, Callable[[StepRow], Any]] = {
     "wording": lambda row: names.SEEN,
     "context": lambda row: row.context,
 }
-"""Columns of a config with one row a step, and how each is read; they are texts, except in `step_features`."""
+"""How each column of a config with one row a step is read; class labels are still names."""
 
 
 def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wording = names.SEEN) -> Row:
     """Return a row's columns, class labels as numbers; raise ``ValueError`` for a row that `check_row` refuses."""
-    columns: Row = {name: read(row) for name, read in _COLUMNS.items()} | {"wording": wording}
-    for name, values in _class_labels(incomplete_evidence).items():
-        columns[name] = values.index(columns[name])
-    return columns
+    values: Row = {name: read(row) for name, read in _COLUMNS.items()} | {"wording": wording}
+    numbers = {name: labels.index(values[name]) for name, labels in _class_labels(incomplete_evidence).items()}
+    return values | numbers
 
 
 def _verifier_turns(row: StepRow, incomplete_evidence: bool, prompt_set: PromptSet) -> Row:
@@ -251,68 +240,3 @@ CONFIGS: Mapping[str, Config] = {
     ),
 }
 """A new config is an entry here, its name in `store.names` and its words on the card."""
-
-
-BYTES_PER_TOKEN = 2.5
-"""Fewer than common tokenizers put into a token of English text (about four)."""
-TURN = 16
-"""Tokens that a chat template puts around a turn, at most; it also is their number of bytes."""
-LISTED_ROWS = 10
-
-
-def check_lengths(
-    rows: Iterable[StepRow], max_length: int, tokenizer: str | None, prompt_set: PromptSet = PAPER
-) -> dict[str, Any]:
-    """Return the longest prompt with its completion, and the ``method`` by which its length is known.
-
-    That is ``tokens`` (by ``tokenizer``, a name or folder), ``bytes`` (which no tokenizer exceeds) or ``estimate``
-    (bytes / 2.5), under the prompt of twelve labels. Raises ``UserError`` with ids of rows above ``max_length``
-    tokens.
-    """
-    count, method = (_bytes, "bytes") if tokenizer is None else (_token_counter(tokenizer), "tokens")
-    sizes = {}
-    for row in rows:
-        content = _verifier_turns(row, True, prompt_set)
-        sizes[row.id] = count([*content["prompt"], *content["completion"]])
-    if tokenizer is None and any(size > max_length for size in sizes.values()):
-        sizes = {id_: round(size / BYTES_PER_TOKEN) for id_, size in sizes.items()}
-        method = "estimate"
-    if long := sorted(id_ for id_, size in sizes.items() if size > max_length):
-        suffix = f" and {len(long) - LISTED_ROWS} more" if len(long) > LISTED_ROWS else ""
-        method_word = "counted" if method == "tokens" else "estimated"
-        raise UserError(
-            f"{len(long)} rows are longer than --max-length {max_length} tokens "
-            f"({method_word}; the longest {max(sizes.values())}): "
-            f"{', '.join(long[:LISTED_ROWS])}{suffix}; allow more, or use shorter passages"
-        )
-    # The path of a folder is private: only its name is recorded.
-    name = Path(tokenizer).name if tokenizer and Path(tokenizer).exists() else tokenizer
-    longest = max(sizes.values(), default=0)
-    return {"method": method, "tokenizer": name, "max_length": max_length, "longest": longest}
-
-
-def _bytes(turns: Sequence[Row]) -> int:
-    return sum(len(turn["content"].encode()) + TURN for turn in turns)
-
-
-def _token_counter(name: str) -> Callable[[Sequence[Row]], int]:
-    try:
-        from transformers import AutoTokenizer
-    except ImportError:
-        raise UserError(
-            "--tokenizer needs transformers, which is not installed; pip install -e '.[train]', or "
-            "leave it out: lengths are then bounded by bytes"
-        ) from None
-    try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(name)
-    except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise UserError(f"--tokenizer {name}: cannot be loaded ({reason})") from None
-
-    def count(turns: Sequence[Row]) -> int:
-        if getattr(tokenizer, "chat_template", None):
-            text = tokenizer.apply_chat_template(turns, tokenize=False)
-            return len(tokenizer(text, add_special_tokens=False)["input_ids"])
-        return sum(len(ids) + TURN for ids in tokenizer([turn["content"] for turn in turns])["input_ids"])
-
-    return count

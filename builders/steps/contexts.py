@@ -12,10 +12,9 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.checking.wordings import WordingStyle, choice_for
+from safe_stepwise.language import reading, relations
 from safe_stepwise.language.mentions import first_mention
-from safe_stepwise.language.reading import OPENERS, clean, read
-from safe_stepwise.language.relations import is_nation
-from safe_stepwise.language.text import CAPITAL, as_date, normal_name, words_of
+from safe_stepwise.language.text import CAPITAL, as_date, normal_name, normal_words
 from safe_stepwise.records import Label, Passage, Question, Triple
 from safe_stepwise.store.names import ContextKind
 
@@ -50,7 +49,7 @@ class StepSource:
 
 def alter_value(source: StepSource, item: Item, value: str, new_value: str) -> Context | None:
     """Give a fact's passage, path and graph another value; None if a part of the old remains, or it is the title."""
-    number, page = item.passage, item.page(source.question.passages)
+    number, page = item.passage_number, item.page(source.question.passages)
     assert number is not None
     facts = source.checker.claims.facts
     if normal_name(value) == normal_name(page.title) or any(new_value in f.ends for f in facts):
@@ -72,23 +71,26 @@ def alter_value(source: StepSource, item: Item, value: str, new_value: str) -> C
 
 def add_sentence(source: StepSource, item: Item, sentence: str) -> Context | None:
     """Let the passage of a fact end with a sentence; return None if the path then gives no plan."""
-    number, page = item.passage, item.page(source.question.passages)
+    number, page = item.passage_number, item.page(source.question.passages)
     assert number is not None
     question = _with_page(source.question, number, replace(page, sentences=(*page.sentences, sentence)))
     return _context(source, source.label, question, "altered")
 
 
 def exchange_passage(source: StepSource, item: Item, partner: Question, seed: str) -> Context | None:
-    """Replace a fact's passage by another question's of a similar title, without its value; None if none fits."""
-    number, value = item.passage, source.checker.claims.value_of(item)
+    """Replace the passage of a fact by one of ``partner`` with the most similar title, which lacks the fact's value.
+
+    None if none of its three likeliest passages fits.
+    """
+    number, value = item.passage_number, source.checker.claims.value_of(item)
     assert number is not None
-    title = set(words_of(item.page(source.question.passages).title).split())
+    title = set(normal_words(item.page(source.question.passages).title).split())
     titles = {page.title for page in source.question.passages}
     pages = [page for page in partner.passages if page.title not in titles]
-    pages.sort(key=lambda p: (-len(title & set(words_of(p.title).split())), choice_for(seed, p.title)))
+    pages.sort(key=lambda p: (-len(title & set(normal_words(p.title).split())), choice_for(seed, p.title)))
     for page in pages[:3]:
         changed = _with_page(source.question, number, replace(page, is_gold=False))
-        if all(first_mention(read(passage), value) is None for passage in changed.passages):
+        if all(first_mention(reading.read(passage), value) is None for passage in changed.passages):
             return Context(changed, source.checker.with_page(number, page), "borrowed", partner.id)
     return None
 
@@ -99,7 +101,7 @@ def add_passage(source: StepSource, partner: StepSource, item: Item, seed: str) 
     free = [n for n, passage in enumerate(pages, 1) if not passage.is_gold]
     if not free or any(page.title == passage.title for passage in pages):
         return None
-    number = item.passage if item.passage in free else free[choice_for(seed) % len(free)]
+    number = item.passage_number if item.passage_number in free else free[choice_for(seed) % len(free)]
     assert number is not None
     changed = _with_page(source.question, number, replace(page, is_gold=False))
     graph = (*source.label.knowledge_graph, *(replace(t, passage=number) for t in item.triples))
@@ -144,12 +146,12 @@ def _is_whole(sentence: str, start: int, end: int) -> bool:
     if _NAME_GOES_ON.match(sentence, end):
         return False
     name = _NAME_BEFORE.search(sentence[:start])
-    return name is None or clean(name[1]) in OPENERS or is_nation(clean(name[1]))
+    return name is None or reading.clean(name[1]) in reading.OPENERS or relations.is_nation(reading.clean(name[1]))
 
 
 def _has_remnant(page: Passage, value: str, new_value: str) -> bool:
     """Whether a part of a replaced value, such as a surname, remains in the passage."""
-    if first_mention(read(Passage("", page.sentences)), value) is not None:
+    if first_mention(reading.read(Passage("", page.sentences)), value) is not None:
         return True
     if as_date(value):
         return False

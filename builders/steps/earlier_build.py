@@ -69,15 +69,6 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedBuild:
-    """A verified build in the earlier build's record: what its questions were read from."""
-
-    benchmark: str
-    split: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
 class EarlierRecord:
     """The fields of the earlier build's record that the new build needs."""
 
@@ -86,7 +77,6 @@ class EarlierRecord:
     seed: int
     unverifiable: bool
     composition: Composition
-    verified: tuple[VerifiedBuild, ...]
 
 
 @dataclass(frozen=True)
@@ -127,16 +117,6 @@ class EarlierBuild:
             "benchmarks": tuple(self.questions),
             **{name: getattr(self.record, name) for name in ("test_share", "seed", "unverifiable")},
         }
-
-    def check(self, builds: Iterable[Mapping[str, Any]]) -> None:
-        """Raise ``UserError`` unless this build was made of the given verified builds (their records)."""
-        digests = {(b["benchmark"], b["split"]): b["digest"] for b in builds}
-        for build in self.record.verified:
-            if digests.get((build.benchmark, build.split)) != build.digest:
-                raise UserError(
-                    f"{self.name}: was made of another build of {build.benchmark} {build.split} than is in "
-                    "--verified; name the folder that it was made of"
-                )
 
     def match(self, candidates: Iterable[Candidate], seed: int) -> Matches:
         """Match candidates with the rows of this build; ``seed`` decides between several that fit."""

@@ -16,6 +16,7 @@ from networkx.utils import UnionFind
 
 from builders.steps.rows import StepRow
 from safe_stepwise.records import Question
+from safe_stepwise.store.grouping import grouped
 
 WORDS = 8
 CONTAINMENT = 0.5
@@ -80,17 +81,12 @@ def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] =
         is_apart = joined[a] != joined[b]
         if is_apart and ((a, b) in linked or near(documents[keys[a]], documents[keys[b]])):
             joined.union(a, b)
-    together: dict[int, list[str]] = defaultdict(list)
-    for number, key in enumerate(keys):
-        together[joined[number]].append(key)
-    return list(together.values())
+    together = grouped(range(len(keys)), joined.__getitem__)
+    return [[keys[number] for number in numbers] for numbers in together.values()]
 
 
 def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], size: int) -> list[int]:
-    """Choose groups, in order as they fit, for a test split of ``size`` rows or barely more; return their numbers.
-
-    If rows are lacking, the group that overshoots least is added; at least one group stays in train.
-    """
+    """Choose groups, as they fit, for a test split of ``size`` rows or barely more; one stays in train."""
     sizes = [sum(rows[key] for key in group) for group in groups]
     chosen: list[int] = []
     larger: list[int] = []

@@ -13,31 +13,20 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-import yaml
-
 from builders.steps.contexts import Context, StepSource
 from builders.steps.proposals import Injector, Proposal, Wordings
 from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError, well_formed
 from builders.work.shards import NoModel
+from safe_stepwise.checking import wordings
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Item, PlanError
-from safe_stepwise.checking.wordings import (
-    HELD_BACK,
-    WordingStyle,
-    choice_for,
-    missing,
-    phrase,
-    render,
-    search_query,
-    state_item,
-)
 from safe_stepwise.checking.writing import write_trajectory
-from safe_stepwise.errors import UserError
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.records import Feedback, Label, Passage, Question, Step
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import StepError, final_answer, format_step
+from safe_stepwise.store.boundary import read_yaml
 from safe_stepwise.store.names import IDEAL, INJECTED, Origin
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
 
@@ -50,13 +39,13 @@ class AnnotationsMaker(NoModel):
     """Makes steps without a model, from the verified reasoning path."""
 
     seed: int = 0
-    style: WordingStyle = "seen"
+    style: wordings.WordingStyle = "seen"
     """The wordings that steps are written in; by default, all full ones that are not reserved for tests."""
     name: str = "annotations"
 
     @property
     def held_back(self) -> "AnnotationsMaker":
-        return replace(self, style=HELD_BACK[self.style])
+        return replace(self, style=wordings.HELD_BACK[self.style])
 
     @property
     def identity(self) -> str:
@@ -85,10 +74,6 @@ class AnnotationsMaker(NoModel):
                 results.append(self._make_one(question_source, None if isinstance(partner, str) else partner))
         return results
 
-    def make(self, question: Question, label: Label) -> StepResult:
-        """Return the rows of one question; a trajectory that does not pass is refused with its reason."""
-        return self.make_all([(question, label)])[0]
-
     def _make_one(self, source: StepSource, partner: StepSource | None) -> StepResult:
         try:
             steps = write_trajectory(source.checker, self.seed)
@@ -107,11 +92,7 @@ class AnnotationsMaker(NoModel):
 
 
 def check_trajectory(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
-    """Return the checker's verdicts on the steps of an ideal trajectory, all ``Correct``.
-
-    Raises TrajectoryError for a plan with a fact that its passage does not state, for a step that breaks the grammar,
-    that the checker finds fault with or can't pass, and for an answer that is not an exact match.
-    """
+    """Return the checker's verdicts on an ideal trajectory, all ``Correct``; raise ``TrajectoryError`` for others."""
     for item in checker.claims.facts:
         if not checker.claims.is_grounded(item):
             raise TrajectoryError(f"a fact that its passage does not state: {item.triples[0]}")
@@ -162,11 +143,7 @@ def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) ->
 
 
 def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[list[StepRow], list[Refused]]:
-    """Make rows with one error each, for every type at one possible position; return them and the refusals.
-
-    A proposal is accepted only if the checker finds exactly the intended error; its diagnosis and guidance are the
-    row's.
-    """
+    """Make rows with one error each that the checker confirms, every type at one position; return refusals, too."""
     rows: list[StepRow] = []
     refused: list[Refused] = []
     for error_type in ERROR_TYPES:
@@ -209,68 +186,42 @@ def _row(context: Context, previous: Sequence[Step], step: Step, origin: Origin,
     return StepRow(*content, context.kind, context.borrowed)
 
 
-UNSEEN = Path(__file__).with_name("unseen_injections.yaml")
-SHARE = 3
-"""One question in this number is measured."""
-
-
-def read_wordings(file: Path) -> Wordings:
-    """Read wordings of errors; raise ``UserError`` for a file that can't be read or lacks a wording."""
-    try:
-        words: Wordings = yaml.safe_load(file.read_text(encoding="utf-8"))
-        form = yaml.safe_load(UNSEEN.read_text(encoding="utf-8"))
-        lacking = [f"{t}/{case}" for t, cases in form.items() for case in cases if not words[t][case]]
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
-        lacking = [str(error)]
-    if lacking:
-        raise UserError(f"{file}: no wordings in the form of builders/steps/{UNSEEN.name} ({lacking[0]})")
-    return words
-
-
-def errors(source: StepSource, ideal: Sequence[Step], seed: int, words: Wordings) -> Iterator[tuple[str, Step]]:
-    """Yield each error type with the first step that is proposed for it at each position."""
-    injector = Injector(source, seed, words=words)
-    for error_type in ERROR_TYPES:
-        for position in range(1, len(ideal) + 1):
-            proposals = injector.propose(error_type.name, position)
-            steps = (well_formed(proposal.text, proposal.kind, position) for proposal in proposals)
-            if (step := next(filter(None, steps), None)) is not None:
-                yield error_type.name, step
+UNSEEN: Wordings = read_yaml(Path(__file__).with_name("unseen_injections.yaml"))
+"""Wordings of errors by another author, on which the checker was not developed."""
 
 
 def count_verdicts(
     rows: Iterable[tuple[Question, Label]], seed: int, words: Wordings
 ) -> tuple[Counter[tuple[str, str | None]], Counter[str | None]]:
-    """Count pairs (intended error, checker's label or None), and labels of ideal steps, of one question in `SHARE`."""
+    """Count pairs (intended error, checker's label or None), and labels of ideal steps, over the verified rows."""
     pairs: Counter[tuple[str, str | None]] = Counter()
     ideal: Counter[str | None] = Counter()
     for question, label in rows:
-        if label.noise_type != "none" or choice_for("held back", question.id) % SHARE:
+        if label.noise_type != "none":
             continue
         try:
             source = StepSource.build(question, label)
         except PlanError:
             continue
         steps = write_trajectory(source.checker, seed)
-        for number, step in enumerate(steps):
-            label_found = _label(source.checker.check(steps[:number], step))
-            ideal[label_found] += 1
-            if label_found != CORRECT:
-                break  # what follows would build on a step that was not passed
-        try:
-            check_trajectory(source.checker, steps)
-        except TrajectoryError:
-            continue
-        pairs.update(meant_and_found(source, steps, seed, words))
+        labels = [_label(source.checker.check(steps[:number], step)) for number, step in enumerate(steps)]
+        ideal.update(labels)
+        if set(labels) == {CORRECT}:
+            pairs.update(meant_and_found(source, steps, seed, words))
     return pairs, ideal
 
 
 def meant_and_found(
     source: StepSource, ideal: Sequence[Step], seed: int, words: Wordings
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield the intended error of each of the `errors`, and the checker's label (None if it abstains)."""
-    for error_type, step in errors(source, ideal, seed, words):
-        yield error_type, _label(source.checker.check(ideal[: step.number - 1], step))
+    """Yield each error type and the checker's label (None if it abstains) of its first proposal at each position."""
+    injector = Injector(source, seed, words=words)
+    for error_type in ERROR_TYPES:
+        for position in range(1, len(ideal) + 1):
+            proposals = injector.propose(error_type.name, position)
+            steps = (well_formed(proposal.text, proposal.kind, position) for proposal in proposals)
+            if (step := next(filter(None, steps), None)) is not None:
+                yield error_type.name, _label(source.checker.check(ideal[: position - 1], step))
 
 
 def _label(verdict: Feedback | None) -> str | None:
@@ -289,13 +240,13 @@ def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher
     can't find, in the words of an Information Miss, and the guidance has a search query.
     """
     plan, question = checker.plan, checker.question
-    indices = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
+    indices = [n for n in plan.fact_places if _is_gone(checker, plan.items[n], plan.items[:n])]
     if not indices:
         return []
-    index = indices[choice_for(str(seed), question.id, "missing evidence") % len(indices)]
+    index = indices[wordings.choice_for(str(seed), question.id, "missing evidence") % len(indices)]
     item = plan.items[index]
-    assert item.passage is not None
-    reduced, previous = _drop_passage(question, ideal[:index], item.passage)
+    assert item.passage_number is not None
+    reduced, previous = _drop_passage(question, ideal[:index], item.passage_number)
     instead = _instead(question, ideal[:index], previous, seed)
     first: list[StepRow] = []
     for step in _denials(checker, item, index, seed, is_cited=instead is not None):
@@ -312,15 +263,15 @@ def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step]
     cited = {int(n) for step in ideal for n in _CITED.findall(step.text)}
     free = [n for n, p in enumerate(question.passages, 1) if not p.is_gold and n not in cited]
     options = [n for n in free if _drop_passage(question, ideal, n)[1] == tuple(previous)] or free
-    return options[choice_for(str(seed), question.id, "twin") % len(options)] if options else None
+    return options[wordings.choice_for(str(seed), question.id, "twin") % len(options)] if options else None
 
 
 def _denials(checker: Checker, item: Item, index: int, seed: int, is_cited: bool) -> Iterator[Step]:
     """Yield steps that deny an item, each in other words, and name its passage only if ``is_cited``."""
-    evidence, number = missing(item, checker.question.passages), item.passage if is_cited else None
+    evidence, number = wordings.missing(item, checker.question.passages), item.passage_number if is_cited else None
     for attempt in range(_WORDINGS_TRIED):
         seed_text = f"{seed} {checker.question.id} missing evidence {attempt}"
-        text = phrase("denial", seed_text, style=checker.style, what=evidence, n=number, k=index or None)
+        text = wordings.phrase("denial", seed_text, style=checker.style, what=evidence, n=number, k=index or None)
         if step := well_formed(text, "Attribution", index + 1):
             yield step
 
@@ -328,12 +279,12 @@ def _denials(checker: Checker, item: Item, index: int, seed: int, is_cited: bool
 def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
     """Return the feedback on a step that rightly denies an item."""
     passages, style = checker.question.passages, checker.style
-    evidence = missing(item, passages)
+    evidence = wordings.missing(item, passages)
     return Feedback(
         MISSING_EVIDENCE,
-        render("diagnosis", "missing_evidence", text, style=style, what=evidence),
-        render("guidance", "search", text, style=style, what=evidence),
-        search_query(item, passages),
+        wordings.render("diagnosis", "missing_evidence", text, style=style, what=evidence),
+        wordings.render("guidance", "search", text, style=style, what=evidence),
+        wordings.search_query(item, passages),
     )
 
 
@@ -351,20 +302,20 @@ def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | No
 
 def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
     """Whether no other passage states a fact, and no earlier step read its passage."""
-    if any(fact.passage == item.passage for fact in earlier):
+    if any(fact.passage_number == item.passage_number for fact in earlier):
         return False
     if item.sentence is not None and not _is_askable(checker, item, earlier):
         return False
     value = checker.claims.value_of(item)
-    other_pages = [p for n, p in enumerate(checker.passages, 1) if n != item.passage]
+    other_pages = [p for n, p in enumerate(checker.passages, 1) if n != item.passage_number]
     return all(first_mention(read(page), value) is None for page in other_pages)
 
 
 def _is_askable(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
     """Whether the question or earlier facts name a passage's subject, so that a step can ask for it."""
-    assert item.passage is not None
-    title = checker.passages[item.passage - 1].title
-    statements = [state_item(fact, checker.passages) for fact in earlier]
+    assert item.passage_number is not None
+    title = checker.passages[item.passage_number - 1].title
+    statements = [wordings.state_item(fact, checker.passages) for fact in earlier]
     return first_mention(read(Passage("", (" ".join([checker.question.question, *statements]),))), title) is not None
 
 

@@ -13,17 +13,25 @@ in which nothing else may differ.
 SAFE v1 (appendix A.9, Figures 15-17) has a planner for each benchmark, which names the kinds of plan in it. Ours has a
 planner for each structure, whatever the benchmark: a chain of facts, a comparison of two values, or sets that are
 compared or intersect. The structure is that of the verified path's plan, so the checker and the model agree on it.
+The paper's planners are an option (``planners``); the checker judges what either of them leads to.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, Literal, get_args
 
 from builders.steps import replies
 from builders.steps.making import AnnotationsMaker, check_trajectory, check_without_plan, without_evidence
-from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
+from builders.steps.remarks import (
+    REVEALS,
+    check_remarks,
+    check_remarks_on_sound_step,
+    check_verdict,
+    reveals_later_result,
+)
+from builders.steps.rows import Refused, ReplyStep, StepRefused, StepResult, StepRow, TrajectoryError
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise import prompts
@@ -37,10 +45,11 @@ from safe_stepwise.graphs.comparisons import is_comparison
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.records import Feedback, Label, Question, Step, StepKind, identity
+from safe_stepwise.records import Feedback, Label, PlannerChoice, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
 from safe_stepwise.store import event_loop, names
-from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE, check_order
+from safe_stepwise.store.grouping import grouped
+from safe_stepwise.taxonomy import CORRECT, ENTRIES, MISSING_EVIDENCE, check_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +63,7 @@ class Target:
 
 def targets(question: str, possible: Iterable[Target], seed: int, number: int) -> list[Target]:
     """Choose at most ``number`` errors to request, by question id and seed: first types, then a position of each."""
-    places: dict[str, list[Target]] = {}
-    for target in possible:
-        places.setdefault(target.error_type, []).append(target)
+    places = grouped(possible, lambda target: target.error_type)
 
     def draw_number(error_type: str) -> int:
         return choice_for(str(seed), question, "error", error_type)
@@ -66,7 +73,7 @@ def targets(question: str, possible: Iterable[Target], seed: int, number: int) -
 
 def applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
     """Yield every error that can replace a step of a sound trajectory."""
-    facts, last = checker.plan.facts, len(checker.plan.items) - 1
+    facts, last = checker.plan.fact_places, len(checker.plan.items) - 1
     for position, step in enumerate(steps, 1):
         before = checker.established(steps[: position - 1])
         new = checker.established(steps[:position]).keys() - before.keys()
@@ -105,20 +112,24 @@ def imaginable(steps: Sequence[Step]) -> Iterator[Target]:
 def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:
     """Whether each fact of the plan is read by the step of the same number."""
     read_at = checker.established(steps)
-    return all(read_at.get(fact) == fact + 1 for fact in checker.plan.facts)
+    return all(read_at.get(fact) == fact + 1 for fact in checker.plan.fact_places)
 
 
 TRAJECTORY = prompts.load("steps/trajectory")
 INJECT = prompts.load("steps/inject")
 Planner = Literal["chain", "comparison", "set"]
 PLANNERS = {name: prompts.load(f"steps/plan_{name}") for name in get_args(Planner)}
-PROMPTS_DIGEST = prompts.digest(TRAJECTORY, *PLANNERS.values(), INJECT)
+BENCHMARK_PLANNERS = {n: prompts.load(f"steps/plan_{n}") for n in ("2wikimultihopqa", "hotpotqa", "musique")}
+_PROMPTS = (TRAJECTORY, *PLANNERS.values(), INJECT)
+PROMPTS_DIGESTS: Mapping[PlannerChoice, str] = {
+    "structure": prompts.digest(*_PROMPTS),
+    "benchmark": prompts.digest(*_PROMPTS, *BENCHMARK_PLANNERS.values()),
+}
 
 ERRORS = 4
 """Erroneous steps requested per question; many are refused, and the paper has 1.3 per question in the end."""
 
 _MAX_TEXT_CHARS = 1000
-_DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
 
 
 @dataclass(frozen=True)
@@ -128,6 +139,7 @@ class ModelMaker(replies.ModelAsker):
     seed: int = 0
     errors: int = ERRORS
     unverifiable: bool = False
+    planners: PlannerChoice = "structure"
 
     held_back: ClassVar[None] = None
     """None, as no wording of a model can be held back for a test."""
@@ -135,11 +147,12 @@ class ModelMaker(replies.ModelAsker):
 
     @property
     def name(self) -> str:
-        return self.teachers.name_with(PROMPTS_DIGEST)
+        return self.teachers.name_with(PROMPTS_DIGESTS[self.planners])
 
     @property
     def identity(self) -> str:
-        return identity([self.teachers.engine.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable])
+        digest = PROMPTS_DIGESTS[self.planners]
+        return identity([self.teachers.engine.identity, digest, self.seed, self.errors, self.unverifiable])
 
     def progress(self) -> str:
         """Render the trajectories and erroneous steps received, requests and tokens so far."""
@@ -169,9 +182,9 @@ class ModelMaker(replies.ModelAsker):
 
     async def _rows(self, question: Question, label: Label, checker: Checker | None) -> StepResult:
         """Make the rows of a question; without a checker they are not checked."""
-        request = trajectory_request(question, label, checker.plan if checker else None)
+        request = trajectory_request(question, label, checker.plan if checker else None, self.planners)
         quoted = prompts.data_of(request)
-        replied: tuple[replies.ReplyStep, ...] = ()
+        replied: tuple[ReplyStep, ...] = ()
         try:
             replied = await self.ask_model(request, replies.read_trajectory, quoted)
             steps = replies.as_trajectory(replied)
@@ -179,7 +192,7 @@ class ModelMaker(replies.ModelAsker):
                 check_without_plan(question, steps)
             else:
                 check_trajectory(checker, steps)
-        except replies.StepRefused as error:
+        except StepRefused as error:
             return StepResult((), (Refused.of_question(question, str(error), _excerpt(error.text)),))
         except TrajectoryError as error:
             text = _excerpt(" ".join(reply.step for reply in replied))
@@ -204,17 +217,17 @@ class ModelMaker(replies.ModelAsker):
         question: Question,
         steps: Sequence[Step],
         position: int,
-        remarks: replies.ReplyStep,
+        remarks: ReplyStep,
         quoted: str,
         checker: Checker | None,
     ) -> StepRow | Refused:
         """Return the row of a sound step with the model's remarks, or the reason to refuse it."""
         accepted = steps[:position]
         try:
-            replies.check_sound(question, steps, position, remarks, quoted)
-            if checker and replies.gives_away(checker, accepted, remarks.guidance, is_sound=True):
-                raise replies.StepRefused(replies.GIVES_AWAY)
-        except replies.StepRefused as error:
+            check_remarks_on_sound_step(question, steps, position, remarks, quoted)
+            if checker and reveals_later_result(checker, accepted, remarks.guidance, is_sound=True):
+                raise StepRefused(REVEALS)
+        except StepRefused as error:
             text = _excerpt(f"{remarks.diagnosis} {remarks.guidance}")
             return Refused.of_question(question, str(error), text, position=position)
         feedback = Feedback(CORRECT, remarks.diagnosis, remarks.guidance)
@@ -232,19 +245,24 @@ class ModelMaker(replies.ModelAsker):
             text = remarks.step
             step = replies.as_step(remarks.step, position)
             if (step.text, step.kind) == (ideal.text, ideal.kind):
-                raise replies.StepRefused("the step is the ideal one")
+                raise StepRefused("the step is the ideal one")
             if checker is None:
-                replies.check_remarks(remarks, error_type, len(question.passages), position)
+                check_remarks(remarks, error_type, len(question.passages), position)
             else:
-                replies.check_verdict(checker, previous, step, error_type, remarks, len(question.passages))
-        except replies.StepRefused as error:
+                check_verdict(checker, previous, step, error_type, remarks, len(question.passages))
+        except StepRefused as error:
             return Refused.of_question(question, str(error), _excerpt(error.text or text), error_type, position)
         feedback = Feedback(error_type, remarks.diagnosis, remarks.guidance)
         return StepRow(question, previous, step, feedback, names.INJECTED, self.name)
 
 
 def resolve_maker(
-    teachers: Teachers, seed: int = 0, *, unverifiable: bool = False, prompts: PromptsName = "paper"
+    teachers: Teachers,
+    seed: int = 0,
+    *,
+    unverifiable: bool = False,
+    prompts: PromptsName = "paper",
+    planners: PlannerChoice = "structure",
 ) -> AnnotationsMaker | ModelMaker:
     """Return a teacher's maker of steps, a brief one for compact ``prompts``; raise ``UserError`` if there is none."""
     model = teachers if isinstance(teachers, LLMTeachers) else None
@@ -255,15 +273,17 @@ def resolve_maker(
             f"--teacher {spec}: an unverifiable question has no path to write steps of; name a "
             "model, as openai:MODEL@http://HOST:8000/v1"
         )
+    if model is None and planners != "structure":
+        raise UserError("--planners benchmark: it instructs a model; leave it out, or name a model as --teacher")
     if model is None:
         return AnnotationsMaker(seed, "brief" if prompts == "compact" else "seen")
     if symbolic:
         raise UserError(f"--teacher {spec!r}: it writes no steps; use annotations, which needs no model either")
-    return ModelMaker(model, seed, unverifiable=unverifiable)
+    return ModelMaker(model, seed, unverifiable=unverifiable, planners=planners)
 
 
 def _excerpt(text: str) -> str:
-    return replies.one_line(text)[:_MAX_TEXT_CHARS]
+    return replies.safe_line(text)[:_MAX_TEXT_CHARS]
 
 
 def planner_of(question: Question, plan: Plan | None) -> Planner:
@@ -283,7 +303,7 @@ def planner_of(question: Question, plan: Plan | None) -> Planner:
 
 def _meets(plan: Plan, question: Question) -> bool:
     """Whether several facts join the answer to entities of their own; questions that refer to "#1" are chains."""
-    facts = [set(map(normal_name, plan.items[index].ends)) for index in plan.facts]
+    facts = [set(map(normal_name, plan.items[index].ends)) for index in plan.fact_places]
     answers = set(map(normal_name, question.accepted))
     if plan.kind != "sequential" or any("#" in hop.question for hop in question.decomposition) or len(facts) < 2:
         return False
@@ -292,8 +312,13 @@ def _meets(plan: Plan, question: Question) -> bool:
     return is_disjoint and all(distinct_ends) and all(ends & answers for ends in facts)
 
 
-def trajectory_request(question: Question, label: Label, plan: Plan | None) -> Request:
-    """Return the request for a plan and its steps; the ``plan`` of the path decides which planner instructs."""
+def trajectory_request(
+    question: Question, label: Label, plan: Plan | None, planners: PlannerChoice = "structure"
+) -> Request:
+    """Return the request for a plan and its steps; the ``plan`` of the path, or the benchmark, decides who instructs.
+
+    A benchmark that the paper has no planner for, and a question of MuSiQue without a decomposition, go by structure.
+    """
     system, user = TRAJECTORY.messages(
         passages=question.gold,
         question=question.question,
@@ -302,8 +327,12 @@ def trajectory_request(question: Question, label: Label, plan: Plan | None) -> R
         path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
     planner = PLANNERS[planner_of(question, plan)]
+    if planners == "benchmark" and (question.benchmark != "musique" or question.decomposition):
+        planner = BENCHMARK_PLANNERS.get(question.benchmark, planner)
     instructions = Message("system", f"{system.content}\n\n{planner.system}")
-    return TRAJECTORY.request((instructions, user), Scene(question))
+    sub_questions = planner.render_user(decomposition=question.decomposition)
+    material = Message("user", f"{user.content}\n\n{sub_questions}".rstrip())
+    return TRAJECTORY.request((instructions, material), Scene(question))
 
 
 def injection_request(question: Question, steps: Sequence[Step], target: Target) -> Request:
@@ -314,7 +343,7 @@ def injection_request(question: Question, steps: Sequence[Step], target: Target)
         question=question.question,
         steps=[format_step(step) for step in steps],
         error_type=target.error_type,
-        definition=_DEFINITIONS[target.error_type],
+        definition=ENTRIES[target.error_type].definition,
         earlier=before[: before.index(target.error_type)],
         target=format_step(steps[target.position - 1]),
         position=target.position,

@@ -7,110 +7,26 @@ may that does no more, is a random forest. If a probe scores higher than its ``a
 reading.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from builders.steps.overlap import overlap
 from builders.steps.rows import StepRow
-from safe_stepwise.errors import UserError
-from safe_stepwise.language.vocabulary import word_list
-from safe_stepwise.records import Passage
+from safe_stepwise.errors import require_modules
+from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import format_step
-from safe_stepwise.taxonomy import CORRECT, EVIDENCE, labels
+from safe_stepwise.taxonomy import CORRECT, EVIDENCE_LABELS, STEP_KINDS, labels
 
 FOLDS = 5
-TREES = 200
+TREES = 100
 UPDATES, EPOCHS = 40_000, (5, 40)
 """Approximate updates of the weights, and the fewest and most passes over the rows; more do not help."""
 COST, BALANCED_COST = 60, 5
 """Weights of errors against the penalty, at which the fit is as good as the best exact one."""
-
-
-FEATURES = (
-    *("cited", "elsewhere", "cited - elsewhere", "anywhere", "one sentence", "cited - one sentence"),
-    *("copied words", "copied share", "names", "names not in cited", "names nowhere", "words not in cited"),
-    *("question", "earlier steps", "question in cited", "question anywhere"),
-    *("words", "content words", "citations", "passages", "earlier"),
-)
-"""Shares (0-1) of a step's content words that a text has, of the question's that the passages have, and counts."""
-_WORD = re.compile(r"[\w'’-]+")
-_NAME = re.compile(r"[A-Z][\w'’-]+|\d[\d,.]*\d|\d")
-_CITED = re.compile(r"\b[Pp]assage (\d{1,9})")
-_IDLE = (
-    word_list("stop_words")
-    | word_list("step_openers")
-    | {"according", "based", "passage", "passages", "step", "steps"}
-)
-
-
-def overlap(row: StepRow) -> list[float]:
-    """Return the `FEATURES` of a row.
-
-    >>> from safe_stepwise.records import Feedback, Question, Step
-    >>> page = Passage("Oru", ("Oru is a town in Kelvia.",))
-    >>> asked = Question("q", "b", "train", "Where is Oru?", "Kelvia", passages=(page,))
-    >>> step = Step(1, "According to Passage 1, Oru lies in Kelvia.", "Attribution")
-    >>> features = overlap(StepRow(asked, (), step, Feedback("Correct", "So.", ""), "ideal", "hand"))
-    >>> [round(dict(zip(FEATURES, features))[name], 2) for name in ("cited", "copied words", "names nowhere")]
-    [0.67, 2, 0]
-    """
-    words = _words(row.step.text)
-    content = [word for word in words if word not in _IDLE and (len(word) == 4 or not word.isdigit())]
-    pages = [_words_of_page(page) for page in row.question.passages]
-    sets = [frozenset(page) for page in pages]
-    places = [int(n) - 1 for n in _CITED.findall(row.step.text) if 0 < int(n) <= len(pages)][:3]
-    shares = [_share(content, page) for page in sets]
-    cited = max((shares[n] for n in places), default=-1.0)
-    elsewhere = max((share for n, share in enumerate(shares) if n not in places), default=-1.0)
-    sentences = [frozenset(_words(s)) for n in places for s in row.question.passages[n].sentences]
-    sentence = max((_share(content, words) for words in sentences), default=-1.0)
-    copied = max((_longest_run(words, pages[n]) for n in places), default=0)
-    names = [name.lower() for name in _NAME.findall(_CITED.sub("", row.step.text)) if name.lower() not in _IDLE]
-    question = [word for word in _words(row.question.question) if word not in _IDLE]
-    earlier = frozenset(_words(" ".join(step.text for step in row.previous)))
-    of_question = [_share(question, page) for page in sets]
-    return [
-        *(cited, elsewhere, cited - elsewhere, max(shares, default=-1.0), sentence, cited - sentence),
-        *(copied, copied / max(1, len(words)), len(names), _missing(names, [sets[n] for n in places])),
-        *(_missing(names, [frozenset[str]().union(*sets)]), _missing(content, [sets[n] for n in places])),
-        *(_share(content, frozenset(question)), _share(content, earlier)),
-        *(max((of_question[n] for n in places), default=-1.0), max(of_question, default=-1.0)),
-        *(len(words), len(content), len(places), len(pages), len(row.previous)),
-    ]
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
-
-
-@lru_cache(maxsize=4096)
-def _words_of_page(page: Passage) -> tuple[str, ...]:
-    return tuple(_words(f"{page.title} . {page.text}"))
-
-
-def _share(words: Sequence[str], text: frozenset[str]) -> float:
-    return sum(word in text for word in words) / len(words) if words else 0.0
-
-
-def _missing(words: Sequence[str], texts: Sequence[frozenset[str]]) -> int:
-    """Return how many words the text lacks that lacks fewest; -1 without texts."""
-    return min((sum(word not in text for word in words) for text in texts), default=-1)
-
-
-def _longest_run(words: Sequence[str], text: Sequence[str]) -> int:
-    """Return the number of words in a row that two texts share.
-
-    >>> _longest_run("he was born in oru".split(), "ana was born in vel".split())
-    3
-    """
-    return SequenceMatcher(None, words, text, autojunk=False).find_longest_match().size
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +49,7 @@ def _steps(row: StepRow) -> str:
 
 
 def _is_evidence(row: StepRow) -> bool:
-    return row.step.kind == "Attribution" and row.feedback.error_type in EVIDENCE
+    return row.step.kind == "Attribution" and row.feedback.error_type in EVIDENCE_LABELS
 
 
 def _is_right(row: StepRow) -> str:
@@ -226,16 +142,32 @@ def cross_predict(
     return [str(name) for name in labelled]
 
 
-def classify(texts: Sequence[str], gold: Sequence[str], unseen: Sequence[str], balanced: bool = False) -> list[str]:
-    """Label ``unseen`` texts by a probe of ``texts`` and ``gold`` labels; raise ``UserError`` without scikit-learn."""
-    counts, number = _count_ngrams([*texts, *unseen]), len(texts)
-    return [str(name) for name in _fit_predict(counts[:number], np.array(gold), counts[number:], balanced)]
+def label_by_probes(
+    learnt: Sequence[tuple[Question, Sequence[Step], str]], unlabelled: Sequence[tuple[Question, Sequence[Step]]]
+) -> dict[str, list[str]]:
+    """Return the labels that two probes give the last steps of ``unlabelled``, after training on ``learnt``, by probe.
+
+    One sees the words of the steps, the other how they overlap with the passages, and what kind of step it is.
+    """
+    rows = [_row(question, steps, label) for question, steps, label in learnt]
+    rows += [_row(question, steps, CORRECT) for question, steps in unlabelled]
+    counts = _count_ngrams([_steps(row) for row in rows])
+    kinds = [[float(row.step.kind == kind) for kind in STEP_KINDS] for row in rows]
+    features = np.array([overlap(row) + kind for row, kind in zip(rows, kinds, strict=True)])
+    gold, size = np.array([label for _, _, label in learnt]), len(learnt)
+    return {
+        "word probe": [str(name) for name in _fit_predict(counts[:size], gold, counts[size:], False)],
+        "overlap probe": [str(name) for name in _grow_predict(features[:size], gold, features[size:], False)],
+    }
+
+
+def _row(question: Question, steps: Sequence[Step], label: str) -> StepRow:
+    return StepRow(question, tuple(steps[:-1]), steps[-1], Feedback(label, "", "-"), "ideal", "")
 
 
 def _count_ngrams(texts: Sequence[str]) -> Any:
     """Count the n-grams of each text; raise ``UserError`` if scikit-learn is not installed."""
-    if find_spec("sklearn") is None:
-        raise UserError("the probes of the verifier set need scikit-learn, which is not installed; pip install -e .")
+    require_modules("a probe of the verifier set", "scikit-learn", "build", "sklearn")
     from sklearn.feature_extraction.text import CountVectorizer
 
     return CountVectorizer(ngram_range=(1, 3), min_df=2, dtype=float).fit_transform(texts)

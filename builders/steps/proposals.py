@@ -15,10 +15,9 @@ from builders.steps import contexts
 from builders.steps.contexts import StepSource
 from builders.steps.values import WORDS
 from builders.steps.wrong_values import of_sort, sort_of, unstated_year, value_in, wrong_values
-from safe_stepwise.checking.inference import calculation_of
+from safe_stepwise.checking import inference, step_reading
 from safe_stepwise.checking.plans import DESCRIBED, Item
 from safe_stepwise.checking.statements import fill, is_free, is_noun, list_steps, quote_sentence, state
-from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for, missing
 from safe_stepwise.checking.writing import Writer
 from safe_stepwise.graphs.comparisons import is_yes_or_no
@@ -54,10 +53,7 @@ class _Draft:
 
 
 class Injector:
-    """Proposes erroneous steps for the positions of a plan's ideal steps.
-
-    ``partner`` is another question, which lends passages and facts; ``words`` are another author's wordings.
-    """
+    """Proposes erroneous steps by position; ``partner`` lends passages and facts, ``words`` are another's wordings."""
 
     def __init__(
         self, source: StepSource, seed: int, partner: StepSource | None = None, words: Wordings | None = None
@@ -112,31 +108,29 @@ class Injector:
     def _render(self, draft: _Draft, error_type: str, position: int) -> str:
         values, seed = draft.values, f"{error_type} {position} {draft.wording}"
         # What a step there would be about.
-        item = draft.item or self.item_at(position) or self.plan.items[self.plan.facts[-1]]
+        item = draft.item or self.item_at(position) or self.plan.items[self.plan.fact_places[-1]]
         if "text" in values:
             return str(values["text"])
         if "claim" in values:
-            return self.writer.claim(values["claim"], values["n"], item, position, seed)
+            return self.writer.write_claim(values["claim"], values["n"], item, position, seed)
         if "sentence" in values:
             pages = self.passages if draft.context is None else draft.context.question.passages
             page = values.get("page", pages[values["n"] - 1])
-            return self.writer.quotation(values["sentence"], page, values["n"], item, position, seed)
+            return self.writer.write_quotation(values["sentence"], page, values["n"], item, position, seed)
         kind = WORDS["phrases"].get(draft.wording, draft.wording)
-        around = self.writer.around(item, values.get("n", item.passage or 1), position, seed)
+        around = self.writer.optional_fields(item, values.get("n", item.passage_number or 1), position, seed)
         return self.writer.render(kind, seed, **{**around, **values})
-
-    # ------------------------------------------------------------------------------- procedural
 
     def _overthinking(self, position: int) -> Iterator[_Draft]:
         """Yield drafts that read or derive on after the answer is reached."""
         choice = self._choice(position, "way") % 3
         if position > len(self.plan.items) and choice == 0:
-            steps = list_steps([n + 1 for n in self.plan.facts])
+            steps = list_steps([n + 1 for n in self.plan.fact_places])
             yield _Draft("deriving_on", "Logical", {"steps": steps, "answer": self._plain_answer})
         if choice == 1:
             yield from self._beside(position)
         if choice == 2:
-            for index in self._shuffle(self.plan.facts, position, "again"):
+            for index in self._shuffle(self.plan.fact_places, position, "again"):
                 yield self._state_fact(self.plan.items[index], position)
         yield from self._read_beside("reading_on", position, gold=True)
 
@@ -149,7 +143,7 @@ class Injector:
     def _read_beside(self, wording: str, position: int, *, gold: bool) -> Iterator[_Draft]:
         """Yield sentences that no fact needs, of passages with or without evidence."""
         for number, sentence in self._asides(gold=gold):
-            content = self.writer.shorten_or_quote(sentence, self.passages[number - 1], f"{position} {number}")
+            content = self.writer.content_of_sentence(sentence, self.passages[number - 1], f"{position} {number}")
             yield _Draft(wording, "Attribution", {"n": number, **content})
 
     def _beside(self, position: int) -> Iterator[_Draft]:
@@ -158,18 +152,18 @@ class Injector:
             return
         claims = self.partner.checker.claims
         writer = Writer(claims, self._seed, style=self.writer.style)
-        for index in self._shuffle(self.partner.checker.plan.facts, position, "partner"):
+        for index in self._shuffle(self.partner.checker.plan.fact_places, position, "partner"):
             item = self.partner.checker.plan.items[index]
             if not claims.is_grounded(item):
                 continue
             if borrowing := contexts.add_passage(self.source, self.partner, item, f"{self._seed} {position}"):
                 context, number = borrowing
-                values = {**writer.state_or_quote(item, f"{self._seed} {position} beside"), "n": number}
+                values = {**writer.content_of_fact(item, f"{self._seed} {position} beside"), "n": number}
                 yield _Draft("elsewhere", "Attribution", values, context)
 
     def _redundancy(self, position: int) -> Iterator[_Draft]:
         """Yield facts that an earlier step states already."""
-        for index in self._shuffle([n for n in self.plan.facts if n < position - 1], position, "earlier"):
+        for index in self._shuffle([n for n in self.plan.fact_places if n < position - 1], position, "earlier"):
             item = self.plan.items[index]
             draft = self._state_fact(item, position)
             wording = "repeated" if item.sentence is None else "quoted"
@@ -181,8 +175,6 @@ class Injector:
             wording = "asked" if is_free(item.triples[0]) else "announced"
             yield _Draft(wording, item.kind, {"what": missing(item, self.passages)})
         yield _Draft("vague", item.kind, {})
-
-    # ------------------------------------------------------------------------------- attribution
 
     def _contradictory(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield facts with another value than the passage has: either the step or the passage is altered."""
@@ -216,7 +208,7 @@ class Injector:
         if item.sentence is not None or triple.relation not in WORDS["turnable"]:
             return
         claim = state([Triple(triple.tail, triple.relation, triple.head)], self._choice(position, "claim"))
-        yield _Draft("reversed", "Attribution", {"n": item.passage, "claim": claim})
+        yield _Draft("reversed", "Attribution", {"n": item.passage_number, "claim": claim})
 
     def _alterable(self, item: Item) -> str:
         """Return the part of a fact that can be altered: its value, else a date or number of its sentence."""
@@ -253,9 +245,8 @@ class Injector:
         return None
 
     def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
-        """Yield claims that the passage, or all passages, lack, in random order; one in three only cites wrongly."""
-        invented = (self._with_invention,) * 3
-        drafts = (self._without_passage, self._other_passage, *invented, self._other_relation, self._other_relation)
+        """Yield claims that the passage, or all passages, lack, in random order; few only cite wrongly."""
+        drafts = (self._without_passage, self._other_passage, *[self._with_invention] * 9, *[self._other_relation] * 4)
         for draft in self._shuffle(drafts, position, "unsupported"):
             yield from draft(item, position)
 
@@ -294,8 +285,8 @@ class Injector:
 
     def _without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the true fact in a context without its passage."""
-        read_before = {earlier.passage for earlier in self.plan.items[: position - 1]}
-        if self.partner is None or item.passage in read_before:
+        read_before = {earlier.passage_number for earlier in self.plan.items[: position - 1]}
+        if self.partner is None or item.passage_number in read_before:
             return
         if context := contexts.exchange_passage(self.source, item, self.partner.question, self._seed):
             draft = self._state_fact(item, position)
@@ -315,7 +306,7 @@ class Injector:
             return
         for name in self._shuffle(WORDS["swaps"].get(triple.relation, ()), position, "relation"):
             claim = state([Triple(triple.head, name, triple.tail)], position)
-            yield _Draft("other_relation", "Attribution", {"n": item.passage, "claim": claim})
+            yield _Draft("other_relation", "Attribution", {"n": item.passage_number, "claim": claim})
 
     def _information_miss(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield denials of a fact that the passage states and the plan needs."""
@@ -329,11 +320,13 @@ class Injector:
         opening = " ".join(item.page(self.passages).sentences[0].split())
         needed = self.claims.place_of(item) == 0 or self.claims.value_of(item) in opening
         aside = None if needed or len(opening) > _MAX_ASIDE_CHARS else opening
-        yield _Draft(wording, "Attribution", {"n": item.passage, "what": missing(item, self.passages), "aside": aside})
+        yield _Draft(
+            wording, "Attribution", {"n": item.passage_number, "what": missing(item, self.passages), "aside": aside}
+        )
 
     def _premature_attribution(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield a later fact before the fact that connects its entity with the question."""
-        later = [n for n in self.plan.facts if position - 1 in self.plan.items[n].uses]
+        later = [n for n in self.plan.fact_places if position - 1 in self.plan.items[n].uses]
         for use in self._shuffle(later, position, "later"):
             ahead = self.plan.items[use]
             yield from self._bypassing(item, ahead, position)
@@ -347,10 +340,8 @@ class Injector:
         if item.sentence is None and nouns and joined and self._choice(position, "by") % 4 == 0:
             names = {"relation": next_fact.relation, "first": first_fact.relation, "entity": first_fact.head}
             claim = "the {relation} of the {first} of {entity} is {t}".format(t=next_fact.tail, **names)
-            values = {"n": ahead.passage, "t": next_fact.tail, "claim": claim, **names}
+            values = {"n": ahead.passage_number, "t": next_fact.tail, "claim": claim, **names}
             yield _Draft("bypassing", "Attribution", values)
-
-    # ------------------------------------------------------------------------------------- logic
 
     def _logical_fallacy(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield deductions that do not follow from the earlier steps, such as the right one too early."""
@@ -362,7 +353,7 @@ class Injector:
             return
         steps = list_steps([use + 1 for use in item.uses])
         if item.derivation == "life span":
-            span = calculation_of(self.plan, item)
+            span = inference.calculation_of(self.plan, item)
             assert span is not None
             off = (-11, 9, 14, -7)[self._choice(position, "off") % 4]
             years = span.number + off if span.number + off > 0 else span.number + 13
@@ -375,15 +366,15 @@ class Injector:
         for answer in wrong:
             values = {"steps": steps, "answer": answer.removesuffix(".")}
             if self.plan.kind == "sequential":
-                values["steps"] = list_steps([n + 1 for n in self.plan.facts])
+                values["steps"] = list_steps([n + 1 for n in self.plan.fact_places])
                 yield _Draft("wrong_end", "Logical", values)
             else:
-                text = self.writer.comparison(item, answer, f"{position} wrong")
+                text = self.writer.write_comparison(item, answer, f"{position} wrong")
                 yield _Draft("wrong_result", "Logical", {**values, "text": text})
 
     def _miscounted(self, item: Item, steps: str, position: int) -> Iterator[_Draft]:
         """Yield a wrong count of the things that the steps give."""
-        count = calculation_of(self.plan, item)
+        count = inference.calculation_of(self.plan, item)
         assert count is not None
         off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
         amount = count.amount(count.number + off or count.number + 1)
@@ -403,7 +394,7 @@ class Injector:
         if is_yes_or_no(answer):
             return ["no" if answer.lower() == "yes" else "yes"]
         words = set(normal_name(answer).split())
-        facts = [self.plan.items[n] for n in self.plan.facts]
+        facts = [self.plan.items[n] for n in self.plan.fact_places]
         exact = as_date(answer) or as_number(answer) is not None
         if exact and self.plan.kind == "sequential":
             return self._shuffle(self._wrong_values(facts[-1], answer, position), position, "answer")
@@ -416,26 +407,24 @@ class Injector:
         candidates = [name for name in candidates if not name.startswith("List of ")]
         return self._shuffle(candidates, position, "answer")
 
-    # ---------------------------------------------------------------------------------- helpers
-
     @property
     def _plain_answer(self) -> str:
         return self.question.answer.removesuffix(".")
 
     def _state_fact(self, item: Item, position: int) -> _Draft:
         """Draft a fact as an ideal step states it, as a claim or as a quotation."""
-        content = self.writer.state_or_quote(item, f"{position} told")
-        return _Draft("told", "Attribution", {"n": item.passage, **content})
+        content = self.writer.content_of_fact(item, f"{position} told")
+        return _Draft("told", "Attribution", {"n": item.passage_number, **content})
 
     def _asides(self, *, gold: bool) -> list[tuple[int, str]]:
         """Return sentences that no fact needs, with their passage numbers, those most like the question first."""
-        question_words = content_words(self.question.question)
+        question_words = step_reading.content_words(self.question.question)
         ranked: list[tuple[int, int, str]] = []
         for number, page in enumerate(self.passages, 1):
             if page.is_gold != gold:
                 continue
             used = {fact.sentence for fact in self.question.supporting_facts if fact.title == page.title}
-            facts = [item for item in self.claims.facts if item.passage == number]
+            facts = [item for item in self.claims.facts if item.passage_number == number]
             locations = {*used, *(self.claims.place_of(item) for item in facts)}
             values = [self.claims.value_of(item) for item in facts]
             options = [
@@ -448,7 +437,7 @@ class Injector:
             ]
             for n in options[:1] if not gold else options:
                 sentence = quote_sentence(page, n, "")
-                ranked.append((-len(question_words & content_words(sentence)), number, sentence))
+                ranked.append((-len(question_words & step_reading.content_words(sentence)), number, sentence))
         ranked.sort()
         return [(number, sentence) for _, number, sentence in ranked]
 

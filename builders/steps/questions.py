@@ -7,8 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from builders.steps import leakage
-from builders.steps.composition import rank
+from builders.steps import composition, leakage
 from builders.verified import questions as verified_rows
 from builders.verified.features import SPLITS
 from builders.verified.statistics import Statistics
@@ -62,11 +61,11 @@ class VerifiedSet:
     ) -> Iterator[verified_rows.VerifiedQuestion]:
         """Yield a split's verified (or unverifiable) questions: the first ``pool`` by rank, or those ``among`` ids."""
         files = parquet_files(self.folder, benchmark + names.LABELED, split)
-        chosen: verified_rows.Rows = verified_rows.is_unverifiable if unverifiable else verified_rows.is_sound
+        chosen = (lambda batch: batch.column("unverifiable")) if unverifiable else verified_rows.is_sound
         if pool is not None:
             columns = ["id", "noise_type", "unverifiable"]
             ids = (read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, chosen) for file in files)
-            sample_ids = heapq.nsmallest(pool, chain.from_iterable(ids), key=lambda id_: rank(seed, id_))
+            sample_ids = heapq.nsmallest(pool, chain.from_iterable(ids), key=lambda id_: composition.rank(seed, id_))
             chosen = verified_rows.select_ids(sample_ids)
         elif among is not None:
             chosen = verified_rows.select_ids(among, chosen)

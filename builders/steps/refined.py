@@ -7,6 +7,7 @@ from typing import Any
 
 from builders.steps.rows import StepRow, check_row
 from builders.steps.values import WEAKNESSES
+from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary, codec, files
 from safe_stepwise.store.names import REFINED as ORIGIN
@@ -59,16 +60,15 @@ def join_refined(mined: Sequence[Path], folder: Path) -> int:
         for row in read_refined(run / REFINED):
             rows.setdefault(row.id, row)
     records = [boundary.read_object(run / STATISTICS) for run in mined]
-    disagreements = sum((Counter(_disagreements(record)) for record in records), Counter[str]())
-    numbers = {"disagreements": disagreements, "rows": Counter(row.family for row in rows.values())}
+    families = by_family({"rows": Counter(row.family for row in rows.values())})
     folder.mkdir(parents=True, exist_ok=True)
     simulated = any(record["simulated"] for record in records)
-    together = {"rounds": records, "rows": len(rows), "simulated": simulated, "families": by_family(numbers)}
+    together = {"rounds": records, "rows": len(rows), "simulated": simulated, "families": families}
     write_refined(folder, list(rows.values()), together)
     return len(rows)
 
 
-def by_family(numbers: Mapping[str, Mapping[str, int | None]]) -> list[dict[str, Any]]:
+def by_family(numbers: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
     """Return every weakness with its name and meaning, and the given numbers of it (0 if absent)."""
     return [
         {"name": name, "meaning": meaning, **{key: counts.get(name, 0) for key, counts in numbers.items()}}
@@ -76,29 +76,18 @@ def by_family(numbers: Mapping[str, Mapping[str, int | None]]) -> list[dict[str,
     ]
 
 
-def _disagreements(record: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of steps on which the verifier showed each weakness."""
-    return {family["name"]: int(family["disagreements"]) for family in record.get("families", ())}
-
-
 def origin_of(file: Path | None, read_counts: Counter[str], chosen: Mapping[str, int]) -> dict[str, Any] | None:
-    """Return name, digest and rows of a file from refinement, and its counts by weakness.
-
-    ``read_counts`` are all of its rows, ``chosen`` those in a set; ``simulated`` is None without a record beside it.
-    """
+    """Describe a file of refinement: its digest, and all its rows (``read_counts``) and the ``chosen`` ones."""
     if file is None:
         return None
-    disagreements: dict[str, int | None] = dict.fromkeys(WEAKNESSES)
     try:
-        record = boundary.read_json(file.parent / STATISTICS)
-        simulated, record_counts = bool(record["simulated"]), _disagreements(record)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        simulated, record_counts = None, {}
-    disagreements.update(record_counts)
+        simulated = bool(boundary.read_object(file.parent / STATISTICS)["simulated"])
+    except (UserError, KeyError):
+        simulated = None
     return {
         "file": file.name,
         "sha256": files.sha256_of(file),
         "rows": read_counts.total(),
         "simulated": simulated,
-        "families": by_family({"disagreements": disagreements, "given": read_counts, "rows": chosen}),
+        "families": by_family({"given": read_counts, "rows": chosen}),
     }

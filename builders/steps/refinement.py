@@ -1,42 +1,35 @@
 """Mines the steps of a real generator on which a verifier errs (SAFE v1, section 3.3).
 
-Steps come from the loop over training questions, or were accepted by a verifier elsewhere. The verifier under test and
-the checker each label a step; if their labels differ, it is a *case*. A step that the checker can't label is only
-counted. A case whose label no second witness confirms (`witness`) is doubted, and gives no row. Each case shows one
-*family* of weaknesses, and the families take turns. A teacher labels the cases anew, and they are written as rows with
-origin ``refined`` (`refined`).
-
-Accepted steps are those that ``safe-stepwise measure_faithfulness`` lists as unfaithful to the graph
-(``accepted_unfaithful.jsonl``). Its rule finds that a step is wrong; the checker says what is wrong, and if it finds
-nothing, there is no row. Only training questions are used: evaluate the train split, by the same seed, as steps cite
-passages by their numbers.
+Steps come from the loop over training questions. The verifier under test and the checker each label a step; if their
+labels differ, it is a *case*. A step that the checker can't label is only counted. A case whose label no second
+witness confirms (`witness`) is doubted, and gives no row. Each case shows one *family* of weaknesses, and the families
+take turns. A teacher labels the cases anew, and they are written as rows with origin ``refined`` (`refined`).
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from builders.steps import values, witness
 from builders.steps.contexts import StepSource
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, by_family, line_of, write_refined
-from builders.steps.rows import Refused, StepRow, check_row, question_key
+from builders.steps.rows import Refused, StepRow, check_row
 from safe_stepwise import prompts
+from safe_stepwise.checking import step_reading, writing
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Plan, PlanError
-from safe_stepwise.checking.step_reading import read_step
-from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.commands.values import Count, Version
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client, check, render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.graphs.knowledge_graph import entity_key
-from safe_stepwise.language.text import normal_name, without_qualifier, words_of
+from safe_stepwise.language.text import normal_name, normal_words, without_qualifier
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
@@ -44,15 +37,15 @@ from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts, dropped_c
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import MALFORMED, UNREAD, read_answer, read_reply, run_question, tries_at_steps
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.records import FAILED, Feedback, Question, Step, StepKind, Trajectory
-from safe_stepwise.store import boundary, codec, event_loop, files, names, progress, tables
+from safe_stepwise.records import FAILED, Feedback, Question, Step, Trajectory
+from safe_stepwise.store import event_loop, files, names, progress, tables
 from safe_stepwise.store.code import code_digest, modules_of
+from safe_stepwise.store.grouping import grouped
 from safe_stepwise.store.tables import text_table
-from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, EVIDENCE, category
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, EVIDENCE_LABELS, category
 
 IDEAL_STEP = "the step is an ideal one"
 NO_WITNESS = "no second rule finds"
-FOUND_CORRECT = "checker calls them Correct"
 ANNOTATIONS = "annotations"
 
 
@@ -72,17 +65,6 @@ class Refinement:
     seed: int = 0
     at_once: int = 256
     """Questions under way at a time."""
-    accepted: Path | None = None
-    """A file of steps that a verifier accepted elsewhere (`AcceptedStep`); then no loop runs."""
-
-
-class Pattern(NamedTuple):
-    """How a verifier errs: its label, the checker's, and on what kind of step of what plan."""
-
-    verifier: str
-    checker: str
-    step_kind: str
-    plan: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +72,6 @@ class HardCase:
     """A step on which verifier and checker differ, as a row with the checker's verdict."""
 
     row: StepRow
-    pattern: Pattern
     doubt: str = ""
     """The reason to doubt its label (see `find_doubt`), or ""."""
 
@@ -105,13 +86,11 @@ class Mined:
     """Questions by outcome: run, failed, no plan, kept out (by the evaluation sample)."""
     tries: Counter[str] = field(default_factory=Counter)
     """Distinct tries of the loop, by outcome."""
-    checked: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Steps by the checker's label, the step's kind and the plan's."""
 
     @property
     def rate(self) -> float:
         """The mining rate: disagreements a step that the checker could judge."""
-        return len(self.cases) / self.checked.total() if self.checked else 0.0
+        return len(self.cases) / max(1, self.tries["checked"])
 
     def add(self, checker: Checker, previous: tuple[Step, ...], step: Step, label: str) -> None:
         """Count a step with the verifier's label, and add a case if the checker's label differs."""
@@ -119,14 +98,12 @@ class Mined:
         self.tries["checker abstains" if verdict is None else "checked"] += 1
         if verdict is None:
             return
-        pattern = Pattern(label, verdict.error_type, step.kind, checker.plan.kind)
-        self.checked[pattern[1:]] += 1
         if verdict.error_type != label:
             question = checker.question
             family = family_of(label, verdict.error_type, step, checker.plan, question)
             row = StepRow(question, previous, step, verdict, names.REFINED, ANNOTATIONS, family=family)
             doubt = find_doubt(checker, previous, step, verdict.error_type, self.seed)
-            self.cases.append(HardCase(row, pattern, doubt))
+            self.cases.append(HardCase(row, doubt))
 
     def add_trajectory(self, checker: Checker, trajectory: Trajectory) -> None:
         """Count the tries of one trajectory, and add its cases."""
@@ -146,8 +123,8 @@ class Mined:
 
 def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: str, seed: int = 0) -> str:
     """Return why a label is doubted, or "": the step is an ideal one, or no second witness (`witness`) agrees."""
-    words = words_of(step.text)
-    if any(words == words_of(ideal.text) for ideal in write_trajectory(checker, seed)):
+    words = normal_words(step.text)
+    if any(words == normal_words(ideal.text) for ideal in writing.write_trajectory(checker, seed)):
         return IDEAL_STEP
     if not witness.bears_out(label, checker.plan, checker.question, previous, step):
         return f"{NO_WITNESS} {label}"
@@ -155,14 +132,8 @@ def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: st
 
 
 def in_turn(cases: Iterable[HardCase]) -> list[HardCase]:
-    """Order cases so that families take turns, rare ones early, and so do the patterns within a family."""
-    return _turns(_turns(cases, lambda case: case.pattern), lambda case: case.row.family)
-
-
-def _turns(cases: Iterable[HardCase], key: Callable[[HardCase], Any]) -> list[HardCase]:
-    clusters: dict[Any, list[HardCase]] = {}
-    for case in cases:
-        clusters.setdefault(key(case), []).append(case)
+    """Order cases so that the families take turns, rare ones early."""
+    clusters = grouped(cases, lambda case: case.row.family)
     rounds = zip_longest(*(clusters[name] for name in sorted(clusters)))
     return [case for turn in rounds for case in turn if case is not None]
 
@@ -191,14 +162,11 @@ async def mine_cases(plan: Refinement, verified: VerifiedSet, generator: Client,
     return mined
 
 
-def _checkers(
-    plan: Refinement, verified: VerifiedSet, mined: Mined, among: Mapping[str, Sequence[str]] | None = None
-) -> Iterator[Checker]:
-    """Yield checkers of training questions (``among`` ids, if given) that are unlike all evaluation questions."""
+def _checkers(plan: Refinement, verified: VerifiedSet, mined: Mined) -> Iterator[Checker]:
+    """Yield checkers of training questions that are unlike all evaluation questions."""
     near = verified.near_evaluation()
     for benchmark, pool in _pools(plan, verified).items():
-        ids = None if among is None else among.get(benchmark, ())
-        for row in verified.questions(benchmark, names.TRAIN, pool, plan.seed, among=ids):
+        for row in verified.questions(benchmark, names.TRAIN, pool, plan.seed):
             if near(row.question):
                 mined.questions["kept out"] += 1
                 continue
@@ -217,99 +185,28 @@ def _pools(plan: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
     return {name: per_benchmark + (number < remainder) for number, name in enumerate(benchmarks)}
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedStep:
-    """One line; ``passages_sha256`` as in `passages_digest`."""
-
-    benchmark: str
-    question_id: str
-    number: int
-    text: str
-    kind: StepKind
-    previous: tuple[Step, ...]
-    fault: str
-    passages_sha256: str
-    players: Mapping[str, str]
-    simulated: bool
-
-    @property
-    def step(self) -> Step:
-        return Step(self.number, self.text, self.kind)
-
-
-def read_accepted(file: Path) -> list[AcceptedStep]:
-    """Read the steps of a file; raise ``UserError``, with the line, for one that can't be read."""
-    mend = "make the file anew with safe-stepwise measure_faithfulness"
-    read = lambda line: boundary.read(AcceptedStep, boundary.parse_json(line), "the step")  # noqa: E731
-    steps = [step for _, step in files.read_lines(file, read, "accepted step", mend, blanks=True)]
-    if not steps:
-        raise UserError(f"{file}: holds no step; the verifier accepted nothing that is unfaithful")
-    return steps
-
-
-def mine_accepted(plan: Refinement, verified: VerifiedSet, accepted: Sequence[AcceptedStep]) -> Mined:
-    """Compare the checker's labels of accepted steps with Correct; raise ``UserError`` without training questions."""
-    mined, by_question, among = Mined(plan.seed), dict[str, list[AcceptedStep]](), dict[str, list[str]]()
-    for entry in accepted:
-        by_question.setdefault(question_key(entry.benchmark, entry.question_id), []).append(entry)
-        among.setdefault(entry.benchmark, []).append(entry.question_id)
-    with progress.bar(total=len(by_question), unit="question", desc="refinement", delay=1) as bar:
-        for checker in _checkers(replace(plan, limit=None), verified, mined, among):
-            mined.questions["run"] += 1
-            question = checker.question
-            steps = by_question[question_key(question.benchmark, question.id)]
-            digest = codec.passages_digest(question.passages)
-            fitting = [entry for entry in steps if entry.passages_sha256 == digest]
-            if strangers := len(steps) - len(fitting):
-                mined.tries["of other passages (another --seed)"] += strangers
-            for previous, step in dict.fromkeys((entry.previous, entry.step) for entry in fitting):
-                mined.add(checker, previous, step, CORRECT)
-            bar.update(mined.questions.total() - bar.n)
-    if not mined.questions:
-        assert plan.accepted is not None
-        raise UserError(
-            f"{plan.accepted.name}: no step is of a training question of {plan.verified}; evaluate those "
-            "with safe-stepwise evaluate_stepwise --split train"
-        )
-    if strangers := len(by_question) - mined.questions.total():
-        mined.questions["not among the training questions"] = strangers
-    if sound := sum(number for (label, *_), number in mined.checked.items() if label == CORRECT):
-        mined.tries[FOUND_CORRECT] = sound
-    mined.cases.sort(key=lambda case: case.row.id)
-    return mined
-
-
-SUMMARY_PATTERNS = 15
-"""Patterns of errors in the summary; all of them are in the record."""
-
 Record = dict[str, Any]
 """The record of a run, as ``refinement.json`` has it."""
 
 
-def refine(plan: Refinement, generator: Client | None, verifier: Client | None, teacher: Client | None) -> Record:
+def refine(plan: Refinement, generator: Client, verifier: Client, teacher: Client | None) -> Record:
     """Write ``OUTPUT/refined.jsonl`` and ``OUTPUT/refinement.json``; raise ``UserError`` for what the user can mend.
 
-    ``teacher`` None are the checker's verdicts; without generator or verifier the plan names ``accepted`` steps. A run
-    that was killed resumes from the clients' response cache and ends in the same bytes.
+    ``teacher`` None are the checker's verdicts. A run that was killed resumes from the clients' response cache, and
+    ends in the same bytes.
     """
     verified = open_verified(plan.verified, plan.version)
     verified.select_builds(plan.benchmarks)
-    engines = [client.engine for client in (generator, verifier) if client is not None]
-    plan = replace(plan, limits=adopt_learnt_prompts(plan.limits, engines))
-    if verifier is not None:
-        dropped = dropped_category([verifier.engine], plan.limits.drop_category)
-        plan = replace(plan, limits=replace(plan.limits, drop_category=dropped))
-    accepted = read_accepted(plan.accepted) if plan.accepted else []
+    limits = adopt_learnt_prompts(plan.limits, [generator.engine, verifier.engine])
+    dropped = dropped_category([verifier.engine], limits.drop_category)
+    plan = replace(plan, limits=replace(limits, drop_category=dropped))
     clients = [client for client in (generator, verifier, teacher) if client is not None]
 
     async def work() -> tuple[Mined, list[StepRow | Refused]]:
         try:
             for client in clients:
                 await check(client.engine)
-            if generator is None or verifier is None:
-                mined = mine_accepted(plan, verified, accepted)
-            else:
-                mined = await mine_cases(plan, verified, generator, verifier)
+            mined = await mine_cases(plan, verified, generator, verifier)
             return mined, await _relabel_all(mined.cases, teacher, plan.rows)
         finally:
             for client in clients:
@@ -320,10 +217,10 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
         rows = [row for row in results if isinstance(row, StepRow)]
         refused = Counter(r.reason.partition(":")[0] for r in results if isinstance(r, Refused))
         players = {
-            **({"generator": generator.name, "verifier": verifier.name} if generator and verifier else {}),
-            **(_accepted_by(plan.accepted, accepted) if plan.accepted else {}),
+            "generator": generator.name,
+            "verifier": verifier.name,
             "teacher": _name_of(teacher),
-            "simulated": any(c.engine.simulated for c in clients) or any(step.simulated for step in accepted),
+            "simulated": any(c.engine.simulated for c in clients),
             "code_sha256": code_digest(__name__, *modules_of(client.engine for client in clients)),
         }
         counts = {**_counts(mined, rows), "refused": dict(sorted(refused.items()))}
@@ -340,29 +237,16 @@ def _name_of(teacher: Client | None) -> str:
     return ANNOTATIONS if teacher is None else f"{teacher.name} prompts {verifying.prompt_digest()[:12]}"
 
 
-def _accepted_by(file: Path, steps: Sequence[AcceptedStep]) -> Record:
-    """Return name and digest of a file of accepted steps, with their generators and verifiers."""
-    listed = {role: dict.fromkeys(step.players.get(role, "") for step in steps) for role in ("generator", "verifier")}
-    generator, verifier = (", ".join(filter(None, engine_names)) for engine_names in listed.values())
-    accepted = {"file": file.name, "sha256": files.sha256_of(file), "steps": len(steps)}
-    return {"generator": generator, "verifier": verifier or generator, "accepted": accepted}
-
-
 def summary(plan: Refinement, record: Record) -> str:
     """Render the counts of a refinement and its files, for the terminal."""
     families = [family for family in record["families"] if family["disagreements"]]
     families.sort(key=lambda family: (-family["disagreements"], family["name"]))
     numbers = ("name", "disagreements", "doubted", "rows")
-    header = (*("verifier says", "checker says", "step", "plan"), *("differ", "of", "rate", "doubted", "rows"))
-    clusters = [{**c, "mining_rate": f"{c['mining_rate']:.1%}"} for c in record["clusters"]]
     text = tables.fill(
         Path(__file__).parent,
         "refinement.jinja",
         record=record,
         families=text_table([("weakness", "differ", "doubted", "rows"), *([f[n] for n in numbers] for f in families)]),
-        absent=[family["name"] for family in record["families"] if not family["disagreements"]],
-        clusters=text_table([header, *(list(c.values()) for c in clusters[:SUMMARY_PATTERNS])]) if clusters else "",
-        more=len(clusters) - SUMMARY_PATTERNS,
         counts=[*record["questions"].items(), *record["tries"].items()],
         rows_file=plan.output / REFINED,
         record_file=plan.output / STATISTICS,
@@ -431,41 +315,25 @@ def _record(plan: Refinement, verified: VerifiedSet) -> Record:
 
 
 def _counts(mined: Mined, rows: Sequence[StepRow]) -> Record:
-    """Count the cases by weakness and by cluster, a `Pattern` with its share of the steps so labelled."""
-    find_doubt = [case for case in mined.cases if case.doubt]
-    pattern_of = {case.row.id: case.pattern for case in mined.cases}
-    sizes, doubts = Counter(case.pattern for case in mined.cases), Counter(case.pattern for case in find_doubt)
-    row_counts = Counter(pattern_of[row.id] for row in rows)
-    clusters = [
-        {
-            **pattern._asdict(),
-            "disagreements": size,
-            "checked": mined.checked[pattern[1:]],
-            "mining_rate": size / mined.checked[pattern[1:]],
-            "doubted": doubts[pattern],
-            "rows": row_counts[pattern],
-        }
-        for pattern, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
-    ]
+    """Count the questions, the steps, and the cases by weakness."""
     families = {
         "disagreements": Counter(case.row.family for case in mined.cases),
-        "doubted": Counter(case.row.family for case in find_doubt),
+        "doubted": Counter(case.row.family for case in mined.cases if case.doubt),
         "rows": Counter(row.family for row in rows),
     }
     return {
         "questions": dict(sorted(mined.questions.items())),
         "tries": dict(sorted(mined.tries.items())),
-        "checked": mined.checked.total(),
+        "checked": mined.tries["checked"],
         "disagreements": len(mined.cases),
         "mining_rate": mined.rate,
         "families": by_family(families),
-        "clusters": clusters,
         "rows": len(rows),
     }
 
 
 _AMOUNTS = frozenset(("earliest", "latest", "longest", "most", "fewest"))
-_OF_WHOM = frozenset((*EVIDENCE, *(entry.name for entry in ERROR_TYPES if entry.category == "Attribution")))
+_OF_WHOM = frozenset((*EVIDENCE_LABELS, *(entry.name for entry in ERROR_TYPES if entry.category == "Attribution")))
 """Labels between which the subject of a step decides."""
 _PLAIN = word_list("stop_words") | word_list("function_words")
 _DOUBTED: dict[str, str] = values.WORDS["doubted"]
@@ -500,7 +368,7 @@ def family_of(verifier_label: str, label: str, step: Step, plan: Plan, question:
 
 def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
     """Whether a step names an entity of the plan that has a namesake in question or passages."""
-    reading = read_step(step.text)
+    reading = step_reading.read_step(step.text)
     plan_names = dict.fromkeys(name for item in plan.items for name in item.ends)
     all_names = dict.fromkeys([*plan_names, *(page.title for page in question.passages)])
     pairs = ((a, b) for a in plan_names for b in all_names if alike(a, b))
@@ -517,13 +385,11 @@ def alike(name: str, reference: str) -> bool:
     """
     if entity_key(name) == entity_key(reference):
         return False
-    words = [frozenset(_bare_words(any_name)) for any_name in (name, reference)]
+    words = [
+        {word for word in normal_name(without_qualifier(n)).split() if word not in _PLAIN and not word.isdigit()}
+        for n in (name, reference)
+    ]
     shorter = min(map(len, words))
     if words[0] == words[1]:
         return bool(shorter)
     return shorter > 1 and len(words[0] & words[1]) / shorter >= 0.5
-
-
-def _bare_words(name: str) -> Iterator[str]:
-    bare = normal_name(without_qualifier(name)).split()
-    return (word for word in bare if word not in _PLAIN and not word.isdigit())

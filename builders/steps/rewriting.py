@@ -15,7 +15,8 @@ from typing import Any
 
 from builders.steps import replies
 from builders.steps.contexts import StepSource
-from builders.steps.rows import StepRow, check_row, question_key
+from builders.steps.remarks import REVEALS, check_verdict, names_answer
+from builders.steps.rows import ReplyStep, StepRefused, StepRow, check_row, question_key
 from builders.steps.values import numbers_in, occurs_in_any, values_in
 from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.llm import LLMTeachers
@@ -30,7 +31,7 @@ from safe_stepwise.records import Feedback, Passage
 from safe_stepwise.steps import format_step
 from safe_stepwise.store import event_loop, progress
 from safe_stepwise.store.names import REFINED, REQUEST_FAILED
-from safe_stepwise.taxonomy import TAXONOMY
+from safe_stepwise.taxonomy import ENTRIES
 
 REWRITE = prompts.load("steps/rewrite")
 
@@ -38,7 +39,6 @@ CONTEXT_CHANGED = "surroundings were changed"
 GENERATED_STEP = "a step that a generator took"
 UNCHANGED = "nothing was reworded"
 
-_DEFINITIONS = {entry.name: entry.definition for entry in TAXONOMY}
 _CITATION = re.compile(r"\b(passage|step)s? (\d{1,9}(?:(?:,| and|, and) \d{1,9})*)", re.IGNORECASE)
 _MAX_GROWTH_FACTOR, _EXTRA_CHARS = 2, 120
 """A rewording may have this multiple of the original's characters, plus this number of characters."""
@@ -105,7 +105,7 @@ class Rewriter(replies.ModelAsker):
             # The reply may repeat the texts to reword, so only the question counts as quoted.
             wording = await self.ask_model(rewriting_request(row), replies.read_step_reply, row.question.question)
             return check_rewording(row, checker, wording, self.name)
-        except replies.StepRefused as error:
+        except StepRefused as error:
             return str(error)
 
 
@@ -135,7 +135,7 @@ def rewriting_request(row: StepRow) -> Request:
     messages = REWRITE.messages(
         question=row.question.question,
         label=feedback.error_type,
-        definition=_DEFINITIONS[feedback.error_type],
+        definition=ENTRIES[feedback.error_type].definition,
         step=format_step(row.step),
         diagnosis=feedback.diagnosis,
         guidance=feedback.guidance,
@@ -143,29 +143,29 @@ def rewriting_request(row: StepRow) -> Request:
     return REWRITE.request(messages, Scene(row.question, previous=row.previous, step=row.step))
 
 
-def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, teacher: str) -> StepRow:
+def check_rewording(row: StepRow, checker: Checker, wording: ReplyStep, teacher: str) -> StepRow:
     """Return the reworded row; raise `StepRefused` if its meaning differs, or nothing is reworded."""
     old, label, question = row.feedback, row.feedback.error_type, row.question
     step = replies.as_step(wording.step, row.step.number)
     if step.kind != row.step.kind:
-        raise replies.StepRefused(f"the step is of another kind: {step.kind}")
+        raise StepRefused(f"the step is of another kind: {step.kind}")
     if (step.text, wording.diagnosis, wording.guidance) == (row.step.text, old.diagnosis, old.guidance):
-        raise replies.StepRefused(UNCHANGED)
+        raise StepRefused(UNCHANGED)
     _check_same("step", row.step.text, step.text)
     for source, target in ((row.step.text, step.text), (step.text, row.step.text)):
         for value in values_in(source):
             if not occurs_in_any(value, [Passage("", (target,))]):
-                raise replies.StepRefused(f"the step has other names: {value[:80]}")
+                raise StepRefused(f"the step has other names: {value[:80]}")
     _check_remark("diagnosis", old.diagnosis, wording.diagnosis, row)
     _check_remark("guidance", old.guidance, wording.guidance, row)
-    replies.check_verdict(checker, row.previous, step, label, wording, len(question.passages))
-    if replies.names_answer(question, (*row.previous, step), wording.guidance):
-        raise replies.StepRefused(replies.GIVES_AWAY)
+    check_verdict(checker, row.previous, step, label, wording, len(question.passages))
+    if names_answer(question, (*row.previous, step), wording.guidance):
+        raise StepRefused(REVEALS)
     new_row = replace(row, step=step, feedback=Feedback(label, wording.diagnosis, wording.guidance), teacher=teacher)
     try:
         check_row(new_row)
     except ValueError as error:
-        raise replies.StepRefused(f"not a valid row: {replies.one_line(str(error))}") from None
+        raise StepRefused(f"not a valid row: {replies.safe_line(str(error))}") from None
     return new_row
 
 
@@ -174,17 +174,17 @@ def _check_remark(label: str, old: str, new: str, row: StepRow) -> None:
     context = Passage("", (old, row.step.text, row.question.question))
     for value in values_in(new):
         if not occurs_in_any(value, [context]):
-            raise replies.StepRefused(f"the {label} names what it did not: {value[:80]}")
+            raise StepRefused(f"the {label} names what it did not: {value[:80]}")
 
 
 def _check_same(label: str, old: str, new: str) -> None:
     """Raise `StepRefused` unless both name the same passages, steps and numbers."""
     if citations_in(old) != citations_in(new):
-        raise replies.StepRefused(f"the {label} names other passages or steps")
+        raise StepRefused(f"the {label} names other passages or steps")
     if numbers_in(old) != numbers_in(new):
-        raise replies.StepRefused(f"the {label} has other numbers")
+        raise StepRefused(f"the {label} has other numbers")
     if len(new) > _MAX_GROWTH_FACTOR * len(old) + _EXTRA_CHARS:
-        raise replies.StepRefused(f"the {label} is much longer")
+        raise StepRefused(f"the {label} is much longer")
 
 
 def citations_in(text: str) -> frozenset[tuple[str, int]]:

@@ -100,6 +100,27 @@ def check_row(row: StepRow) -> None:
         raise ValueError(f"origin {row.origin} with the label {label}")
 
 
+KEYS = ("step", "diagnosis", "guidance")
+"""Keys of a reply with a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStep:
+    """A step of a reply as written, with the reply's remarks on it, one line each."""
+
+    step: str
+    diagnosis: str = ""
+    guidance: str = ""
+
+
+class StepRefused(Exception):
+    """Raised when a step or its remarks are refused; ``text`` is the model's reply, if there was one."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(reason)
+        self.text = text
+
+
 class TrajectoryError(Exception):
     """Raised when a trajectory is refused. The message is the reason, with its kind before the colon."""
 

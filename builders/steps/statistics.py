@@ -1,13 +1,14 @@
 """Makes the record of a build of the verifier set, ``statistics/*.json``, and its summary."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from builders.steps import configs, probes, skeletons
+from builders.steps import configs, probes
 from builders.steps.rows import StepRow
 from safe_stepwise.store import names
+from safe_stepwise.store.grouping import grouped
 from safe_stepwise.store.tables import fill, text_table
 from safe_stepwise.taxonomy import ERROR_TYPES, TAXONOMY, category
 
@@ -27,20 +28,16 @@ def chosen_rows(rows: configs.RowGroups) -> Record:
         # Rows, questions, and rows by origin of each benchmark (SAFE v1, Table 7).
         "benchmarks": {
             benchmark: {**_sizes(split_rows), **_by_origin(split_rows)}
-            for benchmark, split_rows in _group_by(everything, lambda row: row.question.benchmark).items()
+            for benchmark, split_rows in sorted(grouped(everything, lambda row: row.question.benchmark).items())
         },
         "origins": {split: _by_origin(split_rows) for split, split_rows in rows.items()},
         "types": _types(rows),
         "positions": {
-            str(n): _by_origin(group) for n, group in _group_by(everything, lambda row: row.step.number).items()
+            str(n): _by_origin(group) for n, group in sorted(grouped(everything, lambda row: row.step.number).items())
         },
         # In how many rows a passage was changed, or exchanged for another.
         "contexts": {name: contexts[name] for name in names.CONTEXTS},
         "per_question": {"mean": mean, "most": max(questions.values(), default=0)},
-        "variety": skeletons.varieties(everything),
-        # The share of a type's rows that one skeleton should not exceed.
-        "most_alike": skeletons.MAX_SHARE,
-        "common_diagnoses": {"skeletons": skeletons.COMMONEST, "share": skeletons.common_diagnoses(everything)},
         # What can be labelled without reading passages.
         "probes": probes.run_probes(everything),
         "preference": {split: configs.preference_counts(split_rows) for split, split_rows in rows.items()},
@@ -56,12 +53,6 @@ def concerns(record: Record) -> Iterator[str]:
                 f"{probe.score:.2f} of the set can be labelled without reading its passages ({probe.name}, "
                 f"{probe.measure}), more than {probe.aim:.2f}"
             )
-    for name, variety in record["variety"].items():
-        for content, share in (("steps", variety.commonest_step), ("diagnoses", variety.commonest_diagnosis)):
-            # Where a single row is a greater share, nothing can be said.
-            if share is not None and share > skeletons.MAX_SHARE and variety.rows * skeletons.MAX_SHARE >= 1:
-                limit = f"{skeletons.MAX_SHARE:.0%}"
-                yield f"{share:.1%} of the {content} of {name} are worded alike, more than {limit}"
 
 
 def summary(output: Path, record: Record) -> str:
@@ -119,13 +110,6 @@ def _types(rows: configs.RowGroups) -> dict[str, dict[str, dict[str, int]]]:
         }
         for benchmark, _ in present
     }
-
-
-def _group_by(rows: Iterable[StepRow], key: Callable[[StepRow], Any]) -> dict[Any, list[StepRow]]:
-    groups: dict[Any, list[StepRow]] = defaultdict(list)
-    for row in rows:
-        groups[key(row)].append(row)
-    return dict(sorted(groups.items()))
 
 
 def _sizes(rows: Sequence[StepRow]) -> dict[str, int]:

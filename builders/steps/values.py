@@ -5,18 +5,20 @@ agreement with the checker is independent evidence.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from safe_stepwise.language import reading, vocabulary
 from safe_stepwise.language.mentions import first_mention
-from safe_stepwise.language.reading import read
-from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.language.text import CAPITAL
 from safe_stepwise.records import Passage
+from safe_stepwise.store.boundary import read_yaml
+from safe_stepwise.store.packaged import read_patterns
 
-WORDS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+WORDS: dict[str, Any] = read_yaml(Path(__file__).with_name("words.yaml"))
+PATTERNS = read_patterns(Path(__file__).with_name("patterns.yaml"), capital=CAPITAL)
 WEAKNESSES: dict[str, str] = WORDS["families"]
 """Weaknesses of verifiers: from the name to what a verifier with that weakness does."""
 
@@ -31,7 +33,10 @@ _TOKEN = re.compile(r"\d[\d,.]*\d|\d|(?<!\w)[^\W\d_][\w\u0300-\u036f&’'.-]*")
 _NEW_SENTENCE = re.compile(r"(?:^|[.!?]\s+|[“\"‘])[\s“\"‘'(]*$")
 _JOINERS = frozenset("of the de la von van del al bin da di".split())
 _JOINED = re.compile(rf"\s+(?:(?:{'|'.join(sorted(_JOINERS))})\s+){{0,2}}")
-_NO_NAMES = word_list("stop_words") | word_list("step_openers") | words("of_the_work")
+_NO_NAMES = vocabulary.word_list("stop_words") | vocabulary.word_list("step_openers") | words("of_the_work")
+_QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|‘[^’]*’")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_ENGLISH = words("english") | vocabulary.word_list("stop_words")
 _MAX_CHARS = 8000
 """Characters of a text that are read; a step has at most 1,000."""
 
@@ -64,7 +69,7 @@ def occurs_in(value: str, page: Passage) -> bool:
     if value[:1].isdigit():
         number = value.replace(",", "")
         return any(number == text_number for text_number in numbers_in(f"{page.title} {page.text}"))
-    return first_mention(read(page), value) is not None
+    return first_mention(reading.read(page), value) is not None
 
 
 def occurs_in_any(value: str, pages: Iterable[Passage]) -> bool:
@@ -108,3 +113,21 @@ def _bare(word: str) -> str:
 
 def _is_capital(word: str) -> bool:
     return word[:1].isupper()
+
+
+def is_english(text: str, min_share: float = 0.2) -> bool:
+    """Whether a text can be English: its script, and ``min_share`` everyday words for each word in lower case.
+
+    >>> is_english("Passage 2 says that Oru lies on the Vel.")
+    True
+    >>> is_english("Laut Passage 2 liegt Oru auf der linken Seite des Vel.")
+    False
+    """
+    text = _QUOTED.sub(" ", text)
+    letters = [letter for letter in text if letter.isalpha()]
+    latin = sum(letter < "\u0250" or "LATIN" in unicodedata.name(letter, "") for letter in letters)
+    if letters and latin < len(letters) / 2:
+        return False
+    spellings: list[str] = _LETTERS.findall(text)
+    lower = sum(word.islower() for word in spellings)
+    return lower < 4 or sum(word.lower() in _ENGLISH for word in spellings) >= min_share * lower

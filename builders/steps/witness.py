@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from builders.steps.values import occurs_in, occurs_in_any, values_in, words
+from builders.steps.values import PATTERNS, occurs_in, occurs_in_any, values_in, words
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Plan
-from safe_stepwise.language.text import as_date, dates_in, has_words, normal_name, words_of
+from safe_stepwise.language.text import as_date, dates_in, has_words, normal_name, normal_words
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
@@ -32,25 +32,10 @@ _CITED = re.compile(r"\bpassages? (\d{1,9})", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?:; |, but )(?=[^“”]*(?:“[^”]*”[^“”]*)*$)")
 """Separates two clauses, except inside a quotation."""
 _CITATION = re.compile(r"\b(?:passage|step)s? \d+", re.IGNORECASE)
-_DENIES = re.compile(
-    r"\b(?:no|not|none|nothing|nowhere|neither|nor|never|cannot|silent|missing|absent|unknown"
-    r"|unclear|unstated|unspecified|lacks?|omits?|fails?)\b|n['’]t\b",
-    re.IGNORECASE,
-)
-_OF_THE_TEXT = re.compile(
-    r"\b(?:passages?|texts?|documents?|context|information|evidence|mention\w*|stat(?:e|es|ed)|says?"
-    r"|said|giv(?:e|es|en)|found|find|specif\w+|provid\w+)\b",
-    re.IGNORECASE,
-)
-_CONCLUDES = re.compile(
-    r"\b(?:answer(?: to the question)? (?:is|was|must be|has to be)|answer:|(?:asks|asked) for is"
-    r"|so(?! far\b| good\b)|therefore|thus|hence|follows that|conclu\w+ that|means that|shows that"
-    r"|which makes)\b",
-    re.IGNORECASE,
-)
-_GIVES_ANSWER = re.compile(
-    r"\banswer\b[^.:]{0,200}?(?: is | was | must be |: )|\b(?:asks|asked) for is\b", re.IGNORECASE
-)
+_DENIES = re.compile(PATTERNS["denial"], re.IGNORECASE)
+_OF_THE_TEXT = re.compile(PATTERNS["text_words"], re.IGNORECASE)
+_CONCLUDES = re.compile(PATTERNS["conclusion"], re.IGNORECASE)
+_GIVES_ANSWER = re.compile(PATTERNS["answering"], re.IGNORECASE)
 _FRAME = words("frame") | word_list("stop_words")
 
 
@@ -130,7 +115,7 @@ class _StepView:
     def answers(self) -> bool:
         """Whether the step has the answer, or a rival answer of a comparison."""
         rivals = () if self.plan.kind == "sequential" else (t.head for t in self.facts)
-        question = words_of(self.question.question)
+        question = normal_words(self.question.question)
         named_rivals = [r for r in rivals if has_words(question, normal_name(r))]
         return any(_has(self.step.text, name) for name in (*self.question.accepted, *named_rivals))
 
@@ -141,9 +126,6 @@ class _StepView:
 
     def has_answer(self, texts: Iterable[str]) -> bool:
         return any(_has(text, answer) for text in texts for answer in self.question.accepted)
-
-
-# ------------------------------------------------------------------------------ what is procedural
 
 
 def _overthinking(view: _StepView) -> bool:
@@ -187,9 +169,6 @@ def _inefficiency(view: _StepView) -> bool:
     if any(_gives(view.step.text, t) or _holds(view.text, t.tail) for t in view.unread):
         return False
     return not any(_gives(view.step.text, triple) for triple in view.facts) and not _strange(view, [view.context])
-
-
-# ----------------------------------------------------------------------------- what passages decide
 
 
 def _contradictory(view: _StepView) -> bool:
@@ -267,20 +246,12 @@ def _premature(view: _StepView) -> bool:
     return False
 
 
-# -------------------------------------------------------------------------------- what is concluded
-
-
 def _fallacy(view: _StepView) -> bool:
     """Whether the step concludes another answer."""
     ends = list(_conclusions(view.step.text))[-1:]
     if view.has_answer(ends):
         return False
     return any(values_in(f": {end}") or _has(end, "yes") or _has(end, "no") for end in ends)
-
-
-def _wrong_conclusion(view: _StepView) -> bool:
-    """Whether the final answer is wrong, or a fact is still to be read."""
-    return not view.is_accepted or bool(view.unread)
 
 
 def _correct(view: _StepView) -> bool:
@@ -303,7 +274,7 @@ def _word_for_word(view: _StepView, quotation: str) -> bool:
     """Whether a cited passage has the quotation, also with its subject for a pronoun, or the question has it."""
     if any(_has(page.text, quotation) for page in (_question_words(view), *view.cited)):
         return True
-    without_subject = [words_of(quotation).removeprefix(words_of(page.title)) for page in view.cited]
+    without_subject = [normal_words(quotation).removeprefix(normal_words(page.title)) for page in view.cited]
     return any(_has(page.text, text) for page, text in zip(view.cited, without_subject, strict=True))
 
 
@@ -317,18 +288,12 @@ _RULES: Mapping[str, Callable[[_StepView], bool]] = {
     "Information Miss": _information_miss,
     "Premature Attribution": _premature,
     "Logical Fallacy": _fallacy,
-    "Wrong Conclusion": _wrong_conclusion,
+    "Wrong Conclusion": lambda view: not view.is_accepted or bool(view.unread),
 }
 
 
-# ------------------------------------------------------------------------------------------- words
-
-
 def _strange(view: _StepView, pages: Sequence[Passage]) -> bool:
-    """Whether none of the texts has a name, number or date of the step.
-
-    A quoted value has to be in a cited passage, whatever the other texts have.
-    """
+    """Whether no text has some name, number or date of the step; quoted values have to be in a cited passage."""
     if any(not occurs_in_any(value, pages) for value in values_in(view.text.text)):
         return True
     quoted = (value for quotation in view.quotations for value in values_in(f": {quotation}"))
@@ -373,7 +338,7 @@ def _stated_in(sentence: str, page: Passage, value: str) -> bool:
 
 
 def _has(text: str, words: str) -> bool:
-    return bool(words_of(words)) and has_words(words_of(text), words_of(words))
+    return bool(normal_words(words)) and has_words(normal_words(text), normal_words(words))
 
 
 def _is_number(value: str) -> bool:
@@ -387,7 +352,7 @@ def _conclusions(text: str) -> Iterator[str]:
 
 def _words(text: str) -> frozenset[str]:
     """Return the content words of a text, cut to stems of six letters."""
-    return frozenset(word[:6] for word in words_of(text).split() if word not in _FRAME)
+    return frozenset(word[:6] for word in normal_words(text).split() if word not in _FRAME)
 
 
 def _share(words: frozenset[str], text: str) -> float:
@@ -397,4 +362,4 @@ def _share(words: frozenset[str], text: str) -> float:
 def _alike(text: str, reference: str) -> float:
     if max(len(text), len(reference)) > MAX_STEP_CHARS:
         return 0.0
-    return difflib.SequenceMatcher(None, words_of(text).split(), words_of(reference).split()).ratio()
+    return difflib.SequenceMatcher(None, normal_words(text).split(), normal_words(reference).split()).ratio()

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, get_args
 
-from builders.steps.values import WORDS
+from builders.steps.values import PATTERNS, WORDS
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.step_reading import has_value
+from safe_stepwise.language import syntax, vocabulary
 from safe_stepwise.language.relations import RELATIONS, is_nation, same_nation
-from safe_stepwise.language.syntax import names_in_text
-from safe_stepwise.language.text import CAPITAL, MONTHS, as_date, as_number, dates_in, normal_name, without_qualifier
-from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, normal_name, without_qualifier
 from safe_stepwise.records import Passage, Question
 
 _MAX_CANDIDATES = 6
@@ -45,7 +44,7 @@ def wrong_values(question: Question, item: Item, value: str, choice: int, pages:
     candidates = [
         v for v in dict.fromkeys(values) if normal_name(v) not in ends and not set(normal_name(v).split()) >= words
     ]
-    own_pages = [item.page(question.passages)] if item.passage else []
+    own_pages = [item.page(question.passages)] if item.passage_number else []
     beside = [value for value in candidates if any(has_value(page, value) for page in own_pages)]
     others = [value for value in candidates if value not in beside]
     return [*_turned(beside, choice), *_turned(others, choice)][:_MAX_CANDIDATES]
@@ -129,8 +128,8 @@ def _names(question: Question, item: Item, value: str, partners: Sequence[Passag
     if sort is None:
         return
     words = set(normal_name(value).split())
-    if item.sentence is None and item.passage:
-        for name in names_in_text(item.page(question.passages).text):
+    if item.sentence is None and item.passage_number:
+        for name in syntax.names_in_text(item.page(question.passages).text):
             if _is_like(name, value) and not words & set(normal_name(name).split()):
                 yield name
     for pages in (question.passages, partners):
@@ -140,35 +139,22 @@ def _names(question: Question, item: Item, value: str, partners: Sequence[Passag
 
 def _is_like(name: str, value: str) -> bool:
     """Whether a name may be of a value's sort, as far as their forms tell: words, capitals, no digits."""
-    return len(name.split()) == len(value.split()) and name.istitle() and not is_nation(name.lower())
+    is_plain = name.istitle() and not any(char.isdigit() for char in name)
+    return len(name.split()) == len(value.split()) and is_plain and not is_nation(name.lower())
 
 
 Sort = Literal["person", "place", "group", "work"]
 
 _SORTS: tuple[Sort, ...] = get_args(Sort)
 # "is one of the first films of": the noun before what tells of it more, its head.
-_IS_A = re.compile(
-    r"(?P<who>.{1,400}?)\b(?:is|was|are|were) (?:one of |part of |(?:a|an|the) (?:kind|type) of )?"
-    r"(?P<what>[^.;,()\"“]{0,120}?) *(?=[.;,()\"“]|$|\b(?:of|in|on|at|by|from|for|with|to|about"
-    r"|that|which|who|whose|where|when|between|during|based|located|situated|directed|written"
-    r"|recorded|performed|sung|produced|released|published|founded|made|formed|played|held|featuring|starring|known|best"
-    r"|currently|appearing|headquartered|near|and is|and was)\b)"
-)
-_NOUN = "|".join(rf"(?P<{s}>\b(?:{'|'.join(sorted(word_list(f'sort_{s}')))})s?)" for s in _SORTS)
+_IS_A = re.compile(PATTERNS["is_a"])
+_NOUN = "|".join(rf"(?P<{s}>\b(?:{'|'.join(sorted(vocabulary.word_list(f'sort_{s}')))})s?)" for s in _SORTS)
 _HEAD = re.compile(rf"(?:{_NOUN})$")
 _ASKS_FOR = re.compile(
     rf"(?:in |at |from |on )?(?:what|which|who (?:is|was|are|were)) (?:\w+ ){{0,3}}?(?:{_NOUN})\b", re.IGNORECASE
 )
-_BORN = re.compile(
-    r"\((?:[^()]{0,60}?\b)?(?:born|\d{4} ?[-–—]"
-    r"|\d{4}[^()]{0,60}? [-–—] [^()]{0,60}?\d{4})",
-    re.IGNORECASE,
-)
-_IN_A_PLACE = re.compile(
-    r"\b(?:born (?:and raised )?in|died in|located in|lies in|based in"
-    r"|(?:city|town|village|capital) of|(?:city|town|village|municipality|county|district) in)"
-    rf" ({CAPITAL}[\w'’-]+(?: {CAPITAL}[\w'’-]+)*)"
-)
+_BORN = re.compile(PATTERNS["born"], re.IGNORECASE)
+_IN_A_PLACE = re.compile(PATTERNS["in_a_place"])
 _MONTHS = frozenset(month.title() for month in MONTHS)
 
 

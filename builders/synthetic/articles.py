@@ -90,16 +90,16 @@ class _ArticleWriter:
                 self.write(wordings.draw(rng, self.available))
         if incidents_at >= 0:
             self._incidents()
-        for key, about in entity.asides:
-            self.remark(key, about)
+        for key, entities in entity.asides:
+            self.remark(key, entities)
         if len(self.sentences) < 2:
             self.remark("aside filler", {})
 
     def sentence(self) -> None:
         """Write one sentence: an incident or aside, if there is any, else the first fact."""
         self.is_alone = True
-        for key, about in (*self.entity.incidents, *self.entity.asides):
-            self.remark(key, about)
+        for key, entities in (*self.entity.incidents, *self.entity.asides):
+            self.remark(key, entities)
         if self.sentences or not self.pending:
             if not self.sentences:
                 self.remark("aside filler", {})
@@ -118,26 +118,26 @@ class _ArticleWriter:
 
     def _incidents(self) -> None:
         """Write near misses: other places and people that the subject had to do with."""
-        for key, about in self.entity.incidents:
-            self.remark(key, about)
+        for key, entities in self.entity.incidents:
+            self.remark(key, entities)
         for value in self.entity.facts.get("_near", ()) if len(self.sentences) < 5 else ():
             if isinstance(value, Entity):
                 kind = "award" if self.entity.kind == "award" else self.kind
                 kind = "company" if value.kind == "person" else kind
                 self.remark(f"aside {kind}", {"near": value})
 
-    def remark(self, key: str, about: Mapping[str, Entity]) -> None:
+    def remark(self, key: str, entities: Mapping[str, Entity]) -> None:
         """Write a sentence that states no fact of the subject."""
-        self.about = {name: [value] for name, value in about.items()}
+        self.about = {name: [value] for name, value in entities.items()}
         self.write(pick(self.rng, self.writer.remarks[key]))
         self.about = self.entity.facts
 
     def write(self, wording: Wording) -> None:
         """Write a sentence, and remove the facts that it states from the pending ones."""
-        about, words = self.about, {}
+        values_by_topic, words = self.about, {}
         unnamed = self.is_alone and "name" not in {topic for _, _, topic, _ in wording.fields}
         for field, article, topic, form in wording.fields:
-            values = about.get(topic)
+            values = values_by_topic.get(topic)
             word = _FORMS[form](self, values) if values else _WORDS[topic](self)
             if unnamed and not values and topic in _NAMES_IT:
                 word = f"{self.entity.name}'s" if topic in ("His", "his") else self.entity.name

@@ -73,14 +73,14 @@ def _add_organisations(world: World) -> None:
         school.occupation = "university" if "Uni" in name else "school"
         founded = str(1650 + int(rng.random() * 180))
         school.facts = {"country": town.facts["country"], PLACE: [town], "inception": [founded]}
-    for kind, about in WORDS["organisations"].items():
+    for kind, words in WORDS["organisations"].items():
         for _ in range(8):
-            organisation = world.add(kind, f"{names.word(('', 'a'), long=True)} {pick(rng, about['nouns'])}")
+            organisation = world.add(kind, f"{names.word(('', 'a'), long=True)} {pick(rng, words['nouns'])}")
             town = pick(rng, towns)
             organisation.facts["country"] = town.facts["country"]
             if kind != "award":
                 organisation.facts["headquarters location"] = [town]
-            organisation.occupation = about["trade"]
+            organisation.occupation = words["trade"]
 
 
 def _add_people(world: World) -> None:
@@ -175,8 +175,8 @@ def _add_parents(world: World, p: Entity) -> None:
 def _add_works(world: World) -> None:
     """Add works by living makers, and founders for the firms and awards."""
     rng, names = world.rng, world.names
-    for kind, about in WORDS["works"].items():
-        for _ in range(about["number"]):
+    for kind, words in WORDS["works"].items():
+        for _ in range(words["number"]):
             _add_work(world, kind, names.title(WORDS["titles"][kind]))
     for kind in WORDS["organisations"]:
         for organisation in world.by_kind[kind]:

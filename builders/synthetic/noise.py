@@ -4,18 +4,11 @@ import re
 from collections.abc import Callable
 
 from builders.synthetic import creation, writers
-from builders.synthetic.questions import DATES, KIN, Draft, Link, label_of, render_value, walk, winner
+from builders.synthetic.questions import DATES, GROUPS, KIN, Draft, Link, label_of, render_value, walk, winner
 from builders.synthetic.world import Day, Entity, Value, order_of, pick, text_of
 from safe_stepwise.records import NoiseType
 
-_FUNCTIONAL = {
-    "place of birth", "place of death", "date of birth", "date of death", "place of burial",
-    "country of citizenship", "country", "country of origin", "publication date", "inception",
-    "headquarters location", "located in the administrative territorial entity", "capital",
-}  # fmt: skip
-_SEVERAL = {"educated at", "employer", "award received", "child", "sibling"}
-
-_OF_THE_LIVING = {"director", "producer", "performer", "cast member", "spouse", "founded by"}
+_FUNCTIONAL, _SEVERAL, _OF_THE_LIVING = (GROUPS[name] for name in ("functional", "several", "of_the_living"))
 _LIFE = 100
 """Highest age in years of anyone in the world."""
 

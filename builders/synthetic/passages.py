@@ -7,22 +7,23 @@ from builders.synthetic.creation import CREATORS
 from builders.synthetic.questions import CREDITS, QUESTIONS, Draft, label_of
 from builders.synthetic.world import NAME, Entity, Value, World, pick, text_of
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
+from safe_stepwise.store.grouping import grouped
 
 
 def to_question(
     draft: Draft,
     identifier: str,
     split: str,
-    library: dict[tuple[int, bool], Passage],
+    passage_cache: dict[tuple[int, bool], Passage],
     distractors: Sequence[Entity] | None = None,
 ) -> Question:
-    """Make the row of a draft; ``library`` keeps the block's passages; ``distractors`` are drawn if None."""
-    entities = [*draft.gold, *(_distractors(draft) if distractors is None else distractors)]
+    """Make the row of a draft; ``passage_cache`` keeps the block's passages; ``distractors`` are drawn if None."""
+    entities = [*draft.gold, *(_choose_distractors(draft) if distractors is None else distractors)]
     draft.rng.shuffle(entities)
     number = {e.key: n for n, e in enumerate(entities, 1)}
     stripped = draft.truth == "unparsed"
     gold = set() if stripped else {e.key for e in draft.gold}
-    passages = tuple(_passage(draft, e, e.key in gold, library) for e in entities)
+    passages = tuple(_make_passage(draft, e, e.key in gold, passage_cache) for e in entities)
     facts: dict[SupportingFact, None] = {}
     evidence: list[Triple] = []
     for link in draft.links:
@@ -31,7 +32,7 @@ def to_question(
         head = link.head
         titled = draft.style == "2wiki" and draft.rng.random() < 0.4 and head.kind != "town"
         evidence.append(Triple(head.title if titled else head.name, link.relation, link.annotated))
-    hops = _decomposition(draft, number) if draft.style == "musique" else ()
+    hops = _make_decomposition(draft, number) if draft.style == "musique" else ()
     return Question(
         id=identifier,
         benchmark=NAME,
@@ -48,17 +49,17 @@ def to_question(
     )
 
 
-def _passage(draft: Draft, e: Entity, is_gold: bool, library: dict[tuple[int, bool], Passage]) -> Passage:
+def _make_passage(draft: Draft, e: Entity, is_gold: bool, passage_cache: dict[tuple[int, bool], Passage]) -> Passage:
     if e.key in draft.altered:
         article = draft.article(e)
         return Passage(article.title, article.sentences, is_gold)
-    if (e.key, is_gold) not in library:
+    if (e.key, is_gold) not in passage_cache:
         article = draft.article(e)
-        library[e.key, is_gold] = Passage(article.title, article.sentences, is_gold)
-    return library[e.key, is_gold]
+        passage_cache[e.key, is_gold] = Passage(article.title, article.sentences, is_gold)
+    return passage_cache[e.key, is_gold]
 
 
-def _decomposition(draft: Draft, number: dict[int, int]) -> tuple[Hop, ...]:
+def _make_decomposition(draft: Draft, number: dict[int, int]) -> tuple[Hop, ...]:
     hops = []
     for link in draft.links:
         source = link.source or link.head
@@ -78,53 +79,53 @@ def _decomposition(draft: Draft, number: dict[int, int]) -> tuple[Hop, ...]:
     return tuple(hops)
 
 
-def _distractors(draft: Draft) -> list[Entity]:
+def _choose_distractors(draft: Draft) -> list[Entity]:
     """Draw entities whose passages answer nothing: namesakes first, then any of the world."""
     world, rng = draft.world, draft.rng
     size = (20 if draft.style == "musique" else 10) - len(draft.gold)
     # Mentions of places do no harm, unless the row withholds evidence.
     strict = draft.truth == "missing_evidence"
-    core = {e.key for e in draft.gold if strict or e.kind not in ("town", "region", "country")}
-    everything = {e.key for e in draft.gold}
+    avoided_keys = {e.key for e in draft.gold if strict or e.kind not in ("town", "region", "country")}
+    gold_keys = {e.key for e in draft.gold}
     namesakes = {namesake.key for e in draft.gold for _, namesake in e.alikes}
     titles = {e.title for e in draft.gold}
     chosen: list[Entity] = []
-    gap = draft.withheld
+    withheld = draft.withheld
 
-    def offer(e: Entity) -> None:
+    def add_if_harmless(e: Entity) -> None:
         article = world.articles[e.key]
         mentions = article.mentions
         # A namesake may have the value that the row withholds.
-        if strict and (e.key in namesakes or not everything.isdisjoint(o.key for _, o in e.alikes)):
+        if strict and (e.key in namesakes or not gold_keys.isdisjoint(o.key for _, o in e.alikes)):
             return
         # An article may mention someone of its name beside that value.
-        if strict and gap and any(gap.head.name in s for s in article.sentences):
+        if strict and withheld and any(withheld.head.name in s for s in article.sentences):
             return
         # A town that the gapped article names would give the country that the article withholds.
-        if gap and e.key in draft.article(gap.head).mentions and _names(e, gap.tail):
+        if withheld and e.key in draft.article(withheld.head).mentions and _has_fact(e, withheld.tail):
             return
         # A border, stated by the other country, would be a second answer.
-        avoided = everything if e.kind == "country" else core
+        avoided = gold_keys if e.kind == "country" else avoided_keys
         if e.title not in titles and len(chosen) < size and avoided.isdisjoint(mentions):
             titles.add(e.title)
             chosen.append(e)
 
     chosen += draft.beside
     titles |= {e.title for e in draft.beside}
-    for namesake in _lookalikes(draft):
-        offer(namesake)
+    for namesake in _choose_lookalikes(draft):
+        add_if_harmless(namesake)
     while len(chosen) < size:
-        offer(pick(rng, world.entities))
+        add_if_harmless(pick(rng, world.entities))
     return chosen
 
 
-def _names(e: Entity, value: Value) -> bool:
+def _has_fact(e: Entity, value: Value) -> bool:
     return isinstance(value, Entity) and any(
         isinstance(v, Entity) and v.key == value.key for vs in e.facts.values() for v in vs
     )
 
 
-def _lookalikes(draft: Draft) -> list[Entity]:
+def _choose_lookalikes(draft: Draft) -> list[Entity]:
     if draft.truth == "entity_confusion":
         return []
     lookalikes = [
@@ -135,13 +136,10 @@ def _lookalikes(draft: Draft) -> list[Entity]:
         or (mode != "town" and all(link.relation in CREATORS for link in draft.links if link.tail is e))
     ]
     surnames = dict.fromkeys(e.short for e in draft.gold if e.short)
-    kin = [p for name in surnames for p in _bearers(draft.world)[name] if p not in draft.gold]
+    kin = [p for name in surnames for p in _bearers(draft.world).get(name, ()) if p not in draft.gold]
     return lookalikes + kin[:3]
 
 
 @lru_cache(maxsize=1)
 def _bearers(world: World) -> dict[str, list[Entity]]:
-    bearers: dict[str, list[Entity]] = {}
-    for person in world.by_kind["person"]:
-        bearers.setdefault(person.short, []).append(person)
-    return bearers
+    return grouped(world.by_kind["person"], lambda person: person.short)

@@ -8,8 +8,11 @@ from typing import Any
 from builders.synthetic.world import Article, Entity, Value, World, load, order_of, pick, pick_weighted, text_of
 from safe_stepwise.records import NoiseType
 
-DATES = {"date of birth", "date of death", "publication date", "inception"}
-KIN = {"spouse", "father", "mother", "child", "sibling"}
+_WORDED: dict[str, Any] = load("questions.yaml")
+"""Wordings of questions; the file explains them."""
+GROUPS: dict[str, frozenset[str]] = {name: frozenset(relations) for name, relations in _WORDED["groups"].items()}
+"""Groups of relations by name."""
+DATES, KIN = GROUPS["dates"], GROUPS["kin"]
 
 
 @dataclass(slots=True)
@@ -110,17 +113,11 @@ def winner(a: Value, b: Value, later: bool) -> int:
     return 0 if (order_of(a) < order_of(b)) != later else 1
 
 
-_WORDED: dict[str, Any] = load("questions.yaml")
-"""Wordings of questions; the file explains them."""
 QUESTIONS: dict[str, list[str]] = _WORDED["asked"]
 CREDITS: dict[str, str] = _WORDED["by"]
 INFERENCES: dict[tuple[str, ...], str] = {tuple(entry["path"]): entry["question"] for entry in _WORDED["inferences"]}
 STYLES = ("2wiki", "hotpotqa", "musique")
-_KIND_SHARES = {
-    "2wiki": {"chain": 0.45, "comparison": 0.25, "bridge": 0.2, "intersection": 0.1},
-    "hotpotqa": {"chain": 0.6, "comparison": 0.2, "bridge": 0.05, "intersection": 0.15},
-    "musique": {"chain": 0.75, "comparison": 0.08, "bridge": 0.07, "intersection": 0.1},
-}
+_KIND_SHARES: dict[str, dict[str, float]] = _WORDED["kind_shares"]
 _STARTS = ("film", "film", "film", "song", "album", "book", "person", "person", "person")
 
 
@@ -154,7 +151,7 @@ def chain(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | No
     if inference and style == "2wiki":
         kind = "inference"
     draft = Draft(world, rng, truth, style, kind, links)
-    draft.question = _chain_question(draft, path, label_of(start, style), inference)
+    draft.question = _word_chain(draft, path, label_of(start, style), inference)
     draft.answer_chain()
     return draft
 
@@ -170,7 +167,7 @@ def _grandparents(world: World) -> list[tuple[Entity, list[str]]]:
     ]
 
 
-def _chain_question(draft: Draft, path: list[str], label: str, inference: str | None) -> str:
+def _word_chain(draft: Draft, path: list[str], label: str, inference: str | None) -> str:
     if inference and draft.style != "musique":
         return inference.format(x=label)
     noun = label
@@ -188,7 +185,7 @@ def _chain_question(draft: Draft, path: list[str], label: str, inference: str | 
     return text[0].upper() + text[1:]
 
 
-def _comparison(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+def _draft_comparison(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
     dated = rng.random() < 0.7
     pattern = pick(rng, _WORDED["compared"] if dated else _WORDED["same"])
     relation = pattern["relation"]
@@ -222,7 +219,7 @@ def _comparison(world: World, rng: Random, truth: NoiseType, style: str) -> Draf
     return draft
 
 
-def _bridge(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+def _draft_bridge(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
     kind, maker = pick(rng, (("film", "director"), ("film", "director"), ("song", "performer"), ("book", "author")))
     relation = pick(rng, ("date of birth", "date of death", "country of citizenship"))
     chain_a = walk(pick(rng, world.by_kind[kind]), [maker, relation])
@@ -251,9 +248,9 @@ def _bridge(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | 
     return draft
 
 
-def _intersection(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+def _draft_crossing(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
     if rng.random() < 0.5:
-        return _shared_film(world, rng, truth, style)
+        return _draft_shared_film(world, rng, truth, style)
     relation = pick(rng, tuple(_WORDED["shared"]))
     people = [p for p in world.by_kind["person"] if relation in p.facts]
     a = pick(rng, people)
@@ -269,7 +266,7 @@ def _intersection(world: World, rng: Random, truth: NoiseType, style: str) -> Dr
     return draft
 
 
-def _shared_film(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
+def _draft_shared_film(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
     """Draft a question about a film by its director and another credit; the director's article names it too."""
     film = pick(rng, world.by_kind["film"])
     credits = [r for r in ("composer", "producer", "cast member") if r in film.facts]
@@ -298,7 +295,7 @@ def _shared_film(world: World, rng: Random, truth: NoiseType, style: str) -> Dra
     return draft
 
 
-_PLANS = {"chain": chain, "comparison": _comparison, "bridge": _bridge, "intersection": _intersection}
+_PLANS = {"chain": chain, "comparison": _draft_comparison, "bridge": _draft_bridge, "intersection": _draft_crossing}
 
 
 def plan(world: World, rng: Random, truth: NoiseType, style: str) -> Draft:

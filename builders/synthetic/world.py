@@ -1,4 +1,4 @@
-"""Defines the fictional world: its entities and facts, and how names and values are written."""
+"""Define the fictional world: its entities and facts, and how names and values are written."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
-import yaml
-
 from safe_stepwise.language import text as language
+from safe_stepwise.store.packaged import read_yaml
 
 T = TypeVar("T")
 
 
 def load(file: str | Path) -> Any:
     """Read a YAML file, given by its path or by its name in this folder."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load((Path(__file__).parent / file).read_text(encoding="utf-8"), loader)
+    return read_yaml(Path(__file__).parent / file)
 
 
 WORDS: dict[str, Any] = {
@@ -40,10 +38,10 @@ class Day(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Entity:
-    """An entity with an article; other articles mention it by ``name``, and ``title`` heads its own.
+    """An entity with an article of its own, whose title is ``title``; other articles mention it by ``name``.
 
-    ``alikes`` are its namesakes, each with the way to tell them apart; ``asides`` and ``incidents`` are sentences
-    besides its facts; ``since`` is its first year if no fact gives one.
+    ``works`` are works by it, each with its relation. ``alikes`` are its namesakes, each with the way to tell them
+    apart. ``asides`` and ``incidents`` are sentences beside its facts. ``since``: its first year if no fact gives one.
     """
 
     key: int
@@ -129,14 +127,14 @@ def text_of(value: Value) -> str:
 
 
 def order_of(value: Value) -> tuple[int, int, int]:
-    """Sort key of a date or year: (year, month, day)."""
+    """Return the sort key of a date or year: (year, month, day)."""
     if isinstance(value, Day):
         return value.year, value.month, value.day
     return int(text_of(value)), 0, 0
 
 
 class Namer:
-    """Invents names of ``allowed`` words, none twice in a world; ``plain`` ones have two syllables, for few tokens."""
+    """Invents names of ``allowed`` words, without repeats; ``plain`` names have two syllables, and so few tokens."""
 
     def __init__(self, rng: Random, allowed: Callable[[str], bool] = lambda word: True, plain: bool = False) -> None:
         self.rng = rng
@@ -172,7 +170,7 @@ class Namer:
 
 
 class World:
-    """A world's entities and articles; ``makers`` are people by trade, and ``write`` writes an entity's article."""
+    """A world's entities and articles, which ``write`` writes; ``makers`` are people by relation, as ``director``."""
 
     def __init__(self, rng: Random, write: Callable[[Entity, Random], Article], names: Namer | None = None) -> None:
         self.rng = rng
@@ -202,5 +200,5 @@ class World:
         return Day(year, month, day, rng.random() < 0.4)
 
     def maker(self, relation: str) -> Entity:
-        """Draw a person of the trade that a relation such as ``director`` needs."""
+        """Draw a person of the trade that a relation, such as ``director``, needs."""
         return pick(self.rng, self.makers[relation])

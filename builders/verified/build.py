@@ -6,11 +6,9 @@ its own benchmark and split, and keeps all others, in the datasets and in the fi
 
 import functools
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from builders.verified.collect import Build, jobs, source_of
 from builders.verified.features import config_features
 from builders.verified.statistics import TRUTH, KindCounts, ReferenceLabels, SampleCounts, Statistics, Tally
 from builders.verified.teachers.choice import describe_unreadable
-from builders.verified.teachers.published import lists_of
+from builders.verified.teachers.published import PublishedTeachers
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected, collect
 from builders.work.rejects import RejectPolicy
@@ -45,18 +43,19 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
     """Build or replace one benchmark and split in both release folders; return the build's statistics.
 
     ``cards`` renders the READMEs. After a kill the same call resumes, and ends in the same bytes. Raises ``UserError``
-    for what the user can mend, such as bad rows (unless ``keep_rejects``).
+    for what the user can fix, such as bad rows (unless ``keep_rejects``).
     """
     collected = Collected()
     with publishing.building(plan, DATASETS, lambda: f"{collected.standing.finished} rows verified", Statistics):
-        other_lines = {name: _lines_of_other_builds(plan, name) for name in (REJECTS, UNMATCHED)}
-        source, lists = source_of(plan), lists_of(plan.teacher)
+        other_lines = {name: _read_other_lines(plan, name) for name in (REJECTS, UNMATCHED)}
+        source = source_of(plan)
+        lists = plan.teacher.lists if isinstance(plan.teacher, PublishedTeachers) else ()
         tally = Tally(None if plan.published is None else agreement.read_published(plan.published), lists)
         policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
         collect(plan, policy, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
         release = publishing.new_release(plan.work)
         files, sample = _write(plan, collected, release, tally)
-        statistics = _statistics(plan, source, collected, tally, files, sample)
+        statistics = _make_statistics(plan, source, collected, tally, files, sample)
         _refuse_unjudged(plan, collected, statistics)
         _refuse_unnamed(plan, statistics)
         for name in DATASETS:
@@ -64,7 +63,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
         for name in DATASETS:
             publishing.swap_in(release / name / "merged", plan.output / name)
         (plan.output / names.LABELS_PAGE).unlink(missing_ok=True)  # a page of the rows before
-        new = {REJECTS: [(plan.work / REJECTS).read_bytes()], UNMATCHED: _unmatched(plan, tally)}
+        new = {REJECTS: [(plan.work / REJECTS).read_bytes()], UNMATCHED: _list_unmatched(plan, tally)}
         for name, lines in new.items():
             publishing.publish_lines(plan.output / name, b"".join([*other_lines[name], *lines]))
         shutil.rmtree(release)
@@ -78,7 +77,7 @@ def _refuse_unjudged(plan: Build, collected: Collected, statistics: Statistics) 
     replies, unjudged = collected.replies, f"none of the {statistics.unparsed} rows could be judged"
     is_judged = statistics.unparsed < statistics.rows - statistics.rejected
     if plan.teacher.alone is not None:
-        is_judged, unjudged = replies["clean"] + replies["salvaged"] > 0, "none of its replies could be used"
+        is_judged, unjudged = replies["read"] > 0, "none of its replies could be used"
     if not replies or is_judged:
         return
     *_, last = (reason for table in collected.tables() for reason in table.column("explanation").to_pylist())
@@ -113,7 +112,7 @@ def _write(
     )
     verified, labels = (
         parquet.DatasetWriter(
-            release / dataset / "new", _splits(plan, dataset).items(), functools.partial(config_features, dataset)
+            release / dataset / "new", _list_splits(plan, dataset).items(), functools.partial(config_features, dataset)
         )
         for dataset in DATASETS
     )
@@ -135,7 +134,7 @@ def _write(
     return files, SampleCounts(plan.evaluation_size, sample_rows, sample.left_out, sample.passages, sample.exact)
 
 
-def _splits(plan: Build, dataset: str) -> dict[str, str]:
+def _list_splits(plan: Build, dataset: str) -> dict[str, str]:
     name = plan.benchmark
     if dataset == NOISE_LABELS:
         return {name: plan.split}
@@ -143,7 +142,7 @@ def _splits(plan: Build, dataset: str) -> dict[str, str]:
     return {name: plan.split, name + LABELED: plan.split, **evaluation}
 
 
-def _statistics(
+def _make_statistics(
     plan: Build,
     source: InputSource,
     collected: Collected,
@@ -187,7 +186,6 @@ def _statistics(
         code_sha256=chunks.code_of(plan.benchmark, plan.teacher.name),
         listed=tally.listed,
         adjudication=tally.adjudication,
-        examples=tally.examples,
     )
 
 
@@ -197,7 +195,7 @@ def _source_terms(plan: Build) -> dict[str, Any]:
     if plan.own_benchmark is None:
         terms: dict[str, Any] = {name: getattr(BENCHMARKS[plan.benchmark], name.upper()) for name in slots}
     else:
-        terms = {"columns": plan.own_benchmark.columns, **{name: getattr(plan.own_benchmark, name) for name in slots}}
+        terms = {name: getattr(plan.own_benchmark, name) for name in (*slots, "columns", "added")}
     if terms["caveat"] and plan.teacher.alone is not None:
         terms["caveat"] = f"Of the labels that no model decided: {terms['caveat']}"
     return terms
@@ -206,8 +204,9 @@ def _source_terms(plan: Build) -> dict[str, Any]:
 def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:
     """Merge this build with the builds in the output folder, in ``DATASET/merged``."""
     merged, name = dataset / "merged", dataset.name
-    publishing.link_tree(plan.output / name, merged)
-    for config, split in _splits(plan, name).items():
+    if (plan.output / name).exists():
+        shutil.copytree(plan.output / name, merged, copy_function=publishing.link_or_copy)
+    for config, split in _list_splits(plan, name).items():
         for old in parquet_files(merged, config, split):
             old.unlink()
     for new in sorted((dataset / "new").glob("*/*.parquet")):
@@ -217,15 +216,14 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
     publishing.complete(
         merged,
         f"{names.STATISTICS}/{plan.benchmark}-{plan.split}.json",
-        # Noise labels are published without the questions.
-        statistics if name == VERIFIED else replace(statistics, examples=()),
+        statistics,
         lambda builds, info: {names.README: card(builds, info).encode()},
         lambda build: {config: [files] for config, files in build["files"][name].items()},
         functools.partial(config_features, name),
     )
 
 
-def _unmatched(plan: Build, tally: Tally) -> Iterator[bytes]:
+def _list_unmatched(plan: Build, tally: Tally) -> Iterator[bytes]:
     """Yield JSON lines of the list entries that no row matches."""
     for listed in tally.lists:
         for text in tally.unmatched(listed):
@@ -234,7 +232,7 @@ def _unmatched(plan: Build, tally: Tally) -> Iterator[bytes]:
             yield f"{line}\n".encode("utf-8", "backslashreplace")
 
 
-def _lines_of_other_builds(plan: Build, name: str) -> list[bytes]:
+def _read_other_lines(plan: Build, name: str) -> list[bytes]:
     """Read the lines of other builds in a file, which stay; raise ``UserError`` if one lacks benchmark or split."""
 
     def read(line: bytes) -> tuple[bool, bytes]:
@@ -244,23 +242,6 @@ def _lines_of_other_builds(plan: Build, name: str) -> list[bytes]:
     file = plan.output / name
     lines = read_lines(file, read, "line of a build", "mend the line or remove it") if file.exists() else ()
     return [line for _, (is_replaced, line) in lines if not is_replaced]
-
-
-def describe_replaced(plan: Build) -> str:
-    """Describe the replaced build if source, limit, teacher, lists or minimum confidence differ; else empty."""
-    dataset = plan.output / names.VERIFIED
-    for record in publishing.read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
-        if (record["benchmark"], record["split"]) == (plan.benchmark, plan.split):
-            min_confidence = record.get("min_confidence", 0.0)
-            lists = [questions["digest"] for questions in (record.get("listed") or {}).get("lists", ())]
-            previous = (record["source"]["digest"], record["limit"], record["teacher"], lists, min_confidence)
-            digests = [questions.sha256 for questions in lists_of(plan.teacher)]
-            if previous != (source_of(plan).digest, plan.limit, plan.teacher.name, digests, plan.min_confidence):
-                return (
-                    f"replaces the {plan.benchmark} {plan.split} in {plan.output}: "
-                    f"{record['rows']:,} rows of {record['source']['name']}, by {record['teacher']}"
-                )
-    return ""
 
 
 def summary(plan: Build, statistics: Statistics) -> str:

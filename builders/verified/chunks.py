@@ -30,10 +30,7 @@ world once.
 
 @dataclass(frozen=True, slots=True)
 class VerificationChunk(RowsChunk):
-    """Rows of a split (or the ``spec`` of ``generated`` ones) and the teacher that labels them.
-
-    Labels with less than ``min_confidence`` (0-1) become undecided.
-    """
+    """Rows of a split (or ``generated`` by a ``spec``); labels below ``min_confidence`` become undecided."""
 
     teacher: Teachers
     schema: pa.Schema
@@ -92,15 +89,11 @@ class VerificationChunk(RowsChunk):
     def location(self, index: int) -> str:
         return f"row {self.start + index + 1}" if self.spec else RowsChunk.location(self, index)
 
-    def raw_row(self, index: int) -> Any:
-        """Return a row's content for the rejects; None for a generated row."""
-        return None if self.spec else RowsChunk.raw_row(self, index)
-
 
 def shard_schema() -> pa.Schema:
     """Return a shard's columns; ``known_noise`` is null if no ground truth says whether the question is noise.
 
-    ``unadjudicated`` is the noise type by annotations alone, null if no model was asked about what they doubt.
+    ``unadjudicated`` is the noise type by annotations only, null if no model was asked about doubtful facts.
     """
     columns = {
         "index": pa.int32(),
@@ -115,23 +108,22 @@ def code_of(benchmark: str, teacher: str, *modules: str) -> str:
     """Return the digest of the code (and ``modules``) by which the named teacher labels a benchmark's rows."""
     prefix = teacher.partition(":")[0]
     kind = prefix if prefix in ("annotations", "adjudicating", agreement.PUBLISHED) else "llm"
-    parsing = generate if benchmark == "synthetic" else BENCHMARKS.get(benchmark, custom.OwnBenchmark).parse
-    module = f"builders.verified.teachers.{kind}"
-    return code_digest(__name__, parsing.__module__, module, *modules)
+    parse = BENCHMARKS.get(benchmark, custom.OwnBenchmark).parse
+    making = (parse, generate) if benchmark == "synthetic" else (parse,)
+    names = (function.__module__ for function in making)
+    return code_digest(__name__, *names, f"builders.verified.teachers.{kind}", *modules)
 
 
 async def _verify_all(questions: list[Question], make_teacher: Teachers) -> tuple[list[Label], Counter[str]]:
     """Return the labels of the questions, in order, and the number of the teachers' replies by class."""
     teachers = [make_teacher() for _ in questions]
     labels = await asyncio.gather(*map(_verify, questions, teachers))
-    replies: Counter[str] = Counter()
-    for teacher in teachers:
-        replies.update(teacher.replies)
-    return labels, +replies  # without classes that count 0
+    replies = sum((Counter(teacher.replies) for teacher in teachers), Counter[str]())  # without classes that count 0
+    return labels, replies
 
 
 async def _unadjudicated(questions: list[Question], teacher: Teachers, min_confidence: float) -> list[str | None]:
-    """Return the noise types by annotations alone; None for each if the teacher asks no model about doubtful facts."""
+    """Return the noise types by annotations only; None for each if the teacher asks no model about doubtful facts."""
     if teacher.alone is None:
         return [None] * len(questions)
     labels, _ = await _verify_all(questions, teacher.alone)

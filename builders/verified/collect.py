@@ -32,11 +32,8 @@ class Build(Plan):
     """Passages of each question of the sample, fewer for a world of short questions; None: at most `PASSAGES`, or as
     many as are gold."""
     sha256: str | None = None
-    """Digest that the source must have, if given."""
     min_confidence: float = 0.0
-    """Noise labels of lower confidence become undecided."""
     published: Path | None = None
-    """Labels to compare with; no label is ever taken from them."""
     own_benchmark: OwnBenchmark | None = None
     """The user's own benchmark, whose name ``benchmark`` is; None for one of `BENCHMARKS`."""
 
@@ -44,15 +41,11 @@ class Build(Plan):
         least, teacher = self.min_confidence, self.teacher
         if not 0 <= least <= 1:
             raise UserError(f"min_confidence {least}: has to lie between 0 and 1")
-        if least and isinstance(teacher, LLMTeachers) and teacher.alone is None:
+        is_model = isinstance(teacher, LLMTeachers) and teacher.alone is None
+        if least and (is_model or isinstance(teacher, PublishedTeachers)):
             raise UserError(
-                f"min_confidence {least}: {teacher.spec} says no confidence, so "
-                "it would change nothing; leave it out, or label by annotations"
-            )
-        if least and isinstance(teacher, PublishedTeachers):
-            raise UserError(
-                f"min_confidence {least}: it would overrule the published labels of "
-                f"{teacher.name}; leave it out, or label by annotations"
+                f"min_confidence {least}: this teacher's labels have no confidence; "
+                "leave it out, or label by annotations"
             )
 
 
@@ -82,7 +75,7 @@ def jobs(plan: Build) -> Iterator[VerificationChunk]:
     """Yield the rows of a build's source in chunks."""
     settings = (plan.work / "shards", plan.teacher, shard_schema(), plan.min_confidence)
     if (spec := spec_of(plan.benchmark, plan.source)) is None:
-        for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
+        for chunk in sources.read_chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
             yield VerificationChunk(
                 plan.benchmark, plan.split, chunk.start, chunk.rows, *settings, own_benchmark=plan.own_benchmark
             )

@@ -10,9 +10,8 @@ from builders.verified.teachers.adjudicating import ADJUDICATE, ruling_requests
 from safe_stepwise.engines.base import Allowance, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.records import Passage, Question, Triple
-from safe_stepwise.store import event_loop
-from safe_stepwise.store.tables import fill
+from safe_stepwise.records import Question, Triple
+from safe_stepwise.store import event_loop, tables
 
 CHARACTERS_PER_TOKEN = 4
 """Average for English prose in the vocabularies of current models."""
@@ -28,9 +27,8 @@ _FACTS = [Triple(_NAME, "a relation", _NAME, 1)] * 2
 
 @dataclass(slots=True)
 class RoleCost:
-    """The calls and tokens of one role; ``naive`` counts calls without any sharing between questions."""
+    """The calls and tokens of one role."""
 
-    naive: int = 0
     calls: int = 0
     stored: int = 0
     """Replies that the cache already holds."""
@@ -50,7 +48,7 @@ class RoleCost:
 
 
 def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, RoleCost]:
-    """Estimate the most work by role, in the order of the stages, without a call; shared requests count once.
+    """Estimate the maximum of work by role, in the order of the stages, without a call; shared requests count once.
 
     Of teachers that rule on another's doubts these are exactly the claims to ask about, as no request depends on a
     reply.
@@ -61,7 +59,6 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
 
     def count(request: Request, completion: int) -> bool:
         """Count a request that questions may share; return whether it is the first of them."""
-        work[request.role].naive += 1
         if (key := request_key(client.engine, request)) in keys:
             return False
         keys.add(key)
@@ -78,9 +75,8 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
             continue
         graph_tokens = 0
         for number, passage in question.gold:
-            reply = _reply(passage)
+            reply = 2 * len(passage.text) // CHARACTERS_PER_TOKEN  # twice the tokens of the passage
             graph_tokens += reply
-            work["glean"].naive += llm.GLEANING_ROUNDS
             is_first = count(llm.extraction_request(question, number), reply)
             for earlier_rounds in range(llm.GLEANING_ROUNDS if is_first else 0):
                 extra = reply + earlier_rounds * REPLY_TOKENS["glean"]
@@ -88,8 +84,6 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(question.gold))
         work["resolve"].add(llm.resolution_request(question, names, _FACTS), allowance, REPLY_TOKENS["resolve"])
         work["path"].add(llm.path_request(question, KnowledgeGraph()), allowance, REPLY_TOKENS["path"], graph_tokens)
-        for role in ("resolve", "path"):
-            work[role].naive += 1
     return work
 
 
@@ -99,28 +93,22 @@ def is_local(plan: Build) -> bool:
 
 
 def estimate_table(plan: Build, price_prompt: float | None, price_completion: float | None) -> str:
-    """Render a build's most calls and tokens; prices are per million; raise ``UserError`` for one price alone."""
+    """Render a build's maximum of calls and tokens; prices are per million; raise ``UserError`` for only one price."""
     if not isinstance(plan.teacher, llm.LLMTeachers):
         return f"the {plan.teacher.name} teacher asks no model: nothing to pay"
     if (price_prompt is None) != (price_completion is None):
         raise UserError("--price-prompt and --price-completion go together: give both, or neither")
     work, allowance, cost = estimate(questions(plan), plan.teacher), plan.teacher.allowance, None
-    rows = [(role, w.naive, w.stored, w.calls, w.prompt, w.completion) for role, w in work.items()]
-    header = ("at most", "naive calls", "in the cache", "calls", "prompt tokens", "reply tokens")
-    naive, stored, calls, *tokens = (sum(column) for column in zip(*(row[1:] for row in rows), strict=True))
+    rows = [(role, w.stored, w.calls, w.prompt, w.completion) for role, w in work.items()]
+    header = ("at most", "in the cache", "calls", "prompt tokens", "reply tokens")
+    totals = (sum(column) for column in zip(*(row[1:] for row in rows), strict=True))
     if price_prompt is not None and price_completion is not None:
         cost = sum(w.cost(price_prompt, price_completion) for w in work.values())
-    return fill(
+    return tables.fill(
         Path(__file__).parent / "templates",
         "estimate.txt",
-        rows=[header, *rows, ("total", naive, stored, calls, *tokens)],
-        saved=1 - (stored + calls) / naive if naive else 0.0,
+        rows=[header, *rows, ("total", *totals)],
         is_exact=plan.teacher.alone is not None,
         is_limited=bool(allowance.max_tokens or allowance.effort),
         cost=cost,
     ).rstrip()
-
-
-def _reply(passage: Passage) -> int:
-    """Return the tokens of the triples of a passage: twice those of the passage."""
-    return 2 * len(passage.text) // CHARACTERS_PER_TOKEN

@@ -19,8 +19,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from builders import synthetic
-from builders.benchmarks import BENCHMARKS, custom, looks_like, parse_row, sources
+from builders.benchmarks import BENCHMARKS, looks_like, own_rows, parse_row, sources, synthetic
 from builders.benchmarks.hub import HubSource
 from builders.verified.questions import PASSAGES, with_passages
 from builders.work.rejects import Reject, RejectPolicy
@@ -60,7 +59,7 @@ def read(
     for location, benchmark, row_split in (locations := _locations(source, benchmarks, split)):
         _refuse_whole_sample(source, row_split, all_passages)
         remaining = limit
-        for row in sources.raw_rows(location, row_split):
+        for row in sources.read_rows(location, row_split):
             try:
                 question = question_of(sources.decode(row), benchmark, row_split, seed, all_passages)
                 if (question.benchmark, question.id) in questions:
@@ -94,9 +93,6 @@ def _refuse_whole_sample(source: str, split: str, all_passages: bool) -> None:
             f"--passages all: the evaluation sample of {source} has {PASSAGES} a question; give "
             "--split validation, or a file of the benchmark"
         )
-
-
-# --------------------------------------------------------------------------------- verified folders
 
 
 def _read_folder(
@@ -145,9 +141,6 @@ def _split_of(split: str) -> str:
     return VALIDATION if split == TEST else split
 
 
-# ----------------------------------------------------------------------------- files and Hub copies
-
-
 def _locations(source: str, benchmarks: Sequence[str], split: str | None) -> list[tuple[str, str | None, str]]:
     """Return the sources to read, each with its benchmark, if known, and its split."""
     hub = None if Path(source).exists() else HubSource.read(source)
@@ -186,7 +179,7 @@ def question_of(
                 "or that of a benchmark named by --benchmark"
             )
         own_name = benchmark or (synthetic.NAME if synthetic.TELLTALE in row else CUSTOM)
-        return custom.parse_row(columns, own_name, _split_of(split))
+        return own_rows.parse_row(columns, own_name, _split_of(split))
     question = parse_row(row, name, _split_of(split))
     if all_passages or len(question.gold) > PASSAGES:
         return question

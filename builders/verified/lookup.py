@@ -3,14 +3,14 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS, parse_row, sources
 from builders.verified.questions import questions_in, select_ids, verified_questions
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.verified.verification import apply_min_confidence, verify
+from builders.verified.verification import verify
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question
 from safe_stepwise.store import agreement, names, parquet
@@ -61,7 +61,7 @@ def questions_by_text(folder: Path, texts: Collection[str]) -> dict[str, Questio
 def verified_rows(benchmark: str, file: Path, split: str) -> Iterator[Labelled]:
     """Yield a file's questions with labels by annotations; print a line for each bad row."""
     teacher = AnnotationsTeacher()
-    for row in sources.raw_rows(str(file), split):
+    for row in sources.read_rows(str(file), split):
         try:
             question = parse_row(sources.decode(row), benchmark, split)
         except RowError as error:
@@ -76,18 +76,6 @@ def drop_repeats(rows: Iterable[Labelled]) -> list[Labelled]:
     for row in rows:
         first.setdefault(row[0].id, row)
     return list(first.values())
-
-
-def apply_confidence(
-    rows: Mapping[str, Sequence[Labelled]], min_confidence: float, report: Callable[[str], object]
-) -> dict[str, list[Labelled]]:
-    """Apply a minimum confidence to all labels; ``report`` gets a line if labels of noise have none."""
-    unrated = [label for pairs in rows.values() for _, label in pairs if label.confidence is None]
-    if min_confidence and (noise := sum(label.unverifiable for label in unrated)):
-        report(f"{noise} labels of noise say no confidence: --min-confidence leaves them as they are")
-    return {
-        name: [(q, apply_min_confidence(label, min_confidence)) for q, label in pairs] for name, pairs in rows.items()
-    }
 
 
 def _annotated(question: Question, full: Question, folder: Path) -> Question:
@@ -169,27 +157,18 @@ def _with_value(question: Question, old: Passage, new: Passage) -> Question:
 
 
 def _replacement(value: str, old: str, new: str) -> str | None:
-    """Return the text that replaces ``value`` in ``new``, if that alone differs from ``old``; else None.
+    """Return the text that replaces ``value`` in ``new``, if ``old`` differs only in it; else None.
 
     >>> _replacement("Oru", "Ana left Oru. Oru is old.", "Ana left New Vel. New Vel is old.")
     'New Vel'
     """
-    first, *segments = re.split(rf"(?<!\w){re.escape(value)}(?!\w)", old)
-    start = len(first)
-    for segment in segments:  # find where the first replacement starts
-        if not new.startswith(value + segment, start):
-            break
-        start += len(value + segment)
-    for replacements in range(1, len(segments) + 1):
-        longer, remainder = divmod(len(new) - len(old), replacements)
-        replacement = new[start : start + len(value) + longer]
-        if remainder or not replacement:
-            continue
-        text = first
-        for segment in segments:  # two segments are joined by either value, as in the new text
-            text += (replacement if new.startswith(replacement + segment, len(text)) else value) + segment
-        if text == new:
-            return replacement
+    name = re.escape(value)
+    prefix, *segments = re.split(rf"(?<!\w){name}(?!\w)", old)
+    while segments and new.startswith(prefix):
+        suffix = rf"(?:\1|{name})".join(map(re.escape, segments))  # two segments are joined by either value
+        if match := re.fullmatch(f"{re.escape(prefix)}(.+?){suffix}", new, re.DOTALL):
+            return match[1]
+        prefix += value + segments.pop(0)
     return None
 
 

@@ -5,6 +5,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,11 +71,6 @@ def is_sound(batch: Any) -> Any:
     return pc.equal(batch.column("noise_type"), NOISE_TYPES.index("none"))
 
 
-def is_unverifiable(batch: Any) -> Any:
-    """Return the mask of a batch's rows that are noise."""
-    return batch.column("unverifiable")
-
-
 def select_ids(ids: Iterable[str], condition: Rows | None = None) -> Rows:
     """Return a selector of rows whose id is among ``ids`` and for which ``condition`` holds, if given."""
     id_array = pa.array(ids, pa.string())
@@ -114,12 +110,12 @@ class EvaluationSample:
         self.left_out = 0
         self.exact = exact and passages is not None
         self.passages = passages or PASSAGES
-        """The most passages of a question."""
         self._size, self._seed, self._limit = size, seed, passages
-        self._entries: list[tuple[int, str, Question]] = []
+        self._entries: list[tuple[int, Mapping[str, Any]]] = []
 
     def offer(self, table: pa.Table) -> None:
         """Add the rows of a table to the sample if they rank among the first."""
+        entries = [*self._entries]
         for row in table.to_pylist():
             gold = sum(page["is_gold"] for page in row["passages"])
             if self._limit is None:
@@ -127,16 +123,12 @@ class EvaluationSample:
             elif (self.exact and len(row["passages"]) < self.passages) or gold > self.passages:
                 self.left_out += 1
                 continue
-            rank = -draw(self._seed, row["id"], "question")
-            if len(self._entries) < self._size or rank > self._entries[0][0]:
-                question = question_of(row, benchmark="", split="")
-                sample, _ = with_passages(question, self._seed, self._limit or PASSAGES)
-                heapq.heappush(self._entries, (rank, row["id"], sample))
-                if len(self._entries) > self._size:
-                    heapq.heappop(self._entries)
+            entries.append((draw(self._seed, row["id"], "question"), row))
+        self._entries = heapq.nsmallest(self._size, entries, key=itemgetter(0))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the sample in the order of its ranks; each row has the columns of a question, and a prompt."""
-        entries = sorted(self._entries, key=lambda entry: -entry[0])
-        render = prompts.load("direct/input").render_user
-        return [{**question_row(q), INPUT: render(passages=q.passages, question=q.question)} for _, _, q in entries]
+        render, limit = prompts.load("direct/input").render_user, self._limit or PASSAGES
+        questions = (question_of(row, benchmark="", split="") for _, row in self._entries)
+        samples = [with_passages(question, self._seed, limit)[0] for question in questions]
+        return [{**question_row(q), INPUT: render(passages=q.passages, question=q.question)} for q in samples]

@@ -1,20 +1,16 @@
 """The statistics of a build, in the form of ``statistics/*.json``."""
 
-import hashlib
-from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from builders.benchmarks.sources import InputSource
 from builders.verified.questions import PASSAGES
-from builders.verified.teachers.published import QuestionList, plain, plain_texts
+from builders.verified.teachers.published import QuestionList, plain
 from builders.work.parquet import SplitFiles
-from safe_stepwise.records import NO_NOISE, NOISE_TYPES, NoiseType
+from safe_stepwise.records import NoiseType
 from safe_stepwise.store.agreement import Agreement, Outcome, measure_agreement
 
 TRUTH = "truth"
@@ -58,45 +54,24 @@ class Adjudication:
     changes: Mapping[str, int]
     """Rows whose noise type changed, by ``BEFORE to AFTER``."""
     before: Agreement | None
-    """The agreement of the annotations alone; None if no row has a reference label."""
+    """The agreement of annotations without a model; None if no row has a reference label."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListUse:
-    """Counts of a list of questions; ``entries`` is the sum of repeated, matched and unmatched ones."""
-
+class ListMatches:
     name: str
     digest: str
     """SHA-256 of the file (64 hex digits)."""
-    entries: int
-    repeated: int
     matched: int
     unmatched: int
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListCounts:
     """Rows that lists of questions call noise."""
 
-    lists: tuple[ListUse, ...]
+    lists: tuple[ListMatches, ...]
     rows: int
-    loosely: int
-    """Rows among ``rows`` that match only after blanks and Unicode are normalised."""
-    shared: int
-    """Texts that name more than one row."""
-    pathless: int
-    """Rows that no list names and the annotations doubt: verified, without a path."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseExample:
-    """A row with noise, as an example for the card."""
-
-    id: str
-    noise_type: NoiseType
-    question: str
-    answer: str
-    explanation: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +108,12 @@ class Statistics:
     min_confidence: float = 0.0
     known: ReferenceLabels | None = None
     """None if no row has a reference label."""
-    listed: Listed | None = None
+    listed: ListCounts | None = None
     """None if no list labelled the rows."""
-    examples: tuple[NoiseExample, ...] = ()
-    """Rows of each type of noise; none if the questions are not published."""
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The columns of a benchmark of the user's own, by field; empty for the benchmarks of this toolkit."""
+    added: Sequence[str] = ()
+    """What passages of the user's own benchmark lack and got: ``sentences``, ``title``."""
     undecided: int = 0
     """Rows of which nothing was proved: neither verified nor noise."""
     adjudication: Adjudication | None = None
@@ -150,10 +125,6 @@ class Statistics:
             raise AssertionError(f"{self.rows} rows in, {accounted} accounted for")
 
 
-EXAMPLES = 3
-"""Examples of noise that a build keeps at least, if it has as many."""
-
-
 class Tally:
     """Counts over labelled rows; ``published`` are reference labels by id, ``lists`` those that labelled the rows."""
 
@@ -161,94 +132,50 @@ class Tally:
         self.rows = Counter[tuple[str, str]]()
         """By kind of question and noise type."""
         self.outcomes = Counter[Outcome]()
-        self._unadjudicated = Counter[Outcome]()
+        self._outcomes_before = Counter[Outcome]()
         self._rulings = Counter[tuple[str, str]]()
         """Rows by noise type before and after a model ruled on them."""
         self._published = published
-        self._least: dict[str, list[tuple[bytes, NoiseExample]]] = {}
-        """By type of noise, the rows whose ids have the least digests."""
-        self.lists, self._listed = lists, plain_texts(lists)
-        self._named = Counter[str]()
-        """Rows that a list names, by their question."""
-        self._pathless = 0
+        self.lists = lists
+        self._listed = {plain(text) for questions in lists for text in questions.texts}
+        self._matched = Counter[str]()
+        """Rows that a list names, by the plain form of their question."""
 
     def add(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
         self.rows.update(zip(table.column("kind").to_pylist(), types, strict=True))
-        self.outcomes.update(_outcomes(table, types, self._published))
+        self.outcomes.update(_list_outcomes(table, types, self._published))
         earlier_types = table.column("unadjudicated").to_pylist()
         if any(earlier_types):
             self._rulings.update(zip(earlier_types, types, strict=True))
-            self._unadjudicated.update(_outcomes(table, earlier_types, self._published))
-        self._keep_examples(table, types)
+            self._outcomes_before.update(_list_outcomes(table, earlier_types, self._published))
         if self.lists:
-            self._named.update(q for q in table.column("question").to_pylist() if plain(q) in self._listed)
-            lengths = pc.list_value_length(table.column("reasoning_path")).to_pylist()
-            self._pathless += sum(t == "none" and not steps for t, steps in zip(types, lengths, strict=True))
+            questions = map(plain, table.column("question").to_pylist())
+            self._matched.update(question for question in questions if question in self._listed)
 
     @property
     def adjudication(self) -> Adjudication | None:
         """The effect of adjudication; None if no model was asked."""
         if not self._rulings:
             return None
-        before = measure_agreement(self._unadjudicated) if self._unadjudicated else None
+        before = measure_agreement(self._outcomes_before) if self._outcomes_before else None
         changes = {f"{old} to {new}": rows for (old, new), rows in sorted(self._rulings.items()) if old != new}
         return Adjudication(changes, before)
 
     @property
-    def examples(self) -> tuple[NoiseExample, ...]:
-        """One row of each type of noise, then a next row of each until there are enough."""
-        turns = sorted(
-            (turn, NOISE_TYPES.index(row.noise_type), row)
-            for rows in self._least.values()
-            for turn, (_, row) in enumerate(rows)
-        )
-        return tuple(row for _, _, row in turns[: max(EXAMPLES, len(self._least))])
-
-    @property
-    def listed(self) -> Listed | None:
+    def listed(self) -> ListCounts | None:
         """Counts of the rows that the lists name; None without lists."""
-        if not self.lists:
-            return None
-        exact = {text for questions in self.lists for text in questions.texts}
-        texts = self._plain_named()
-        return Listed(
-            lists=tuple(map(self._use, self.lists)),
-            rows=texts.total(),
-            loosely=sum(rows for question, rows in self._named.items() if question not in exact),
-            shared=sum(rows > 1 for rows in texts.values()),
-            pathless=self._pathless,
-        )
+        return ListCounts(tuple(map(self._use, self.lists)), self._matched.total()) if self.lists else None
 
     def unmatched(self, questions: QuestionList) -> list[str]:
         """Return the distinct questions of a list that no row matches."""
-        row_counts = self._plain_named()
-        return [text for text in dict.fromkeys(questions.texts) if plain(text) not in row_counts]
+        return [text for text in dict.fromkeys(questions.texts) if plain(text) not in self._matched]
 
-    def _plain_named(self) -> Counter[str]:
-        """Return the rows that a list names, by the plain form of their question."""
-        row_counts = Counter[str]()
-        for question, rows in self._named.items():
-            row_counts[plain(question)] += rows
-        return row_counts
-
-    def _use(self, questions: QuestionList) -> ListUse:
-        entries, texts, lacking = len(questions.texts), len(set(questions.texts)), len(self.unmatched(questions))
-        return ListUse(questions.name, questions.sha256, entries, entries - texts, texts - lacking, lacking)
-
-    def _keep_examples(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
-        for row, (id_, type_) in enumerate(zip(table.column("id").to_pylist(), types, strict=True)):
-            if type_ in NO_NOISE:
-                continue
-            digest = hashlib.sha256(id_.encode()).digest()
-            rows = self._least.setdefault(type_, [])
-            if len(rows) < EXAMPLES or digest < rows[-1][0]:
-                texts = (table.column(name)[row].as_py() for name in ("question", "answer", "explanation"))
-                insort(rows, (digest, NoiseExample(id_, type_, *texts)), key=itemgetter(0))
-                del rows[EXAMPLES:]
+    def _use(self, questions: QuestionList) -> ListMatches:
+        lacking = len(self.unmatched(questions))
+        return ListMatches(questions.name, questions.sha256, len(set(questions.texts)) - lacking, lacking)
 
 
-def _outcomes(table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None) -> Iterator[Outcome]:
-    """Yield (true noise, label, confidence) of each row whose true noise is known."""
+def _list_outcomes(table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None) -> Iterator[Outcome]:
     truths: Iterable[bool | None] = table.column("known_noise").to_pylist()
     if published is not None:
         truths = map(published.get, table.column("id").to_pylist())

@@ -16,7 +16,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, same_nation
-from safe_stepwise.language.text import has_words, normal_name, words_of
+from safe_stepwise.language.text import has_words, normal_name, normal_words
 from safe_stepwise.records import NO_NOISE, Label, NoiseType, Question, Triple
 
 BY_GRAPH = 0.6
@@ -101,7 +101,7 @@ def validate(question: Question, graph: KnowledgeGraph, proposal: Proposal) -> t
             link = f"“{triple.head} – {triple.relation} – {triple.tail}”"
             return "missing_evidence", f"No gold passage states {link}, which the path needs."
     if comparisons.is_comparison(question):
-        return _validate_comparison(question, graph, proposal.path)
+        return _validate_comparison(question, graph, proposal)
     noise_type, explanation = _validate_chain(question, graph, proposal.path)
     if noise_type == "none" and proposal.is_linked:
         explanation = f"The passages are linked and hold “{question.answer}”; what the links say was not checked."
@@ -120,8 +120,8 @@ def _validate_chain(question: Question, graph: KnowledgeGraph, path: tuple[Tripl
     local = KnowledgeGraph((*path, *_contained(path)), graph.aliases)
     for triple in path:
         start = triple.tail if graph.is_same_entity(triple.head, goal) else triple.head
-        if gap := local.gap([start], goal):
-            return "missing_evidence", f"The path is broken: {gap}."
+        if local.path(start, goal) is None:
+            return "missing_evidence", f"The path is broken: nothing joins “{start}” to “{goal}”."
     facts = "1 stated fact leads" if len(path) == 1 else f"{len(path)} stated facts lead"
     return "none", f"{facts} to “{question.answer}”."
 
@@ -129,15 +129,12 @@ def _validate_chain(question: Question, graph: KnowledgeGraph, path: tuple[Tripl
 def _contained(path: tuple[Triple, ...]) -> Iterator[Triple]:
     """Yield links that names imply: "Lake Oru (Kelvia)" belongs to the hop that ends in Kelvia."""
     for hop, earlier in product(path, path):
-        if has_words(words_of(hop.head), normal_name(earlier.tail)) and hop.head != earlier.tail:
+        if has_words(normal_words(hop.head), normal_name(earlier.tail)) and hop.head != earlier.tail:
             yield Triple(earlier.tail, "stands in the name of", hop.head)
 
 
 def _ambiguity(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> str:
-    """Return the reason why a question has several answers, or "".
-
-    A hop has two values (in mid-path, if a passage is about the second), or two entities have one name.
-    """
+    """Explain why a question has several answers: a hop has two values, or two entities have one name; else ""."""
     for hop in (triple for triple in path if triple.relation in RELATIONS):
         link = f"“{hop.head} – {hop.relation}”"
         for value in _parallel_values(hop, path, graph):
@@ -146,7 +143,7 @@ def _ambiguity(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ..
                 return f"The text gives more than one value for {link}: “{hop.tail}” and “{value}”."
         name = normal_name(hop.head)
         titles = {p.title: None for _, p in question.gold if normal_name(p.title) == name}
-        is_asked = has_words(words_of(question.question), name)
+        is_asked = has_words(normal_words(question.question), name)
         if is_asked and len(titles) > 1 and not any(title in question.question for title in titles):
             return f"“{hop.head}” can mean {' or '.join(f'“{title}”' for title in titles)}."
     return ""
@@ -167,8 +164,9 @@ def _parallel_values(hop: Triple, path: tuple[Triple, ...], graph: KnowledgeGrap
             yield value
 
 
-def _validate_comparison(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> tuple[NoiseType, str]:
+def _validate_comparison(question: Question, graph: KnowledgeGraph, proposal: Proposal) -> tuple[NoiseType, str]:
     """Check that a comparison has two branches whose values give the answer."""
+    path = proposal.path
     branches = KnowledgeGraph(path, graph.aliases).branches(path)
     if len(branches) < 2:
         # An alias that joins the two sides is ignored, as the question compares two.
@@ -188,6 +186,8 @@ def _validate_comparison(question: Question, graph: KnowledgeGraph, path: tuple[
         return "wrong_answer", f"The values compared give “{result}”, not “{question.answer}”."
     if not result:
         note = "the passages describe each of them; the comparison itself was not checked"
+        if proposal.is_linked:
+            note = f"the passages of each have “{question.answer}”; what they say of it was not checked"
         return "none", f"{len(branches)} things are compared: {note}."
     return "none", f"The values of {len(branches)} branches give “{question.answer}”."
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -17,13 +17,10 @@ from safe_stepwise.store.names import REJECTS
 
 
 class RowsJob(Job[rejects.RowsSummary], Protocol):
-    """A chunk of a source, which can say where each of its rows is and show its content."""
+    """A chunk of a source, which can say where each of its rows is."""
 
     def location(self, index: int) -> str:
         """Return the location of a row in the source."""
-
-    def raw_row(self, index: int) -> Any:
-        """Return a row's content as far as it can be read."""
 
 
 R = TypeVar("R", bound=RowsJob)
@@ -76,7 +73,7 @@ def collect(
     shards = results(ranks.Work(jobs, annotator, plan.work, title, unit, policy.check), plan, total, standing)
     with (plan.work / REJECTS).open("wb") as file, closing(shards):
         for job, shard in shards:
-            dropped = _duplicates(job, shard.summary, locations)
+            dropped = _find_duplicates(job, shard.summary, locations)
             for reject in sorted([*shard.summary.rejects, *dropped], key=lambda reject: reject.index):
                 file.write(policy.line(reject))
                 first_reason = first_reason or reject.reason
@@ -90,13 +87,13 @@ def collect(
         )
 
 
-def _duplicates(job: RowsJob, summary: rejects.RowsSummary, locations: dict[str, str]) -> list[rejects.Reject]:
+def _find_duplicates(job: RowsJob, summary: rejects.RowsSummary, locations: dict[str, str]) -> list[rejects.Reject]:
     """Return rejects for a chunk's rows whose id an earlier row has; ``locations`` has the first row of each id."""
     dropped = []
     for index, id_ in summary.ids:
         if id_ in locations:
             reason = f"duplicate id {id_!r}, first at {locations[id_]}"
-            dropped.append(rejects.Reject(index, job.location(index), id_, reason, job.raw_row(index)))
+            dropped.append(rejects.Reject(index, job.location(index), id_, reason, None))
         else:
             locations[id_] = job.location(index)
     return dropped

@@ -24,6 +24,8 @@ from concurrent.futures import wait as wait_for_futures
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -34,12 +36,12 @@ from builders.work.plans import Plan, Slurm
 from builders.work.ranks import J, RankError, Survey, Work, code_path, first_error, log_error, new_attempt, rank_step
 from builders.work.shards import Shard, process, read_stored
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import event_loop, files, progress
+from safe_stepwise.store import event_loop, files
 from safe_stepwise.store.progress import counts, show_progress
 
 
 class Submitted(Exception):
-    """Raised when a scheduler has the work, and there is no result yet; the message says how to continue."""
+    """Raised when a scheduler got the work, so that there is no result yet; the message says how to continue."""
 
 
 @dataclass(slots=True)
@@ -101,9 +103,6 @@ def _require(engine: str) -> None:
             raise UserError(
                 f"--engine {engine} needs {module}: pip install -e '.[distributed]', or leave --engine out"
             ) from None
-
-
-# Slurm, whose ranks run after this command
 
 
 def _run_on_slurm(work: Work[Any], slurm: Slurm, ranks: int, survey: Survey) -> None:
@@ -177,16 +176,12 @@ def _job_id(output: str) -> str:
     >>> _job_id("Submitted batch job 71 on cluster red")
     '71'
     """
-    if (number := re.search(r"\d+", output)) is None:
-        raise UserError(f"sbatch named no job: {output!r}")
-    return number[0]
+    numbers: list[str] = re.findall(r"\d+", output)
+    return numbers[0]
 
 
 def _is_queued(job: str) -> bool:
-    try:
-        queue = subprocess.run(["squeue", "--noheader", "--jobs", job], capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise UserError(f"squeue cannot be run ({error.strerror}), so who knows of job {job}") from None
+    queue = subprocess.run(["squeue", "--noheader", "--jobs", job], capture_output=True, text=True, check=False)
     if queue.returncode and "invalid job id" not in queue.stderr.lower():
         raise UserError(f"squeue does not say how job {job} stands: {queue.stderr.strip()}")
     return bool(queue.stdout.strip()) and not queue.returncode
@@ -222,13 +217,14 @@ def _watch(launcher: BaseProcess, work: Work[Any], survey: Survey, attempt: Path
     rows = sum(size for _, size in survey.pending.values())
     cached = survey.rows - rows
     killed_since: dict[str, float] = {}
-    labels: dict[str, Any] = {"unit": work.unit, "desc": work.title, "delay": 1}
-    with progress.bar(total=survey.rows, initial=cached, **labels) as bar:
+
+    def describe() -> str:
+        pending = sum(survey.missing())
+        return counts(rows - pending, cached, pending)
+
+    with show_progress(work.title, work.unit, survey.rows, lambda: survey.rows - sum(survey.missing()), describe):
         while launcher.is_alive():
             launcher.join(0.5)
-            pending = sum(survey.missing())
-            bar.set_postfix_str(counts(rows - pending, cached, pending), refresh=False)
-            bar.update(survey.rows - pending - bar.n)
             killed = _killed(attempt)
             killed_since = {rank: killed_since.get(rank, time.monotonic()) for rank in killed}
             if any(time.monotonic() - since >= PATIENCE for since in killed_since.values()):
@@ -327,8 +323,6 @@ def _run_ray(step: Step, ranks: int, workers: int, attempt: Path) -> None:
 _ENGINES = {"datatrove-local": _run_datatrove, "ray": _run_ray}
 
 
-# Processes and threads of this command
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -338,10 +332,14 @@ def run_in_order(
 ) -> Generator[tuple[T, R], None, None]:
     """Run ``process`` on all jobs and yield (job, result) in the order of the jobs, for any ``workers`` >= 1.
 
-    CPU-bound work runs in processes, other work in threads; jobs are read only a few ahead. Raises ``UserError`` when
-    a worker process was killed, and whatever ``process`` raises.
+    CPU-bound work runs in processes, other work in threads; jobs are read only a few ahead. A single job runs here: a
+    process takes seconds to start. Raises ``UserError`` when a worker process was killed, and whatever ``process``
+    raises.
     """
-    if workers == 1:
+    remaining = iter(jobs)
+    first = list(islice(remaining, 2))
+    jobs = chain(first, remaining)
+    if workers == 1 or len(first) < 2:
         for job in jobs:
             yield job, process(job)
         return
@@ -373,7 +371,10 @@ def _pool(workers: int, is_cpu_bound: bool) -> Executor:
         return ThreadPoolExecutor(workers)
     # Spawned, because this process has threads (progress bar, Arrow), which a fork may deadlock.
     return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=end_with_parent, initargs=(_exit,)
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=end_with_parent,
+        initargs=(partial(os._exit, 1),),
     )
 
 
@@ -408,7 +409,7 @@ def _next_result(pending: deque[tuple[T, Future[R]]]) -> tuple[T, R]:
 
 
 def _abandon(running: list[Future[Any]]) -> None:
-    """End threads that wait for a server; they would go on waiting after an interrupt."""
+    """End threads that wait for a server; after an interrupt they would continue to wait."""
     for future in running:
         future.cancel()
     while wait_for_futures(running, timeout=0.05).not_done:
@@ -417,14 +418,10 @@ def _abandon(running: list[Future[Any]]) -> None:
 
 def end_with_parent(end: Callable[[], object]) -> None:
     """Call ``end`` when the parent is gone, so that this process does not outlive it."""
+
+    def call_after(sentinel: int) -> None:
+        wait([sentinel])
+        end()
+
     if (parent := multiprocessing.parent_process()) is not None:
-        threading.Thread(target=_call_after, args=(parent.sentinel, end), daemon=True).start()
-
-
-def _call_after(sentinel: int, end: Callable[[], object]) -> None:
-    wait([sentinel])
-    end()
-
-
-def _exit() -> None:
-    os._exit(1)
+        threading.Thread(target=call_after, args=(parent.sentinel,), daemon=True).start()

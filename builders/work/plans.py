@@ -29,15 +29,11 @@ class Plan:
     version: Version = "v0.1.0"
     seed: int = 0
     limit: Count | None = None
-    """Rows of each source, if not all."""
     workers: Count = 1
-    """Processes of this machine; a cluster decides how many ranks it runs at once."""
     engine: Annotated[str, Name(ENGINES)] = "local"
     ranks: Count | None = None
-    """Shares of the work, for engines other than ``local``; as many as workers if None."""
     slurm: Slurm = field(default_factory=Slurm)
     keep_rejects: bool = False
-    """Whether unreadable rows go into a file of rejects; else the first of them ends the build."""
     keep_work: bool = False
     """Whether the shards stay after success, for a caller with more builds to do."""
 

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import files, names
-from safe_stepwise.store.boundary import plain, read_file
+from safe_stepwise.store import boundary, files, names
 
 Record = Mapping[str, Any]
 """A build's statistics as its JSON has them."""
@@ -51,19 +50,13 @@ def read_statistics(
             f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); choose another --output"
         )
     for file in files:
-        read_file(kind, file, "the record", mend)
-    return [read_file(dict[str, Any], file, "the record", mend) for file in files]
-
-
-def link_tree(source: Path, target: Path) -> None:
-    """Copy a folder by hard links, as its files are replaced and never changed in place."""
-    if source.exists():
-        shutil.copytree(source, target, copy_function=_link_or_copy)
+        boundary.read_file(kind, file, "the record", mend)
+    return [boundary.read_file(dict[str, Any], file, "the record", mend) for file in files]
 
 
 def swap_in(new: Path, final: Path) -> None:
     """Put a complete folder in the place of ``final``; `recover` mends a crash in between."""
-    old = _backup(final)
+    old = _backup_path(final)
     if final.exists():
         final.rename(old)
     new.rename(final)
@@ -73,7 +66,7 @@ def swap_in(new: Path, final: Path) -> None:
 
 def recover(final: Path) -> None:
     """Undo or finish a `swap_in` that was interrupted."""
-    old = _backup(final)
+    old = _backup_path(final)
     if not old.exists():
         return
     if final.exists():
@@ -91,7 +84,7 @@ def building(
     Raises ``UserError`` for a bad folder, another version, a record without a field of ``kind``, and a full disk.
     """
     output = plan.output
-    hidden = (names.WORK, *(_backup(output / name).name for name in datasets))
+    hidden = (names.WORK, *(_backup_path(output / name).name for name in datasets))
     with files.lock_folder(output, owned=(*datasets, *hidden, names.REJECTS, names.REFUSED, names.UNMATCHED)):
         for name in datasets:
             recover(output / name)
@@ -129,13 +122,13 @@ def complete(
     features: Callable[[str], Any],
 ) -> None:
     """Add a record (as file ``name``) and the card to a dataset; ``splits`` returns the files of a record."""
-    _write(dataset / name, files.json_bytes(plain(statistics)))
+    _write(dataset / name, files.json_bytes(boundary.plain(statistics)))
     records = read_statistics(dataset)
     configs: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for config, split_files in splits(record).items():
             configs.setdefault(config, []).extend(split_files)
-    for file, data in card(records, _dataset_info(configs, features)).items():
+    for file, data in card(records, _read_dataset_info(configs, features)).items():
         _write(dataset / file, data)
     for folder in (*dataset.glob("*"), *dataset.glob("*/*")):
         if folder.is_dir():
@@ -163,7 +156,7 @@ class Dataset:
         with building(plan, (self.name,), describe):
             release = new_release(plan.work)
             statistics, left_out = make(release / "data")
-            record = json.loads(json.dumps(plain(statistics)))  # in our order, not that of its file
+            record = json.loads(json.dumps(boundary.plain(statistics)))  # in our order, not that of its file
             files = {config: splits.values() for config, splits in record["files"].items()}
 
             complete(
@@ -200,11 +193,12 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _backup(final: Path) -> Path:
+def _backup_path(final: Path) -> Path:
     return final.with_name(f".{final.name}.old")
 
 
-def _link_or_copy(source: str, target: str) -> None:
+def link_or_copy(source: str, target: str) -> None:
+    """Copy a file by a hard link if possible: published files are replaced and never changed in place."""
     try:
         os.link(source, target)
     except OSError:
@@ -216,7 +210,7 @@ def _write(file: Path, content: bytes) -> None:
     files.write_atomically(file, content)
 
 
-def _dataset_info(configs: Splits, features: Callable[[str], Any]) -> list[dict[str, Any]]:
+def _read_dataset_info(configs: Splits, features: Callable[[str], Any]) -> list[dict[str, Any]]:
     """Return the ``dataset_info`` entries of a README: sizes of the splits of every config with rows."""
     from datasets import DatasetInfo, SplitDict, SplitInfo
     from datasets.info import DatasetInfosDict

@@ -54,9 +54,6 @@ class RankError(Exception):
     """A fault of this toolkit in a rank; the message holds its traceback."""
 
 
-# Pending chunks
-
-
 @dataclass(slots=True)
 class Survey:
     """The number of the source's rows, and the chunks whose shards are not complete."""
@@ -86,9 +83,6 @@ class Survey:
         return [rows for shard, rows in self.pending.values() if shard not in files]
 
 
-# Errors
-
-
 def log_error(attempt: Path, name: str, error: Exception) -> None:
     """Store an error of a rank in a file, so that any machine can read it; the first by name is reported."""
     record: list[Any] = ["fault", f"in a rank:\n{''.join(traceback.format_exception(error))}"]
@@ -106,9 +100,6 @@ def first_error(attempt: Path) -> Exception | None:
         kind, *arguments = json.loads(file.read_text(encoding="utf-8"))
         return {"mistake": UserError, "system": OSError, "fault": RankError}[kind](*arguments)
     return None
-
-
-# An attempt
 
 
 def new_attempt(work: Work[Any]) -> Path:

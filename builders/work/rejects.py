@@ -7,13 +7,12 @@ from typing import Any
 
 from builders.work.shards import Shard
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.fields import OTHER_BENCHMARK
-from safe_stepwise.store.names import REJECTS
+from safe_stepwise.store import fields, names
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row in no split: its location, the reason, and its readable content; ``index`` counts rows of a chunk."""
+    """A row in no split, with the reason, and its content if that is at fault; ``index`` counts rows of a chunk."""
 
     index: int
     location: str
@@ -52,8 +51,8 @@ class RejectPolicy:
         """Render a reject as a line of ``rejects.jsonl``; raise ``UserError`` if rejects are not kept."""
         if not self.keep:
             id_ = "" if reject.id is None else f" (id {reject.id})"
-            mend = f"; mend the row, or run with --on-error keep to put such rows into {REJECTS}"
-            is_mended = OTHER_BENCHMARK in reject.reason
+            mend = f"; mend the row, or run with --on-error keep to put such rows into {names.REJECTS}"
+            is_mended = fields.OTHER_BENCHMARK in reject.reason
             raise UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else mend}")
         record = {"benchmark": self.benchmark, "split": self.split, **asdict(reject)}
         del record["index"]

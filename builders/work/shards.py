@@ -7,7 +7,7 @@ that was killed repeats only unfinished chunks. Jobs are picklable, so any execu
 import gc
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -104,7 +104,7 @@ class Shard(Generic[S]):
 
 
 def process(job: Job[S]) -> Shard[S]:
-    """Return a chunk's complete shard, stored or made anew; raise ``OSError`` (the disk) and what the job raises."""
+    """Return a chunk's complete shard, read or made; raise ``OSError`` (the disk) and what the job raises."""
     gc.set_threshold(_GC_THRESHOLD)
     path = job.path  # a digest of everything that the job holds: computed once
     shard = read_stored(job, path)
@@ -144,7 +144,7 @@ def _read_content(path: Path) -> pa.Buffer | None:
 
 
 def _store(shard: Shard[Any], batch: pa.RecordBatch) -> None:
-    metadata = {_SUMMARY: json.dumps(asdict(shard.summary), default=str).encode()}
+    metadata = {_SUMMARY: json.dumps(boundary.plain(shard.summary), default=str).encode()}
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_file(sink, batch.schema.with_metadata(metadata), options=options) as writer:

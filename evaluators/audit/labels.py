@@ -1,6 +1,6 @@
-"""A page of labels to read: each row with its label, the reason, the path and the passages, in one HTML file.
+"""Write a page of labels to read: each row with its label, the reason, the path and the passages, in one HTML file.
 
-A large set is cut to a part that is balanced over benchmark, split and label; the page says how many rows it lacks.
+Of a large set the page has a sample that is balanced over benchmark, split and label; it says how many rows it lacks.
 """
 
 import re
@@ -17,28 +17,23 @@ from safe_stepwise.records import NO_NOISE, NOISE_TYPES
 from safe_stepwise.store import page, parquet
 
 ROWS = 2_000
-"""The most rows of a page, unless a user says otherwise."""
-MAX_BYTES = 30_000_000
-"""The size from which on a page gets no more rows."""
+"""The default maximum of rows on a page."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _QUOTE = re.compile(r"\(“(.+?)”\)", re.DOTALL)
 """A sentence, or a part of it, that an explanation quotes from a passage."""
-_WORDS = {"none": "sound", "unparsed": "not judged"}
+_WORDS = {"none": "verified", "unparsed": "not judged"}
 
 
 @dataclass(frozen=True, slots=True)
-class PageOfLabels:
-    """The rows of a page and the number of rows in the whole set, by label."""
+class LabelPage:
+    """The rows of a page, and the number of rows of the whole set by label."""
 
     rows: Sequence[Mapping[str, Any]]
     totals: Mapping[str, int]
 
 
-def read_page(folder: Path, size: int = ROWS) -> PageOfLabels:
-    """Read the labelled rows of a built folder, at most ``size`` and about `MAX_BYTES` of them.
-
-    Raises ``UserError`` for a folder that holds no verified benchmark, and for a row that can't be read.
-    """
+def read_page(folder: Path, size: int = ROWS) -> LabelPage:
+    """Read the labelled rows of a built folder, at most ``size``; raise ``UserError`` for none, or a bad row."""
     splits = labeled_splits(folder)
     strata: dict[Key, Stratum] = {}
     for benchmark, split, file in splits:
@@ -47,21 +42,14 @@ def read_page(folder: Path, size: int = ROWS) -> PageOfLabels:
     chosen = balance_keys(grouped(strata, strata.__getitem__), size, seed=0)
     rows: dict[Key, dict[str, Any]] = {}
     for benchmark, split, file in splits:
-        is_chosen = has_id(id_ for place, id_ in chosen if place == f"{benchmark} {split}")
-        for row in parquet.read_rows(file, partial(_row, benchmark, split), select=is_chosen):
+        is_chosen = has_id(id_ for part, id_ in chosen if part == f"{benchmark} {split}")
+        for row in parquet.read_rows(file, partial(_row_content, benchmark, split), select=is_chosen):
             rows[f"{benchmark} {split}", row["id"]] = row
-    shown, total_size = set[Key](), 0
-    for key in chosen:
-        total_size += len(page.embedded(rows[key]).encode("utf-8", "backslashreplace"))
-        if shown and total_size > MAX_BYTES:
-            break
-        shown.add(key)
-    totals = Counter(label for *_, label in strata.values())
-    return PageOfLabels([row for key, row in rows.items() if key in shown], totals)
+    return LabelPage([*rows.values()], Counter(label for *_, label in strata.values()))
 
 
-def _row(benchmark: str, split: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with the sentences that its label rests on: the path's ("stated") and those that it quotes."""
+def _row_content(benchmark: str, split: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page shows of a row; passages list sentences ``stated`` by its path, ``quoted`` as reasons."""
     content = label_content(benchmark, row)
     quotes = [quote.strip("… ") for quote in _QUOTE.findall(content["explanation"])]
     path = {(t["head"], t["relation"], t["tail"], t["passage"]) for t in content["path"]}
@@ -72,24 +60,22 @@ def _row(benchmark: str, split: str, row: Mapping[str, Any]) -> dict[str, Any]:
     return {"benchmark": benchmark, "split": split, "id": row["id"], **content}
 
 
-def write(folder: Path, output: Path, meanings: Mapping[str, str], size: int = ROWS) -> PageOfLabels:
-    """Write the page of a built folder to ``output`` and return it; ``meanings`` says what each label means.
+def write_labels(folder: Path, output: Path, meanings: Mapping[str, str], size: int = ROWS) -> LabelPage:
+    """Write the page of a built folder to ``output`` and return it; ``meanings`` are the definitions of the labels.
 
     The same folder gives the same bytes. Raises the errors of `read_page`, and ``UserError`` for an ``output`` that
     can't be written or is a file of the folder.
     """
     page.check_output(output, *(file for *_, file in labeled_splits(folder)))
     labels = read_page(folder, size)
+    tones = {name: "good" if name == "none" else "warn" if name in NO_NOISE else "bad" for name in NOISE_TYPES}
+    notes = {name: f" (in the column noise_type: {name})" for name in _WORDS}
     data = {
-        "labels": [[name, _WORDS.get(name, name.replace("_", " ")), _tone(name)] for name in NOISE_TYPES],
-        "meanings": dict(meanings),
+        "labels": [[name, _WORDS.get(name, name.replace("_", " ")), tone] for name, tone in tones.items()],
+        "meanings": {name: f"{text}{notes.get(name, '')}" for name, text in meanings.items()},
         "totals": dict(labels.totals),
         "rows": labels.rows,
     }
     name, styles = folder.resolve().name, ("list", "row", "labels")
     page.write_page(output, page.render_page(_TEMPLATES, name, ("list", "rows", "labels"), data, styles, "labels"))
     return labels
-
-
-def _tone(noise_type: str) -> str:
-    return "good" if noise_type == "none" else "warn" if noise_type in NO_NOISE else "bad"

@@ -15,7 +15,7 @@ interval. A sample is balanced over strata, so the share over all its rows is no
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from operator import attrgetter
@@ -28,10 +28,10 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary, terminal
 from safe_stepwise.store.files import read_lines
 from safe_stepwise.store.names import AUDITED, LABELS, STEPS, Audited
+from safe_stepwise.store.packaged import read_yaml
 from safe_stepwise.taxonomy import CORRECT, labels
 
-LABEL, TYPE, INSTEAD, LACKS = "label", "type", "instead", "lacks_evidence"
-"""Questions that scores look up by name."""
+LABEL, PROPOSED_LABEL, LACKS = "label", "instead", "lacks_evidence"
 RIGHT, WRONG, YES = "right", "wrong", "yes"
 SOUND: Mapping[str, str] = {LABELS: "none", STEPS: CORRECT}
 """The label of a row without a fault, by audited set."""
@@ -40,58 +40,44 @@ STRATUM_FIELDS: Mapping[str, tuple[str, ...]] = {
     STEPS: ("benchmark", "error_type", "origin"),
 }
 """The fields of a row whose values are its stratum. The first is its benchmark, the second its label."""
+_EXPORT_ADVICE = "export it from the page again, or mend the line"
+DISPUTED = "disputed"
 
 
 @dataclass(frozen=True, slots=True)
 class FormQuestion:
-    """A question of the form: its key in a file, its text, and each possible answer with its words on the page."""
+    """A question of a row's form: its key in a file, its text, and the words on the page for each possible answer."""
 
     name: str
     text: str
     answers: Mapping[str, str]
-    of_sound: bool = True
-    """Whether the question applies to rows without a fault, too."""
+    for_sound_rows: bool = True
+    """Whether the question also applies to rows without a fault."""
 
 
-def _plain(*answers: str) -> Mapping[str, str]:
-    return {answer: answer for answer in answers}
+def _words(answers: Mapping[str, str | None]) -> Mapping[str, str]:
+    return {answer: words or answer for answer, words in (answers or dict.fromkeys(labels())).items()}
 
 
-_JUDGEMENTS = _plain(RIGHT, WRONG, "debatable")
-FORM: Mapping[str, tuple[FormQuestion, ...]] = {
-    LABELS: (
-        FormQuestion(LABEL, "Is the label right (noise, or sound)?", _JUDGEMENTS),
-        FormQuestion(TYPE, "Is the type of noise right?", _plain(RIGHT, WRONG), of_sound=False),
-        FormQuestion("explanation", "Is the explanation true?", _plain("true", "false")),
-        FormQuestion(LACKS, "Do the passages lack what the question needs?", _plain(YES, "no")),
-    ),
-    STEPS: (
-        FormQuestion(LABEL, "Is the step's label right?", _JUDGEMENTS),
-        FormQuestion("diagnosis", "Is the diagnosis true?", _plain("true", "false", "debatable")),
-        FormQuestion(
-            "guidance", "Is the guidance good?", {"good": "good", "reveals": "gives the answer away", "bad": "bad"}
-        ),
-        FormQuestion(INSTEAD, "Which label instead? (if you like)", _plain(*labels())),
-    ),
+FORM_QUESTIONS: Mapping[str, tuple[FormQuestion, ...]] = {
+    audited: tuple(FormQuestion(**{**entry, "answers": _words(entry["answers"])}) for entry in entries)
+    for audited, entries in read_yaml(Path(__file__).with_name("form.yaml")).items()
 }
 
 
 def questions_for(audited: Audited, stratum: Sequence[str]) -> tuple[FormQuestion, ...]:
-    """Return the questions that apply to a row by ``stratum[1]``, its label: those about a fault not to `SOUND`.
+    """Return the questions that apply to a row by its label, ``stratum[1]``; a sound row has no type of noise.
 
     >>> [q.name for q in questions_for("labels", ("musique", "none"))]
     ['label', 'explanation', 'lacks_evidence']
     """
     is_sound = stratum[1] == SOUND[audited]
-    return tuple(q for q in FORM[audited] if q.of_sound or not is_sound)
-
-
-_EXPORT_ADVICE = "export it from the page again, or mend the line"
+    return tuple(q for q in FORM_QUESTIONS[audited] if q.for_sound_rows or not is_sound)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One reviewer's answers about one row; ``answers`` lacks the questions that the reviewer left open."""
+    """One reviewer's answers about one row ``of`` an audited set; ``answers`` lacks the questions left open."""
 
     of: Audited
     sample: str
@@ -122,13 +108,13 @@ def parse_judgement(line: str | bytes) -> Judgement:
     audited = record.get("of")
     if audited not in AUDITED:
         raise ValueError(f"of is not one of {', '.join(AUDITED)}")
-    names = [question.name for question in FORM[audited]]
+    names = [question.name for question in FORM_QUESTIONS[audited]]
     if lacking := [name for name in (*_KEYS, *names) if name not in record]:
         raise ValueError(f"it has no {lacking[0]}")
     if strange := sorted(set(record) - {*_KEYS, *names}):
         raise ValueError(f"{terminal.printable(strange[0])} is no key of it")
-    replies = {name: record[name] for name in names if record[name] is not None}
-    judgement = boundary.read(Judgement, {**{name: record[name] for name in _KEYS}, "answers": replies}, "it")
+    answers = {name: record[name] for name in names if record[name] is not None}
+    judgement = boundary.read(Judgement, {**{name: record[name] for name in _KEYS}, "answers": answers}, "it")
     stratum = judgement.stratum
     if len(stratum) != len(STRATUM_FIELDS[audited]) or stratum[0] != judgement.benchmark:
         raise ValueError(f"stratum is not {', '.join(STRATUM_FIELDS[audited])}")
@@ -146,28 +132,23 @@ def parse_judgement(line: str | bytes) -> Judgement:
 def read(files: Iterable[Path]) -> list[Judgement]:
     """Read the judgements of files about one sample, in their order.
 
-    Raises ``UserError`` with file and line for a line that is no judgement, for a row that one reviewer
+    Raises ``UserError`` with file and line for a line that is not a judgement, for a row that one reviewer
     judged twice, and for files of different samples; with the file for an empty or unreadable one, and
-    where no file answers a question.
+    if no file answers a question.
     """
     places: dict[tuple[str, Key], tuple[Judgement, str]] = {}
     rows: dict[Key, tuple[str, Stratum]] = {}
     first: tuple[Judgement, str] | None = None
-    for place, judgement in (entry for file in files for entry in _lines(file)):
-        first = first or (judgement, place)
+    for place, judgement in (entry for file in files for entry in _read_lines(file)):
+        row, first = terminal.printable(judgement.id), first or (judgement, place)
         if (judgement.of, judgement.sample) != (first[0].of, first[0].sample):
             raise UserError(f"{place}: judges another sample than {first[1]}; score the files of one sample at a time")
         key = judgement.reviewer, judgement.key
         if key in places:
-            raise UserError(
-                f"{place}: {terminal.printable(judgement.reviewer)!r} judged the row "
-                f"{terminal.printable(judgement.id)!r} before, in {places[key][1]}; remove one of the two"
-            )
+            again = f"{terminal.printable(judgement.reviewer)!r} judged the row {row!r} before, in {places[key][1]}"
+            raise UserError(f"{place}: {again}; remove one of the two")
         if rows.setdefault(judgement.key, judgement.row) != judgement.row:
-            raise UserError(
-                f"{place}: its row {terminal.printable(judgement.id)!r} has other content in an earlier line; "
-                f"{_EXPORT_ADVICE}"
-            )
+            raise UserError(f"{place}: its row {row!r} has other content in an earlier line; {_EXPORT_ADVICE}")
         places[key] = judgement, place
     judgements = [judgement for judgement, _ in places.values()]
     if first and not any(judgement.answers for judgement in judgements):
@@ -175,14 +156,11 @@ def read(files: Iterable[Path]) -> list[Judgement]:
     return judgements
 
 
-def _lines(file: Path) -> list[tuple[str, Judgement]]:
+def _read_lines(file: Path) -> list[tuple[str, Judgement]]:
     lines = list(read_lines(file, parse_judgement, "judgement", _EXPORT_ADVICE))
     if not lines:
         raise UserError(f"{file}: holds no judgement; export it from the page")
     return lines
-
-
-DISPUTED = "disputed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +186,7 @@ Rates = Mapping[str, Mapping[str, Share]]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The rates of the rows that share values (``names``) of all `STRATUM_FIELDS`, or of a single one."""
+    """The rates of the rows that share the value of one of `STRATUM_FIELDS`, in ``names``."""
 
     names: tuple[str, ...]
     rows: int
@@ -217,7 +195,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The agreement of two reviewers on the rows for which both answered a question; an undefined kappa is None."""
+    """The agreement of two reviewers (``one`` and ``other``) on the rows for which both answered a question."""
 
     one: str
     other: str
@@ -245,7 +223,7 @@ class DoubtfulRow:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of one sample's judgements."""
+    """The scores of one sample's judgements, ``of`` an audited set; the fields are keys of the file of scores."""
 
     of: Audited
     sample: str
@@ -255,14 +233,13 @@ class Scores:
     """The number of rows whose label somebody judged."""
     rates: Rates
     false_alarms: Share | None
-    """The share of wrong labels among rows labelled noise, or an error; None without such rows."""
+    """The share of wrong labels among rows labelled as faulty (noise, or an error); None without such rows."""
     missed: Share | None
-    """The share of wrong labels among rows labelled sound, or Correct."""
+    """The share of wrong labels among rows that are labelled as sound (none, or Correct): the faults missed."""
     lacks_evidence: Share | None
     """The share of rows rightly labelled noise whose passages lack evidence (SAFE v1, section 5: 77%)."""
     parts: Mapping[str, tuple[Group, ...]]
     """By name of a stratum field, the groups of rows with equal values of it."""
-    strata: tuple[Group, ...]
     agreement: tuple[Pair, ...]
     doubts: tuple[DoubtfulRow, ...]
     judged: tuple[tuple[str, str, str], ...]
@@ -283,14 +260,13 @@ def score(judgements: Sequence[Judgement]) -> Scores:
         reviewers=tuple(sorted({judgement.reviewer for judgement in judgements if judgement.answers})),
         judgements=sum(LABEL in judgement.answers for judgement in judgements),
         rows=sum(LABEL in row.answers for row in rows),
-        rates=_rates(rows),
-        false_alarms=_share(faulty, LABEL, WRONG),
-        missed=_share(sound, LABEL, WRONG),
-        lacks_evidence=_share(noise, LACKS, YES),
-        parts={name: _groups(rows, [index]) for index, name in enumerate(STRATUM_FIELDS[audited])},
-        strata=_groups(rows, range(len(STRATUM_FIELDS[audited]))),
-        agreement=tuple(_agreement(audited, judgements)),
-        doubts=tuple(_doubts(by_row.values())),
+        rates=_compute_rates(rows),
+        false_alarms=_compute_share(faulty, LABEL, WRONG),
+        missed=_compute_share(sound, LABEL, WRONG),
+        lacks_evidence=_compute_share(noise, LACKS, YES),
+        parts={name: tuple(_group_rows(rows, index)) for index, name in enumerate(STRATUM_FIELDS[audited])},
+        agreement=tuple(_compare_reviewers(audited, judgements)),
+        doubts=tuple(_find_doubtful_rows(by_row.values())),
         judged=tuple((*key, group[0].sha256) for key, group in sorted(by_row.items())),
     )
 
@@ -301,57 +277,56 @@ class _Row:
     def __init__(self, audited: Audited, judgements: Sequence[Judgement]) -> None:
         self.audited, self.stratum = audited, judgements[0].stratum
         self.answers: dict[str, str] = {}
-        for question in FORM[audited]:
-            replies = [j.answers[question.name] for j in judgements if question.name in j.answers]
-            if replies and question.name != INSTEAD:
-                answer, times = Counter(replies).most_common(1)[0]
-                self.answers[question.name] = answer if 2 * times > len(replies) else DISPUTED
+        for question in FORM_QUESTIONS[audited]:
+            answers = [j.answers[question.name] for j in judgements if question.name in j.answers]
+            if answers and question.name != PROPOSED_LABEL:
+                answer, votes = Counter(answers).most_common(1)[0]
+                self.answers[question.name] = answer if 2 * votes > len(answers) else DISPUTED
 
 
-def _share(rows: Iterable[_Row], question: str, answer: str) -> Share | None:
-    replies = [row.answers[question] for row in rows if question in row.answers]
-    return Share.from_counts(len(replies), replies.count(answer)) if replies else None
+def _compute_share(rows: Iterable[_Row], question: str, answer: str) -> Share | None:
+    answers = [row.answers[question] for row in rows if question in row.answers]
+    return Share.from_counts(len(answers), answers.count(answer)) if answers else None
 
 
-def _rates(rows: Sequence[_Row]) -> Rates:
+def _compute_rates(rows: Sequence[_Row]) -> Rates:
     rates: dict[str, dict[str, Share]] = {}
-    for question in FORM[rows[0].audited]:
-        replies = [row.answers[question.name] for row in rows if question.name in row.answers]
-        possible = (*question.answers, *([DISPUTED] if DISPUTED in replies else []))
-        if replies:
-            rates[question.name] = {name: Share.from_counts(len(replies), replies.count(name)) for name in possible}
+    for question in FORM_QUESTIONS[rows[0].audited]:
+        answers = [row.answers[question.name] for row in rows if question.name in row.answers]
+        possible = (*question.answers, *([DISPUTED] if DISPUTED in answers else []))
+        if answers:
+            rates[question.name] = {name: Share.from_counts(len(answers), answers.count(name)) for name in possible}
     return rates
 
 
-def _groups(rows: Sequence[_Row], indices: Sequence[int]) -> tuple[Group, ...]:
-    groups = sorted(grouped(rows, lambda row: tuple(row.stratum[index] for index in indices)).items())
-    return tuple(Group(names, sum(LABEL in row.answers for row in group), _rates(group)) for names, group in groups)
+def _group_rows(rows: Sequence[_Row], index: int) -> Iterator[Group]:
+    for name, group in sorted(grouped(rows, lambda row: row.stratum[index]).items()):
+        yield Group((name,), sum(LABEL in row.answers for row in group), _compute_rates(group))
 
 
-def _agreement(audited: Audited, judgements: Sequence[Judgement]) -> Iterable[Pair]:
+def _compare_reviewers(audited: Audited, judgements: Sequence[Judgement]) -> Iterable[Pair]:
     by_reviewer: dict[str, dict[Key, Mapping[str, str]]] = {}
     for judgement in judgements:
         by_reviewer.setdefault(judgement.reviewer, {})[judgement.key] = judgement.answers
-    names = [question.name for question in FORM[audited] if question.name != INSTEAD]
+    names = [question.name for question in FORM_QUESTIONS[audited] if question.name != PROPOSED_LABEL]
     for rater, peer in combinations(sorted(by_reviewer), 2):
         shared = [(answers, by_reviewer[peer].get(key, {})) for key, answers in by_reviewer[rater].items()]
         for name in names:
             pairs = [(a[name], b[name]) for a, b in shared if name in a and name in b]
             if pairs:
                 equal, kappa = sum(a == b for a, b in pairs) / len(pairs), cohens_kappa(pairs)
-                kappa = None if kappa is None else round(kappa, 4)
-                yield Pair(rater, peer, name, len(pairs), round(equal, 4), kappa)
+                yield Pair(rater, peer, name, len(pairs), round(equal, 4), kappa and round(kappa, 4))
 
 
-def _doubts(rows: Iterable[Sequence[Judgement]]) -> Iterable[DoubtfulRow]:
-    for judgements in sorted(rows, key=lambda judgements: judgements[0].key):
-        example = judgements[0]
-        names = [question.name for question in FORM[example.of] if question.name != INSTEAD]
-        replies = {name: {j.answers[name] for j in judgements if name in j.answers} for name in names}
+def _find_doubtful_rows(judgements_by_row: Iterable[Sequence[Judgement]]) -> Iterable[DoubtfulRow]:
+    for judgements in sorted(judgements_by_row, key=lambda judgements: judgements[0].key):
+        first = judgements[0]
+        names = [question.name for question in FORM_QUESTIONS[first.of] if question.name != PROPOSED_LABEL]
+        answers = {name: {j.answers[name] for j in judgements if name in j.answers} for name in names}
         wrong = tuple(j.reviewer for j in judgements if j.answers.get(LABEL) == WRONG)
-        disagree = tuple(name for name in names if len(replies[name]) > 1)
+        disagree = tuple(name for name in names if len(answers[name]) > 1)
         if wrong or disagree:
-            instead = {j.answers[INSTEAD] for j in judgements if INSTEAD in j.answers}
+            proposed = {j.answers[PROPOSED_LABEL] for j in judgements if PROPOSED_LABEL in j.answers}
             notes = tuple(j.note for j in judgements if j.note)
-            key = example.benchmark, example.id, example.stratum
-            yield DoubtfulRow(*key, wrong, disagree, tuple(sorted(instead)), notes)
+            key = first.benchmark, first.id, first.stratum
+            yield DoubtfulRow(*key, wrong, disagree, tuple(sorted(proposed)), notes)

@@ -4,24 +4,23 @@
 | --- | --- |
 | ``ablation.md`` | variant × benchmark with Δ, the averages by who answers, paired tests |
 | ``ablation.csv``, ``ablation_tests.csv`` | the same for machines |
-| ``ablation.json`` | all numbers, shares 0-1 |
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluators.comparison import comparing, score_tables
-from evaluators.comparison.scores import Comparison, Row, render_results
+from evaluators.comparison.scores import Comparison, Row
 from evaluators.comparison.systems import EVERY, System, count_differences, name_systems, system_of
-from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
+from evaluators.outcomes import METRIC_NAMES, Outcome
 from safe_stepwise.errors import check_choice
-from safe_stepwise.store.files import json_bytes, write_files
+from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, format_cell, percent
+from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, format_cell, percent, signed
 
-FILES = ("ablation.md", "ablation.csv", "ablation_tests.csv", "ablation.json")
+FILES = ("ablation.md", "ablation.csv", "ablation_tests.csv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +40,6 @@ class Reference:
         """Sort systems by answerer, then in the order of the runs."""
         order = list(dict.fromkeys(system.answering for system in self.order))
         return sorted(systems, key=lambda s: (order.index(s.answering), self.order.index(s)))
-
-    def pairs(self, systems: Sequence[System]) -> list[tuple[System, System]]:
-        return [*self.counterparts(systems).items()]
 
     def counterparts(self, systems: Sequence[System]) -> dict[System, System]:
         labels = name_systems(systems)
@@ -68,65 +64,50 @@ class Reference:
         return next(n for n, s in enumerate(self.order) if system in (s, s.answered_by(EVERY)))
 
 
-def reference_names(systems: Sequence[System]) -> list[str]:
-    labels = name_systems(systems)
-    candidates = (name for s in systems for name in (s.variant, labels[s], s.method, s.title))
-    return list(dict.fromkeys(filter(None, candidates)))
-
-
-Ablations = Mapping[str, Comparison]
-"""Comparisons of all systems with one reference each, by title."""
-
-
-def make_ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int = 0) -> Ablations:
-    """Compare with each reference, or each method's first system; raise ``UserError`` for an unknown name."""
+def compare_with(outcomes: Sequence[Outcome], name: str = "", seed: int = 0) -> Comparison:
+    """Compare with the reference of a name, or each method's first system; raise ``UserError`` for an unknown name."""
     order = tuple(dict.fromkeys(map(system_of, outcomes)))
-    ablations = {}
-    for name in references or ("",):
-        if name:
-            check_choice(name, reference_names(order), "--reference")
-        reference = Reference(name, order)
-        comparison = comparing.compare(outcomes, seed, paired=reference.pairs, ordered=reference.sort)
-        against = reference.counterparts([row.system for row in comparison.rows])
-        against |= reference.counterparts([row.system for row in comparison.totals])
-        title = f"Against {name}" if name else "Against the first of each method"
-        ablations[title] = replace(comparison, references=against)
-    return ablations
+    if name:
+        labels = name_systems(order)
+        names = (name for s in order for name in (s.variant, labels[s], s.method, s.title))
+        check_choice(name, list(dict.fromkeys(filter(None, names))), "--reference")
+    reference = Reference(name, order)
+    pairs = lambda systems: [*reference.counterparts(systems).items()]  # noqa: E731
+    comparison = comparing.compare(outcomes, seed, paired=pairs, ordered=reference.sort)
+    against = reference.counterparts([row.system for row in comparison.rows])
+    against |= reference.counterparts([row.system for row in comparison.totals])
+    return replace(comparison, references=against)
 
 
-def write(ablations: Ablations, folder: Path, published: Sequence[PublishedScore] = ()) -> None:
+def title_of(reference: str) -> str:
+    return f"Against {reference}" if reference else "Against the first of each method"
+
+
+def write(comparison: Comparison, reference: str, folder: Path, published: Sequence[PublishedScore] = ()) -> None:
     """Write the tables into ``folder``; raises ``UserError`` where that can't be written."""
-    first = next(iter(ablations.values()))
+    differences = score_tables.difference_sheet(comparison)
     text = fill(
         Path(__file__).parent / "templates",
         "ablation.md.jinja",
-        comparison=first,
-        ablations=ablations,
+        title=title_of(reference),
+        comparison=comparison,
         published=published,
-        published_lines=score_tables.published_lines(published, first.benchmarks),
-        scores=score_tables.score_table,
-        metric_of=lambda comparison: METRIC_NAMES[headline_metric(comparison)],
-        averages=average_table,
-        differences=score_tables.difference_table,
+        published_lines=score_tables.published_lines(published, comparison.benchmarks),
+        scores=score_tables.score_table(comparison, published),
+        metric=METRIC_NAMES[comparison.headline],
+        averages=average_table(comparison),
+        differences=differences,
     )
-    content = {title: render_results(comparison) for title, comparison in ablations.items()}
     files = {
         "ablation.md": text.encode(),
-        "ablation.csv": csv_bytes(_stacked(ablations, score_tables.score_csv)),
-        "ablation_tests.csv": csv_bytes(_stacked(ablations, score_tables.difference_csv)),
-        "ablation.json": json_bytes(content, sort_keys=False),
+        "ablation.csv": csv_bytes(score_tables.score_csv(comparison)),
+        "ablation_tests.csv": differences.csv,
     }
     write_files(folder, FILES, files)
 
 
-def headline_metric(comparison: Comparison) -> Metric:
-    """Return the metric that stands for a system: accuracy, or exact match where a system was not judged."""
-    return "accuracy" if all(row.average["accuracy"] for row in comparison.rows) else "exact_match"
-
-
 def average_table(comparison: Comparison) -> Table:
     """Return variants by answerer (SAFE v2, Tables 4 and 6): the average, and Δ in brackets."""
-    metric = headline_metric(comparison)
     rows = (*comparison.rows, *comparison.totals)
     answering = list(dict.fromkeys(row.system.answering for row in rows))
     variants: dict[tuple[System, bool], dict[str, Row]] = {}
@@ -136,18 +117,13 @@ def average_table(comparison: Comparison) -> Table:
     labels = name_systems([system for system, _ in variants])
     table: Table = [("method", *answering)]
     for (system, simulated), by_answerer in variants.items():
-        by_name = {name: _average(comparison, row, metric) for name, row in by_answerer.items()}
+        by_name = {name: _average(comparison, row) for name, row in by_answerer.items()}
         table.append([marked(labels[system], simulated), *[by_name.get(answerer, NOTHING) for answerer in answering]])
     return table
 
 
-def _average(comparison: Comparison, row: Row, metric: Metric) -> object:
-    reference = comparison.references_of(row.system).get(metric)
+def _average(comparison: Comparison, row: Row) -> object:
+    metric, reference = comparison.headline, comparison.reference_of(row.system)
     gain = comparison.difference(row.system, reference, None, metric) if reference else None
-    margin = f" ({percent(gain.estimate.value, '+')})" if gain else ""
+    margin = f" ({signed(gain.estimate.value)})" if gain else ""
     return format_cell(row.average[metric], lambda estimate: f"{percent(estimate.value)}{margin}")
-
-
-def _stacked(ablations: Ablations, table: Callable[[Comparison], Table]) -> Table:
-    tables = [(title, *table(comparison)) for title, comparison in ablations.items()]
-    return [["against", *tables[0][1]], *([title, *row] for title, _, *rows in tables for row in rows)]

@@ -9,7 +9,7 @@ An *outcome* is a system's scored answer to one question (`systems`); `compare` 
 - Two paired systems are compared on the questions that both have. Differences of EM and accuracy in one benchmark are
   tested by McNemar's exact test; F1 and means of several benchmarks by flipping the signs of questions at random.
   Holm's adjustment counts all tests of one measure in one column.
-- A total (`scores`) is a mean over answerers, question by question, tested by flips of signs.
+- A total (`scores`) is a mean over answerers on each question that all of them have, tested by flips of signs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,8 +20,9 @@ import numpy as np
 from evaluators.comparison import significance as stats
 from evaluators.comparison.scores import Cell, Comparison, Difference, Estimates, Row, Test
 from evaluators.comparison.significance import Estimate, Matrix
-from evaluators.comparison.systems import System, group_totals, pair_systems, sort_systems, system_of
+from evaluators.comparison.systems import EVERY, System, group_totals, pair_systems, sort_systems, system_of
 from evaluators.outcomes import METRICS, Metric, Outcome, grouped, numbered, statistics_of
+from evaluators.uptake import count_uptake
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.records import FAILED
@@ -32,38 +33,12 @@ Questions = dict[tuple[str, int], Outcome]
 """A system's outcomes in one benchmark by question id and a number, which tells questions with the same id apart."""
 Pairing = Callable[[Sequence[System]], Sequence[tuple[System, System]]]
 """A function from systems, in order, to the pairs to compare; the later system is the first of a pair."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonPlan:
-    """The columns of a comparison: systems and totals, pairs of systems and pairs of totals."""
-
-    systems: Sequence[System]
-    totals: Mapping[System, Sequence[System]]
-    """The totals, each with its member systems."""
-    pairs: Sequence[tuple[System, System]]
-    total_pairs: Sequence[tuple[System, System]]
-
-    @property
-    def compared(self) -> list[tuple[System, System]]:
-        """All pairs: of systems, then of totals."""
-        return [*self.pairs, *self.total_pairs]
-
-    @property
-    def places(self) -> list[list[tuple[int, int]]]:
-        """The indices in ``systems`` of each pair of `compared`; for totals, a pair of indices for each answerer."""
-        places = {system: n for n, system in enumerate(self.systems)}
-        members = {system: {system.answering: n} for system, n in places.items()}
-        members |= {total: {s.answering: places[s] for s in group} for total, group in self.totals.items()}
-        return [
-            [(n, members[earlier][answerer]) for answerer, n in members[later].items()]
-            for later, earlier in self.compared
-        ]
+RESAMPLES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ResampledMeans:
-    """Means and bootstrap means in one benchmark, by system, total or pair, and by `METRICS`.
+    """Means and bootstrap means, by system (totals last) or pair, and by `METRICS`.
 
     Arrays have the shape (places, 3); ``resampled``, ``regained`` and ``flipped`` have (resamples, places, 3).
     """
@@ -81,8 +56,8 @@ class ResampledMeans:
     unpaired: Matrix
     wins: Matrix
     losses: Matrix
-    exact: Sequence[bool]
-    """Whether McNemar's test applies to a pair: it has systems, not totals, and one benchmark."""
+    is_single: bool = True
+    """Whether they are of one benchmark."""
 
     def estimates(self, place: int) -> dict[Metric, Estimate | None]:
         """Return the estimates of a system or total by its index."""
@@ -99,7 +74,8 @@ class ResampledMeans:
             if (estimate := _estimate(self.gains[pair], self.regained[:, place, m])) is None:
                 continue
             counts = int(self.counts[pair]), int(self.unpaired[pair])
-            test: Test = "mcnemar" if self.exact[place] and metric != "f1" else "sign_flip"
+            is_exact = self.is_single and metric != "f1" and later.answering != EVERY
+            test: Test = "mcnemar" if is_exact else "sign_flip"
             if test == "mcnemar":
                 p = stats.mcnemar(int(self.wins[pair]), int(self.losses[pair]))
             else:
@@ -115,50 +91,37 @@ def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
     return Estimate(*(round(number, _DIGITS) + 0.0 for number in (value, low, high)))
 
 
-def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> ComparisonPlan:
-    """Plan the systems (``simulated`` has all), their totals, which never mix its values, and the pairs to compare."""
-    systems = [*simulated]
-    groups = group_totals(systems).items()
-    totals = {total: members for total, members in groups if len({simulated[system] for system in members}) == 1}
-    return ComparisonPlan(systems, totals, paired(systems), paired([*totals]))
-
-
 def draw_sample(
-    questions: Sequence[Questions], plan: ComparisonPlan, rng: np.random.Generator, resamples: int
+    questions: Sequence[Questions],
+    totals: Iterable[Sequence[int]],
+    pairs: Sequence[tuple[int, int]],
+    rng: np.random.Generator,
+    resamples: int,
 ) -> ResampledMeans:
-    """Compute the means and resampled means of one benchmark; ``questions`` has the outcomes of each system."""
+    """Compute the means and resampled means of one benchmark.
+
+    ``questions`` has the outcomes of each system. Totals come after the systems; ``totals`` has the places of each
+    one's systems, and ``pairs`` the places of systems or totals to compare.
+    """
     ids = sorted(set().union(*questions))
     values = np.array([[_measured(by_key.get(id_)) for by_key in questions] for id_ in ids])
-    pairs_in_order = list(dict.fromkeys(pair for members in plan.places for pair in members))
-    later, earlier = [a for a, _ in pairs_in_order], [b for _, b in pairs_in_order]
-    differences = values[:, later] - values[:, earlier]
-    one_only = np.isnan(values[:, later]) != np.isnan(values[:, earlier])
+    values = np.concatenate([values, *(values[:, members].mean(axis=1, keepdims=True) for members in totals)], axis=1)
+    later, earlier = values[:, [a for a, _ in pairs]], values[:, [b for _, b in pairs]]
+    differences, size = later - earlier, values.shape[1]
     columns = np.concatenate([values, differences], axis=1).reshape(len(ids), -1)
-    means, size = stats.column_means(columns).reshape(-1, 3), len(questions)
+    means = stats.column_means(columns).reshape(-1, 3)
     resampled = stats.bootstrap_means(columns, rng, resamples).reshape(resamples, -1, 3)
-    flipped = stats.flipped_means(differences.reshape(len(ids), -1), rng, resamples).reshape(resamples, -1, 3)
-    place = {system: n for n, system in enumerate(plan.systems)}
-    systems = [[n] for n in place.values()] + [[place[s] for s in members] for members in plan.totals.values()]
-    pair_place = {pair: n for n, pair in enumerate(pairs_in_order)}
-    pairs = [[pair_place[pair] for pair in members] for members in plan.places]
     return ResampledMeans(
-        means=_aggregated(systems, means[:size]),
-        resampled=_aggregated(systems, resampled[:, :size]),
-        gains=_aggregated(pairs, means[size:]),
-        regained=_aggregated(pairs, resampled[:, size:]),
-        flipped=_aggregated(pairs, flipped),
-        counts=_aggregated(pairs, (~np.isnan(differences)).sum(axis=0), np.sum),
-        unpaired=_aggregated(pairs, one_only.sum(axis=0), np.sum),
-        wins=_aggregated(pairs, (differences > 0).sum(axis=0), np.sum),
-        losses=_aggregated(pairs, (differences < 0).sum(axis=0), np.sum),
-        exact=[True] * len(plan.pairs) + [False] * len(plan.total_pairs),
+        means=means[:size],
+        resampled=resampled[:, :size],
+        gains=means[size:],
+        regained=resampled[:, size:],
+        flipped=stats.flipped_means(differences.reshape(len(ids), -1), rng, resamples).reshape(resamples, -1, 3),
+        counts=(~np.isnan(differences)).sum(axis=0),
+        unpaired=(np.isnan(later) != np.isnan(earlier)).sum(axis=0),
+        wins=(differences > 0).sum(axis=0),
+        losses=(differences < 0).sum(axis=0),
     )
-
-
-def _aggregated(groups: Sequence[Sequence[int]], columns: Matrix, reduce: Callable[..., Matrix] = np.mean) -> Matrix:
-    """Combine the places of (…, places, 3) by groups of their indices; NaN if one of a group is NaN."""
-    aggregates = [reduce(columns[..., list(group), :].astype(np.float64), axis=-2) for group in groups]
-    return np.stack(aggregates, axis=-2) if aggregates else np.empty((*columns.shape[:-2], 0, 3))
 
 
 def mean_sample(samples: Sequence[ResampledMeans]) -> ResampledMeans:
@@ -170,7 +133,7 @@ def mean_sample(samples: Sequence[ResampledMeans]) -> ResampledMeans:
     return ResampledMeans(
         **stacked(np.mean, "means", "resampled", "gains", "regained", "flipped"),
         **stacked(np.sum, "counts", "unpaired", "wins", "losses"),
-        exact=samples[0].exact if len(samples) == 1 else [False] * len(samples[0].exact),
+        is_single=len(samples) == 1,
     )
 
 
@@ -178,9 +141,6 @@ def _measured(outcome: Outcome | None) -> tuple[float, float, float]:
     if outcome is None:
         return np.nan, np.nan, np.nan
     return outcome.exact_match, outcome.f1, {"correct": 1.0, "incorrect": 0.0}.get(outcome.verdict or "", np.nan)
-
-
-RESAMPLES = 10_000
 
 
 def compare(
@@ -206,30 +166,30 @@ def compare(
         for system in ordered(by_system)
     }
     simulated = {s: any(o.simulated for group in groups.values() for o in group) for s, groups in members.items()}
-    plan = make_plan(simulated, paired)
-    samples = _samples(by_system, plan, seed, resamples)
-    benchmarks = tuple(name for name in samples if name is not None)
-    members |= {total: _pooled([members[s] for s in systems]) for total, systems in plan.totals.items()}
-    rows = [_row(system, groups, samples, place) for place, (system, groups) in enumerate(members.items())]
-    simulated |= {row.system: row.simulated for row in rows}
-    differences: list[Difference] = []
-    for place, (later, earlier) in enumerate(plan.compared):
-        for name, sample in samples.items():
-            differences += sample.differences(place, later, earlier, name, simulated[later] or simulated[earlier])
-    size = len(plan.systems)
-    tested, totals = _adjusted(differences), tuple(rows[size:])
-    return Comparison(benchmarks, tuple(rows[:size]), tested, seed, resamples, totals)
-
-
-def _samples(
-    by_system: Mapping[System, Mapping[str, Questions]], plan: ComparisonPlan, seed: int, resamples: int
-) -> dict[str | None, ResampledMeans]:
-    """Draw the sample of each benchmark; the key None has their mean."""
+    systems = [*members]
+    # Totals never mix models and players.
+    groups = {t: g for t, g in group_totals(systems).items() if len({simulated[system] for system in g}) == 1}
+    places = {system: place for place, system in enumerate([*systems, *groups])}
+    compared = [*paired(systems), *paired([*groups])]
+    pairs = [(places[later], places[earlier]) for later, earlier in compared]
+    totals = [[places[system] for system in group] for group in groups.values()]
     samples: dict[str | None, ResampledMeans] = {}
     for name in sorted({name for by_benchmark in by_system.values() for name in by_benchmark}):
-        questions = [by_system[system].get(name, {}) for system in plan.systems]
-        samples[name] = draw_sample(questions, plan, np.random.default_rng([seed, *name.encode()]), resamples)
-    return {**samples, None: mean_sample([*samples.values()])}
+        questions = [by_system[system].get(name, {}) for system in systems]
+        rng = np.random.default_rng([seed, *name.encode()])
+        samples[name] = draw_sample(questions, totals, pairs, rng, resamples)
+    benchmarks = tuple(name for name in samples if name is not None)
+    samples[None] = mean_sample([*samples.values()])
+    members |= {total: _pooled([members[system] for system in group]) for total, group in groups.items()}
+    rows = [_row(system, by_name, samples, places[system]) for system, by_name in members.items()]
+    simulated |= {row.system: row.simulated for row in rows}
+    differences: list[Difference] = []
+    for place, (later, earlier) in enumerate(compared):
+        for scope, sample in samples.items():
+            is_simulated = simulated[later] or simulated[earlier]
+            differences += sample.differences(place, later, earlier, scope, is_simulated)
+    size = len(systems)
+    return Comparison(benchmarks, tuple(rows[:size]), _adjusted(differences), seed, resamples, tuple(rows[size:]))
 
 
 def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Outcome]]:
@@ -252,6 +212,7 @@ def _row(
         cells={name: _cell(group, samples[name].estimates(place)) for name, group in sorted(groups.items())},
         average=samples[None].estimates(place),
         loop=loop,
+        uptake=count_uptake(outcomes),
     )
 
 

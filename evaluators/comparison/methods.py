@@ -9,22 +9,28 @@ computes the prompt; further ones cost mainly their completion, as the prefix ca
 over the questions that a system answered: a failed question stopped midway and would make a method look cheaper.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any
 
 from evaluators.comparison.scores import CSV_ONLY, Comparison, Difference
 from evaluators.comparison.systems import System, system_of
 from evaluators.outcomes import Outcome, asking_conditions, grouped
-from evaluators.prompting.measures import FORMS, OVERLAPS, REASONS, score_outcomes
+from evaluators.prompting.measures import DOCUMENTS, FORMS, MARKS, OVERLAPS, REASONS, score_outcomes
 from safe_stepwise.methods.prompting import ANSWERING
-from safe_stepwise.records import FAILED, Attempt
-from safe_stepwise.store.tables import Column, Sheet, decimal, p_value, percent, signed
+from safe_stepwise.records import FAILED, Attempt, all_attempts
+from safe_stepwise.store.tables import Column, Sheet, as_is, count, decimal, p_value, percent, signed
 
 ALL = "all"
 """The name of the row over all benchmarks."""
 _TITLES = {"supporting_facts": "facts", "supporting_passages": "passages", "evidence": "triples", "joint": "joint"}
+_SCORES = (("EM", "exact_match"), ("F1", "f1"))
+_FORM_TITLES = ("at first try, %", "after revision, %", "salvaged alone, %", "never, %")
+_FAILURE_TITLES = ("error propagation", "lost in the middle", "format mismatch", "hallucination", "unanswered",
+                   "untold", "failed")  # fmt: skip
+"""The titles of `REASONS`; an untold failure is a wrong answer that cites nothing, so its reason is unknown."""
+_MOVES = [f"{before}_to_{after}" for before in MARKS.values() for after in MARKS.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +44,13 @@ class MethodRow:
     right: float
     """The share of all questions answered correctly: by the judge if there is one, else by exact match."""
 
-    @property
-    def prompts(self) -> bool:
-        """Whether the system's method prompts, and so has further measures."""
-        return "prompting" in self.scores
-
-    @property
-    def computed_tokens(self) -> float:
-        """Prompt tokens per question that no prefix cache held."""
-        return self._per_question("computed_tokens")
-
-    @property
-    def completion_tokens(self) -> float:
-        return self._per_question("completion_tokens")
-
-    def _per_question(self, tokens: str) -> float:
+    def per_question(self, tokens: str) -> float:
+        """Return the number of tokens per question: ``computed_tokens`` or ``completion_tokens``."""
         return float(sum(self.scores[tokens].values()) / self.scores["questions"])
 
-    def per_thousand(self, tokens: float) -> float | None:
-        """Return right answers per 1,000 tokens, for ``tokens`` per question; None if ``tokens`` is 0."""
+    def per_thousand(self, *counts: Callable[["MethodRow"], float]) -> float | None:
+        """Return right answers per 1,000 of the tokens that ``counts`` count per question; None if there are none."""
+        tokens = sum(count(self) for count in counts)
         return 1000 * self.right / tokens if tokens else None
 
 
@@ -77,43 +71,47 @@ def _measure(system: System, benchmark: str, outcomes: Sequence[Outcome]) -> Met
     return MethodRow(system, benchmark, score_outcomes(outcomes), right / len(outcomes))
 
 
-def _share(title: str, key: str, *path: str) -> Column[MethodRow]:
-    return Column(title, lambda row: _number(row.scores, "prompting", *path), percent, key)
+def _measured(title: str, key: str, *path: str, form: Any = percent) -> Column[MethodRow]:
+    """Return the column of a measure of prompting, by its path in the scores."""
+
+    def value(row: MethodRow) -> Any:
+        measures: Any = row.scores.get("prompting")
+        for name in path:
+            measures = (measures or {}).get(name)
+        return measures
+
+    return Column(title, value, form, key)
 
 
-def _number(measures: Any, *path: str) -> float | None:
-    for name in path:
-        measures = (measures or {}).get(name)
-    return measures  # type: ignore[no-any-return]
+def _summaries(*path: str) -> Column[MethodRow]:
+    title = ": ".join(path).replace("_to_", " → ").replace("_", " ")
+    return _measured(title, "_".join(path), "summary", *path, form=count)
 
 
-_SCORES = (("EM", "exact_match"), ("F1", "f1"))
-_SALVAGED = [_share(f"{title} salvaged", f"salvaged_{m}", "salvaged", m) for title, m in _SCORES]
-_FORM_TITLES = ("at first try, %", "after revision, %", "salvaged alone, %", "never, %")
-_FORMS = [_share(t, f"format_{form}", "format", "shares", form) for form, t in zip(FORMS, _FORM_TITLES, strict=True)]
+_STRICT = [_measured(title, "", "strict", m) for title, m in _SCORES]
+_SALVAGED = [_measured(f"{title} salvaged", f"salvaged_{m}", "salvaged", m) for title, m in _SCORES]
+_FORMS = [_measured(t, f"format_{f}", "format", "shares", f) for f, t in zip(FORMS, _FORM_TITLES, strict=True)]
 _SUPPORT = [
-    *(_share(f"{_TITLES[name]} {title}", f"{name}_{m}", name, m) for name in OVERLAPS for title, m in _SCORES),
-    _share("sub-answers found, %", "sub_answer_recall", "sub_answers", "recall"),
-    _share("finds that are gold, %", "sub_answer_precision", "sub_answers", "precision"),
-    _share("gold passages read, %", "sub_answer_passage_recall", "sub_answers", "passage_recall"),
-    _share("R4C passages, %", "derivation_passages", "derivations", "passages"),
-    _share("R4C triples, %", "derivation_triples", "derivations", "triples"),
+    *(_measured(f"{_TITLES[name]} {title}", f"{name}_{m}", name, m) for name in OVERLAPS for title, m in _SCORES),
+    _measured("sub-answers found, %", "sub_answer_recall", "sub_answers", "recall"),
+    _measured("finds that are gold, %", "sub_answer_precision", "sub_answers", "precision"),
+    _measured("gold passages read, %", "sub_answer_passage_recall", "sub_answers", "passage_recall"),
+    _measured("R4C passages, %", "derivation_passages", "derivations", "passages"),
+    _measured("R4C triples, %", "derivation_triples", "derivations", "triples"),
 ]
-_FAILURE_TITLES = ("error propagation", "lost in the middle", "format mismatch", "hallucination", "unanswered",
-                   "untold", "failed")  # fmt: skip
-"""The titles of `REASONS`; an untold failure is a wrong answer that cites nothing, so its reason is unknown."""
 _FAILURES = [
-    _share(title, f"failure_{name}", "failures", name, "rate")
+    _measured(f"{title}, %", f"failure_{name}", "failures", name, "rate")
     for name, title in zip(REASONS, _FAILURE_TITLES, strict=True)
 ]
+_SUMMARIES = [_summaries(documents, move) for documents in DOCUMENTS for move in _MOVES]
 _BENCHMARK: Column[MethodRow] = Column("benchmark", lambda row: row.benchmark, key="benchmark")
 _QUESTIONS: Column[MethodRow] = Column("questions", lambda row: row.scores["questions"], key="questions")
 
 
 def method_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
     """Return a row of scores, calls, tokens and rates for each method and benchmark; CSV has all measures."""
-    computed = lambda row: row.per_thousand(row.computed_tokens)  # noqa: E731
-    total = lambda row: row.per_thousand(row.computed_tokens + row.completion_tokens)  # noqa: E731
+    computed, written = (methodcaller("per_question", kind) for kind in ("computed_tokens", "completion_tokens"))
+    of_computed, of_both = methodcaller("per_thousand", computed), methodcaller("per_thousand", computed, written)
     columns: list[Column[MethodRow]] = [
         *comparison.subject,
         _BENCHMARK,
@@ -122,52 +120,33 @@ def method_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[Met
         Column("F1", lambda row: row.scores["f1"], percent, "f1"),
         Column("Acc", lambda row: row.scores["accuracy"], percent, "accuracy"),
         Column("calls / question", lambda row: row.scores["calls_per_question"], decimal(2), "calls_per_question"),
-        Column("computed / question", lambda row: row.computed_tokens, decimal(1), "computed_per_question"),
-        Column("written / question", lambda row: row.completion_tokens, decimal(1), "written_per_question"),
-        Column("right per 1,000 computed", computed, decimal(3)),
-        Column("right per 1,000 computed and written", total, decimal(3)),
-        Column(CSV_ONLY, computed, decimal(4), "right_per_1000_computed"),
-        Column(CSV_ONLY, total, decimal(4), "right_per_1000_computed_and_written"),
-        *(replace(column, title=CSV_ONLY) for column in (*_SALVAGED, *_FORMS, *_SUPPORT, *_FAILURES)),
+        Column("computed / question", computed, decimal(1), "computed_per_question"),
+        Column("written / question", written, decimal(1), "written_per_question"),
+        Column("right per 1,000 computed", of_computed, decimal(4), "right_per_1000_computed"),
+        Column("right per 1,000 computed and written", of_both, decimal(4), "right_per_1000_computed_and_written"),
+        *(replace(column, title=CSV_ONLY) for column in (*_SALVAGED, *_FORMS, *_SUPPORT, *_SUMMARIES, *_FAILURES)),
     ]
     return Sheet(columns, rows)
 
 
-def form_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
-    """Return the shares of replies by how they could be read, and the scores of strict and salvaged answers."""
-    replies: Column[MethodRow] = Column("replies", lambda row: _number(row.scores, "prompting", "format", "replies"))
-    strict = [_share(title, "", "strict", m) for title, m in _SCORES]
-    scores = [column for pair in zip(strict, _SALVAGED, strict=True) for column in pair]
-    return Sheet(
-        [*comparison.subject, _BENCHMARK, replies, *_FORMS, *scores],
-        [row for row in rows if "prompting" in row.scores],
-    )
+_DETAILS = {
+    "form": [_measured("replies", "", "format", "replies", form=as_is), *_FORMS, *_STRICT, *_SALVAGED],
+    "support": [*_SUPPORT, _measured("R4C questions", "", "derivations", "questions", form=as_is)],
+    "summaries": _SUMMARIES,
+    "failures": [_QUESTIONS, *_FAILURES],
+}
 
 
-def support_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
-    """Return scores of facts, passages, triples, sub-answers and derivations, for methods that have any."""
-    annotated: Column[MethodRow] = Column(
-        "R4C questions", lambda row: _number(row.scores, "prompting", "derivations", "questions")
-    )
-    columns = [*comparison.subject, _BENCHMARK, *_SUPPORT, annotated]
-    return Sheet(columns, [row for row in rows if any(column.value(row) is not None for column in _SUPPORT)])
+def detail_sheets(comparison: Comparison, rows: Sequence[MethodRow]) -> dict[str, Sheet[MethodRow]]:
+    """Return further tables, each with the rows that have any of its measures: how replies could be read, what
+    supports answers, what summaries did, why answers failed (SG-FSM's four reasons and three more)."""
 
+    def sheet(columns: Sequence[Column[MethodRow]]) -> Sheet[MethodRow]:
+        measures = [column for column in columns if column is not _QUESTIONS]
+        measured = [row for row in rows if any(column.value(row) is not None for column in measures)]
+        return Sheet([*comparison.subject, _BENCHMARK, *columns], measured)
 
-def failure_sheet(comparison: Comparison, rows: Sequence[MethodRow]) -> Sheet[MethodRow]:
-    """Return the number and share of questions by reason of failure, SG-FSM's four and our further ones."""
-    counts = lambda failure: f"{failure['questions']} ({percent(failure['rate'])}%)"  # noqa: E731
-
-    def reason(title: str, name: str) -> Column[MethodRow]:
-        return Column(title, lambda row: row.scores["prompting"]["failures"][name], counts)
-
-    reasons = map(reason, _FAILURE_TITLES, REASONS)
-    return Sheet(
-        [*comparison.subject, _BENCHMARK, _QUESTIONS, *reasons], [row for row in rows if "prompting" in row.scores]
-    )
-
-
-VOTING = "samples"
-"""The option that sets how many replies vote."""
+    return {name: sheet(columns) for name, columns in _DETAILS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +163,7 @@ class Cost:
     @property
     def samples(self) -> int:
         """The number of replies that vote; 0 for a method without this option."""
-        return int(dict(self.system.options).get(VOTING, 0))
+        return int(dict(self.system.options).get("samples", 0))
 
     def samples_within(self, tokens: float) -> int:
         """Return how many samples cost at most ``tokens``; 0 if a single one costs more.
@@ -199,9 +178,10 @@ class Cost:
 
 def measure_costs(outcomes: Iterable[Outcome]) -> list[Cost]:
     """Compute each system's cost, in the order of the outcomes; leave out systems that answered nothing."""
-    answered = (outcome for outcome in outcomes if outcome.trajectory.stop_reason != FAILED)
+    plain = (outcome for outcome in outcomes if not outcome.trajectory.sampled)  # those may hold votes of samples
+    answered = (outcome for outcome in plain if outcome.trajectory.stop_reason != FAILED)
     groups = grouped(answered, system_of)
-    return [_cost(system, [o.trajectory.attempts for o in group]) for system, group in groups.items()]
+    return [_cost(system, [all_attempts(o.trajectory) for o in group]) for system, group in groups.items()]
 
 
 def _cost(system: System, attempts_by_question: Sequence[Sequence[Attempt]]) -> Cost:
@@ -242,15 +222,12 @@ def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[t
 
 def _votes_beside(cost: Cost, systems: Iterable[Cost]) -> list[Cost]:
     """Return the votes with the setting of ``cost``'s system, and single replies of methods without a vote."""
-    candidates = [vote for vote in systems if vote.samples and _setting_key(vote.system) == _setting_key(cost.system)]
-    voted = {_voting_key(vote) for vote in candidates if vote.samples > 1}
-    votes = [vote for vote in candidates if vote.samples > 1 or _voting_key(vote) not in voted]
-    return sorted(votes, key=lambda vote: (vote.system.method, vote.samples))
 
+    def setting(system: System) -> tuple[object, ...]:
+        return system.answering, asking_conditions(dict(system.conditions)), bool(dict(system.options).get("evidence"))
 
-def _voting_key(vote: Cost) -> tuple[object, ...]:
-    return vote.system.method, vote.system.players, vote.system.conditions
-
-
-def _setting_key(system: System) -> tuple[object, ...]:
-    return system.answering, asking_conditions(dict(system.conditions)), bool(dict(system.options).get("evidence"))
+    voting = attrgetter("system.method", "system.players", "system.conditions")
+    candidates = [vote for vote in systems if vote.samples and setting(vote.system) == setting(cost.system)]
+    voted = {voting(vote) for vote in candidates if vote.samples > 1}
+    votes = [vote for vote in candidates if vote.samples > 1 or voting(vote) not in voted]
+    return sorted(votes, key=attrgetter("system.method", "samples"))

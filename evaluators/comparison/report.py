@@ -6,15 +6,16 @@
 | ``comparison.png`` | these scores as a figure |
 | ``tests.csv`` | every paired difference and its tests |
 | ``cost.md``, ``cost.csv`` | calls and tokens by role (Table 8), and how questions ended |
-| ``error_types.*``, ``error_positions.*`` | the errors that a verifier found, by type and by step (Figures 3, 4) |
-| ``failures.md``, ``.csv``, ``.png`` | these errors by category, pooled over generators (Figure 3) |
-| ``sweep.csv``, ``sweep.png`` | scores and cost by the values of an option, such as K or N (Figures 2, 10) |
+| ``failures.md``, ``failures.csv`` | errors that verifiers found: by type, category, step (Figures 3, 4) |
+| the same, ``uptake.csv`` | what became of steps that were written again after a rejection, by its error type |
+| ``sweep.csv`` | scores and cost by the values of an option, such as K or N (Figures 2, 10) |
 | ``methods.md``, ``methods.csv`` | scores, calls and gains per token by method and benchmark |
 | the same | form, supporting facts, failures of prompting methods, votes at equal cost (SG-FSM, Tables 2, 3) |
 | ``machines.svg``, ``transitions.csv`` | the edges that machines took (SG-FSM, Figure 1) |
+| ``report.html`` | all of these pages in one (`evaluators.report_page`, written last) |
 
-A *sweep* runs a method with several values of an option. Its table of scores is split by benchmark, as it is too wide.
-On request, rows of the papers' tables appear beside ours, marked as published and never tested.
+A *sweep* runs a method with several values of an option. On request, rows of the papers' tables appear beside ours,
+marked as published and never tested.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,25 +23,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import comparing, costs, figures, methods, score_tables
-from evaluators.comparison.scores import Comparison, Row, render_results
-from evaluators.comparison.systems import EVERY, common_options, find_swept_options, values_by_name
-from evaluators.outcomes import METRICS, Metric, Outcome
+from evaluators.comparison import comparing, costs, figures, methods, score_tables, scores
+from evaluators.comparison.systems import EVERY, common_options, has_sweep, values_by_name
+from evaluators.outcomes import Outcome
 from safe_stepwise.store.files import write_files
-from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
+from safe_stepwise.store.names import COMPARISON, METHODS_PAGE, REPORT_PAGE
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import Table, csv_bytes, escaped, fill, split_columns
+from safe_stepwise.store.tables import csv_bytes, escaped, fill
 
-ABLATED = ("on_exhausted", "feedback")
-"""Options whose values every report names, even if they are the defaults, as reports are compared by them."""
 TEMPLATES = Path(__file__).parent / "templates"
-_MAX_COLUMNS = 9
-"""The most columns of a sweep's table before it is split."""
 FILES = (
-    COMPARISON, "comparison.csv", "comparison.png", "tests.csv", "cost.md", "cost.csv",
-    "error_types.csv", "error_types.png", "error_positions.csv", "error_positions.png",
-    "failures.md", "failures.csv", "failures.png", "sweep.csv", "sweep.png", METHODS_PAGE,
-    "methods.csv", "machines.svg", "transitions.csv",
+    COMPARISON, "comparison.csv", "comparison.png", "tests.csv", "cost.md", "cost.csv", "failures.md", "failures.csv",
+    "uptake.csv", "sweep.csv", METHODS_PAGE, "methods.csv", "machines.svg", "transitions.csv", REPORT_PAGE,
 )  # fmt: skip
 """All files that a report can have."""
 
@@ -75,63 +69,53 @@ def render_report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequenc
     """Render the report on ``outcomes``, without writing it."""
     outcomes = list(outcomes)
     comparison = comparing.compare(outcomes, seed)
-    text = _comparison_text(comparison, published)
     papers = tuple(dict.fromkeys(row.paper for row in published))
-    cost_sheet = costs.cost_sheet(comparison)
-    representatives = _representatives(comparison.rows)
-    judged = any(cell.scored for row in comparison.rows for cell in row.cells.values())
-    metric: Metric = "accuracy" if judged else "exact_match"
+    differences, cost_sheet = score_tables.difference_sheet(comparison), costs.cost_sheet(comparison)
+    text = _comparison_text(comparison, published, differences.markdown)
+    printed, endings = costs.published_table(papers), costs.ending_sheet(comparison)
+    cost = fill(TEMPLATES, "cost.md.jinja", comparison=comparison, costs=cost_sheet, printed=printed, endings=endings)
     files = {
         COMPARISON: text.encode(),
-        "comparison.png": figures.draw_scores(comparison, representatives, metric),
+        "comparison.png": figures.draw_scores(comparison, _representatives(comparison.rows)),
         "comparison.csv": csv_bytes(score_tables.score_csv(comparison, published)),
-        "tests.csv": csv_bytes(score_tables.difference_csv(comparison)),
-        "cost.md": fill(
-            TEMPLATES,
-            "cost.md.jinja",
-            comparison=comparison,
-            costs=_split(comparison, cost_sheet.table, 3, (6, len(cost_sheet.table[0]) - 9)),
-            printed=costs.published_table(papers),
-            endings=costs.ending_sheet(comparison),
-        ).encode(),
+        "tests.csv": differences.csv,
+        "cost.md": cost.encode(),
         "cost.csv": cost_sheet.csv,
-        **_error_files(comparison),
         **_failure_files(comparison, papers),
-        **_sweep_files(comparison, metric),
-        **_method_files(comparison, outcomes),
+        **_method_files(comparison, outcomes, published),
     }
-    return Report(text, render_results(comparison), files)
+    if has_sweep([row.system for row in comparison.rows]):
+        files["sweep.csv"] = csv_bytes(costs.sweep_csv(comparison))
+    return Report(text, scores.render_results(comparison), files)
 
 
-def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]) -> str:
+def _comparison_text(comparison: scores.Comparison, published: Sequence[PublishedScore], differences: str) -> str:
     names, totals = comparison.names, {row.system for row in comparison.totals}
     left_out = [row.system for row in comparison.rows if row.system.answered_by(EVERY) not in totals]
-    by_place = [len(METRICS)] * (len(comparison.benchmarks) + 1)
     return fill(
         TEMPLATES,
         "comparison.md.jinja",
         comparison=comparison,
         in_common=_common_text(comparison),
-        scores=_split(comparison, score_tables.score_table(comparison, published), 2, by_place),
+        scores=score_tables.score_table(comparison, published),
         answering=len({row.system.answering for row in comparison.rows}),
         left_out="; ".join(f"{system.answering}, {names[system]}" for system in left_out),
         published=published,
         published_lines=score_tables.published_lines(published, comparison.benchmarks),
         shortfalls=_shortfalls(comparison),
-        intervals=_split(comparison, score_tables.interval_table(comparison), 2, by_place),
-        differences=_split(comparison, score_tables.difference_table(comparison), 5, [4] * len(METRICS)),
+        differences=differences,
     )
 
 
-def _common_text(comparison: Comparison) -> str:
+def _common_text(comparison: scores.Comparison) -> str:
     systems = [row.system for row in comparison.rows]
     players = values_by_name((f"{s.title}'s {role}", name) for s in systems for role, name in s.players[1:])
     sentences = [escaped(f"{player}: {names[0]}.") for player, names in players.items() if len(names) == 1]
-    options = common_options(systems, ABLATED)
+    options = common_options(systems, ("on_exhausted", "feedback"))  # even defaults, as reports are compared by them
     return "".join(f"{sentence} " for sentence in [*sentences, *([f"{options}."] if options else [])])
 
 
-def _shortfalls(comparison: Comparison) -> list[str]:
+def _shortfalls(comparison: scores.Comparison) -> list[str]:
     """List for each system, in a line, the questions that its scores leave out or count as wrong."""
     names = comparison.names
     lines = []
@@ -153,40 +137,22 @@ def _shortfalls(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _split(comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]) -> list[Table]:
-    """Split a sweep's wide table into tables of ``widths`` columns; leave any other whole."""
-    is_wide = len(table[0]) > _MAX_COLUMNS and bool(find_swept_options([row.system for row in comparison.rows]))
-    return split_columns(table, fixed, widths) if is_wide else [table]
-
-
-def _error_files(comparison: Comparison) -> dict[str, bytes]:
-    verified = [row for row in comparison.rows if row.verified]
-    if not verified:
-        return {}
-    names, representatives = comparison.names, _representatives(verified)
-    return {
-        "error_types.csv": csv_bytes(costs.error_type_csv(comparison, verified)),
-        "error_types.png": figures.draw_error_types(representatives, names),
-        "error_positions.csv": csv_bytes(costs.error_position_csv(comparison, verified)),
-        "error_positions.png": figures.draw_error_positions(representatives, names),
-    }
-
-
-def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, bytes]:
+def _failure_files(comparison: scores.Comparison, papers: Iterable[str]) -> dict[str, bytes]:
     rows = costs.count_failures(comparison)
     if not any(row.types for row in rows):
         return {}
-    table = costs.failure_table(rows, papers)
+    tables = {"failures": costs.failure_table(rows, papers), "positions": costs.position_table(rows)}
+    uptake = costs.uptake_sheet(comparison)
     return {
-        "failures.md": fill(TEMPLATES, "failures.md.jinja", comparison=comparison, failures=table).encode(),
+        "failures.md": fill(TEMPLATES, "failures.md.jinja", comparison=comparison, uptake=uptake, **tables).encode(),
         "failures.csv": csv_bytes(costs.failure_csv(rows)),
-        "failures.png": figures.draw_failures(rows),
+        **({"uptake.csv": uptake.csv} if uptake.rows else {}),
     }
 
 
-def _representatives(rows: Sequence[Row]) -> list[Row]:
+def _representatives(rows: Sequence[scores.Row]) -> list[scores.Row]:
     """Return one row for each method and its players: the row with default options, else the last."""
-    by_method: dict[object, Row] = {}
+    by_method: dict[object, scores.Row] = {}
     for row in rows:
         key = row.system.method, row.system.players
         if key not in by_method or by_method[key].system.departures:
@@ -194,34 +160,24 @@ def _representatives(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row in by_method.values()]
 
 
-def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
-    rows = comparison.rows
-    if not find_swept_options([row.system for row in rows]):
-        return {}
-    files = {"sweep.csv": csv_bytes(costs.sweep_csv(comparison))}
-    averaged = [row for row in rows if row.average[metric]]
-    if find_swept_options([row.system for row in averaged]):
-        files["sweep.png"] = figures.draw_sweep(averaged, metric)
-    return files
-
-
-def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
+def _method_files(
+    comparison: scores.Comparison, outcomes: Sequence[Outcome], published: Sequence[PublishedScore]
+) -> dict[str, bytes]:
     rows = methods.measure_methods(outcomes, [row.system for row in comparison.rows])
-    sheet, counts = methods.method_sheet(comparison, rows), costs.count_moves(comparison)
+    sheet, machines = methods.method_sheet(comparison, rows), costs.count_moves(comparison)
+    transitions = costs.transition_sheet(comparison, machines)
     text = fill(
         TEMPLATES,
         "methods.md.jinja",
         comparison=comparison,
         in_common=_common_text(comparison),
         methods=sheet,
-        form=methods.form_sheet(comparison, rows),
-        support=methods.support_sheet(comparison, rows),
-        failures=methods.failure_sheet(comparison, rows),
+        printed=score_tables.published_support_table(published, comparison.benchmarks),
+        **methods.detail_sheets(comparison, rows),
         votes=methods.equal_cost_sheet(comparison, methods.measure_costs(outcomes)),
-        transitions=costs.transition_sheet(comparison, counts, only_taken=True),
+        transitions=transitions,
     )
     files = {METHODS_PAGE: text.encode("utf-8", "backslashreplace"), "methods.csv": sheet.csv}
-    if counts:
-        files["machines.svg"] = costs.draw_machines(counts)
-        files["transitions.csv"] = costs.transition_sheet(comparison, counts).csv
+    if machines:
+        files |= {"machines.svg": figures.draw_machines(machines), "transitions.csv": transitions.csv}
     return files

@@ -6,72 +6,43 @@ judge and other verifiers. A published row shows only the benchmarks that ours h
 all the benchmarks of the paper.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 
-from evaluators.comparison.scores import AVERAGE, Comparison, Difference, Row, bounds
-from evaluators.comparison.significance import Estimate
-from evaluators.comparison.systems import EVERY, System, name_options, name_systems
+from evaluators.comparison import significance, systems
+from evaluators.comparison.scores import AVERAGE, CSV_ONLY, Comparison, Difference, Row, bounds
 from evaluators.outcomes import METRIC_NAMES, METRICS, Metric
 from safe_stepwise.errors import check_choice
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store import published_tables
-from safe_stepwise.store.published_tables import BENCHMARKS, MAIN, PAPERS, PublishedScore
 from safe_stepwise.store.published_tables import published as printed
-from safe_stepwise.store.tables import NOTHING, Table, decimal, format_cell, p_value, percent
+from safe_stepwise.store.tables import NOTHING, Column, Sheet, Table, decimal, format_cell, p_value, percent, signed
+
+_PRINTED: Mapping[Metric, str] = {"exact_match": "em", "f1": "f1", "accuracy": "acc"}
+Line = tuple[str, str, list[object]]
+"""The answerer, the method, and the cells of a published row."""
+_SUPPORT_TITLES = {"format": "format, %", "sup_em": "facts EM", "sup_f1": "facts F1", "joint_em": "joint EM",
+                   "joint_f1": "joint F1"}  # fmt: skip
 
 
-def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
-    """Return EM, F1, accuracy and gains of each system by answerer, totals last; published rows follow our own."""
-    table: Table = [(comparison.answering, "method", *_score_header(comparison))]
-    beside = published_lines(published, comparison.benchmarks)
-    for answering, rows in groupby(comparison.rows, lambda row: row.system.answering):
-        table += [line for row in rows for line in _score_lines(comparison, row)]
-        table += [(answering, name, *cells) for _, name, cells in beside.pop(model_key(answering), [])]
-    table += [line for row in comparison.totals for line in _score_lines(comparison, row)]
-    return table + [(answerer, name, *cells) for lines in beside.values() for answerer, name, cells in lines]
+def score_table(comparison: Comparison, published: Sequence[published_tables.PublishedScore] = ()) -> Table:
+    """Return EM, F1, accuracy and gains of each system by answerer, then totals; published rows follow our own."""
+    lines = [line for row in (*comparison.rows, *comparison.totals) for line in _score_lines(comparison, row)]
+    beside = ((answerer, name, *cells) for answerer, name, cells in published_lines(published, comparison.benchmarks))
+    titles = (f"{place} {METRIC_NAMES[m]}" for place in [*comparison.benchmarks, AVERAGE] for m in METRICS)
+    table = [(comparison.answering, "method", *titles), *lines, *beside]
+    width = 2 + len(METRICS) * len(comparison.places)  # one benchmark has no average
+    return [line[:width] for line in table]
 
 
 def _score_lines(comparison: Comparison, row: Row) -> Iterable[list[object]]:
     system, name = row.system, comparison.names[row.system]
     yield [system.answering, name, *(_with_margin(e) for e in _scores(comparison, row))]
-    if comparison.references_of(system):
-        gains = [_with_margin(e, "+") for e in _gains(comparison, row)]
-        yield [system.answering, f"Δ {name} {baseline_text(comparison, system)}", *gains]
+    if reference := comparison.reference_of(system):
+        gains = [_with_margin(e, "+") for e in _gains(comparison, row, reference)]
+        yield [system.answering, f"Δ {name} over {_name_reference(reference, system)}", *gains]
 
 
-def interval_table(comparison: Comparison) -> Table:
-    """Return the 95% confidence intervals of `score_table`."""
-    names = comparison.names
-    rows = (
-        (row.system.answering, names[row.system], *map(_interval, _scores(comparison, row)))
-        for row in (*comparison.rows, *comparison.totals)
-    )
-    return [(comparison.answering, "method", *_score_header(comparison)), *rows]
-
-
-def difference_table(comparison: Comparison) -> Table:
-    """Return a line per pair of systems and benchmark: difference, 95% interval, p, Holm's p for each measure."""
-    names = comparison.names
-    tested = {(d.first, d.second, d.benchmark, d.metric): d for d in comparison.differences}
-    places = dict.fromkeys((d.first, d.second, d.benchmark) for d in comparison.differences)
-    header = [comparison.answering, "difference", "benchmark", "pairs", "unpaired"]
-    for metric in METRICS:
-        name = METRIC_NAMES[metric]
-        header += [f"Δ {name}", "95% CI", f"p ({name})", "p, Holm"]
-    table: Table = [header]
-    for later, earlier, benchmark in places:
-        differences = [tested.get((later, earlier, benchmark, metric)) for metric in METRICS]
-        example = next(d for d in differences if d)  # EM's, over all questions
-        label = f"{names[later]} − {names[earlier]}"
-        tests = [cell for d in differences for cell in (_test_cells(d) if d else [NOTHING] * 4)]
-        place = benchmark or AVERAGE
-        table.append([later.answering, label, place, example.pairs, example.unpaired, *tests])
-    return table
-
-
-def score_csv(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
+def score_csv(comparison: Comparison, published: Sequence[published_tables.PublishedScore] = ()) -> Table:
     """Return `score_table` as rows of a CSV file: scores in percent, bounds of intervals, counts of questions."""
     columns = [f"{place}_{metric}" for place in [*comparison.benchmarks, AVERAGE] for metric in METRICS]
     bounds = [f"{column}_{bound}" for column in columns for bound in ("low", "high")]
@@ -83,143 +54,119 @@ def score_csv(comparison: Comparison, published: Sequence[PublishedScore] = ()) 
         cells = [row.cells.get(name) for name in comparison.benchmarks]
         numbers = [getattr(cell, count) if cell else 0 for cell in cells for count in count_names]
         table.append([*comparison.identify(row), f"{prefix}score", *_values(estimates), *numbers])
-        if comparison.references_of(row.system):
-            gains = _gains(comparison, row)
-            name = f"{prefix}delta {baseline_text(comparison, row.system)}"
+        if reference := comparison.reference_of(row.system):
+            gains = _gains(comparison, row, reference)
+            name = f"{prefix}delta over {_name_reference(reference, row.system)}"
             table.append([*comparison.identify(row), name, *_values(gains), *[""] * len(counts)])
-    for lines in published_lines(published, comparison.benchmarks).values():
-        for answerer, name, texts in lines:
-            subject = [answerer, *[""] * (len(comparison.columns) - 2), "false"]
-            values = ["" if cell == NOTHING else cell for cell in texts]
-            table.append([*subject, name, *values, *[""] * len([*bounds, *counts])])
+    for answerer, name, texts in published_lines(published, comparison.benchmarks):
+        subject = [answerer, *[""] * (len(comparison.columns) - 2), "false"]
+        values = ["" if cell == NOTHING else cell for cell in texts]
+        table.append([*subject, name, *values, *[""] * len([*bounds, *counts])])
     return table
 
 
-def difference_csv(comparison: Comparison) -> Table:
-    """Return all differences between systems as rows of a CSV file, in percentage points."""
-    # The columns in which two compared systems can differ.
-    options = name_options(row.system for row in comparison.rows)
-    varying_options = {"method", *options, *(r for row in comparison.rows for r in [*row.players][1:])}
-    columns = comparison.columns
-    varying_columns = [n for n, name in enumerate(columns) if name in varying_options]
-    table: Table = [
-        (*columns, *(f"than_{columns[n]}" for n in varying_columns), "benchmark", "metric", "pairs",
-         "unpaired", "delta", "low", "high", "test", "p", "p_holm")
-    ]  # fmt: skip
+def difference_sheet(comparison: Comparison) -> Sheet[Difference]:
+    """Return a row for each difference of two systems on a benchmark in a measure, in percentage points."""
+    names, identifying = comparison.names, comparison.columns
     cells = {row.system: comparison.identify(row) for row in (*comparison.rows, *comparison.totals)}
-    for d in comparison.differences:
-        row_cells = [*cells[d.first][:-1], "true" if d.simulated else "false"]
-        opponent = [cells[d.second][n] for n in varying_columns]
-        place = [d.benchmark or AVERAGE, d.metric, d.pairs, d.unpaired]
-        table.append([*row_cells, *opponent, *place, *_values([d.estimate]), d.test, d.p, d.p_holm])
-    return table
+    # Two compared systems can differ in these.
+    varying = {"method", *systems.name_options(row.system for row in comparison.rows)}
+    varying.update(role for row in comparison.rows for role in [*row.players][1:])
+
+    def cell_of(side: str, prefix: str, index: int) -> Column[Difference]:
+        return Column(CSV_ONLY, lambda d: cells[getattr(d, side)][index], key=f"{prefix}{identifying[index]}")
+
+    columns: list[Column[Difference]] = [
+        Column(comparison.answering, lambda d: d.first.answering),
+        Column("difference", lambda d: f"{names[d.first]} − {names[d.second]}"),
+        *(cell_of("first", "", index) for index in range(len(identifying) - 1)),
+        Column(CSV_ONLY, lambda d: d.simulated, key="simulated"),
+        *(cell_of("second", "than_", index) for index, name in enumerate(identifying) if name in varying),
+        Column("benchmark", lambda d: d.benchmark or AVERAGE, key="benchmark"),
+        Column("measure", lambda d: METRIC_NAMES[d.metric]),
+        Column(CSV_ONLY, lambda d: d.metric, key="metric"),
+        Column("pairs", lambda d: d.pairs, key="pairs"),
+        Column("unpaired", lambda d: d.unpaired, key="unpaired"),
+        Column("Δ", lambda d: d.estimate.value, signed),
+        Column("95% CI", lambda d: d.estimate, lambda e: f"{signed(e.low)} to {signed(e.high)}"),
+        Column(CSV_ONLY, lambda d: d.estimate.value, percent, "delta"),
+        Column(CSV_ONLY, lambda d: d.estimate.low, percent, "low"),
+        Column(CSV_ONLY, lambda d: d.estimate.high, percent, "high"),
+        Column(CSV_ONLY, lambda d: d.test, key="test"),
+        Column("p", lambda d: d.p, p_value),
+        Column("p, Holm", lambda d: d.p_holm, p_value),
+        Column(CSV_ONLY, lambda d: d.p, key="p"),
+        Column(CSV_ONLY, lambda d: d.p_holm, key="p_holm"),
+    ]
+    return Sheet(columns, [d for d in comparison.differences if d.benchmark in comparison.places])
 
 
-def baseline_text(comparison: Comparison, system: System) -> str:
-    """Say over which baseline the gains are (``over CoT``), with its options if they differ from the system's."""
-    by_baseline: dict[str, list[str]] = {}
-    for metric, baseline in comparison.references_of(system).items():
-        if baseline:
-            by_baseline.setdefault(_baseline_name(baseline, system), []).append(METRIC_NAMES[metric])
-    if not by_baseline:
-        return "over no baseline"
-    if len(by_baseline) == 1:
-        return f"over {next(iter(by_baseline))}"
-    return "over " + ", ".join(f"{b} ({', '.join(m)})" for b, m in by_baseline.items())
+def _name_reference(reference: systems.System, system: systems.System) -> str:
+    """Name a reference, with its options if they differ from the system's."""
+    if reference.method == system.method:
+        return systems.name_systems([reference, system])[reference]
+    return ", ".join(filter(None, (reference.title, reference.describe(systems.name_options([reference, system])))))
 
 
-def _baseline_name(baseline: System, system: System) -> str:
-    if baseline.method == system.method:
-        return name_systems([baseline, system])[baseline]
-    return ", ".join(filter(None, (baseline.title, baseline.describe(name_options([baseline, system])))))
-
-
-def _score_header(comparison: Comparison) -> list[str]:
-    return [f"{place} {METRIC_NAMES[metric]}" for place in [*comparison.benchmarks, AVERAGE] for metric in METRICS]
-
-
-def _scores(comparison: Comparison, row: Row) -> list[Estimate | None]:
+def _scores(comparison: Comparison, row: Row) -> list[significance.Estimate | None]:
     cells = [row.cells.get(name) for name in comparison.benchmarks]
     places = [*(cell.estimates if cell else {} for cell in cells), row.average]
     return [estimates.get(metric) for estimates in places for metric in METRICS]
 
 
-def _gains(comparison: Comparison, row: Row) -> list[Estimate | None]:
-    better = {metric: comparison.references_of(row.system).get(metric) for metric in METRICS}
-    differences = (
-        comparison.difference(row.system, baseline, place, metric) if baseline else None
-        for place in (*comparison.benchmarks, None)
-        for metric, baseline in better.items()
-    )
-    return [gain.estimate if gain else None for gain in differences]
+def _gains(comparison: Comparison, row: Row, reference: systems.System) -> list[significance.Estimate | None]:
+    places = [*comparison.benchmarks, None]
+    gains = [comparison.difference(row.system, reference, place, metric) for place in places for metric in METRICS]
+    return [gain.estimate if gain else None for gain in gains]
 
 
-def _with_margin(estimate: Estimate | None, sign: str = "") -> object:
+def _with_margin(estimate: significance.Estimate | None, sign: str = "") -> object:
     return format_cell(estimate, lambda e: f"{percent(e.value, sign)} ±{percent((e.high - e.low) / 2)}")
 
 
-def _interval(estimate: Estimate | None, sign: str = "") -> object:
-    return format_cell(estimate, lambda e: f"{percent(e.low, sign)} to {percent(e.high, sign)}")
-
-
-def _test_cells(d: Difference) -> list[object]:
-    return [percent(d.estimate.value, "+"), _interval(d.estimate, "+"), p_value(d.p), p_value(d.p_holm)]
-
-
-def _values(estimates: Sequence[Estimate | None]) -> list[str]:
+def _values(estimates: Sequence[significance.Estimate | None]) -> list[str]:
     triples = [bounds(estimate) for estimate in estimates]
     return [value for value, *_ in triples] + [b for _, *limits in triples for b in limits]
 
 
-_PRINTED: Mapping[Metric, str] = {"exact_match": "em", "f1": "f1", "accuracy": "acc"}
-_TUNED = re.compile(r"(instruct|it|chat|hf)+$")
-
-Line = tuple[str, str, list[object]]
-"""The answerer, the method, and the cells of a published row."""
-
-
-def choose_tables(tables: Iterable[str]) -> tuple[PublishedScore, ...]:
+def choose_tables(tables: Iterable[str]) -> tuple[published_tables.PublishedScore, ...]:
     """Return the rows of the papers' tables with these names (``v2``, ``v1:12``); raise ``UserError`` for another.
 
     >>> list(dict.fromkeys(row.table for row in choose_tables(["v2", "v1:12"])))
     ['2', '12']
     """
-    main: dict[str, str] = {paper: f"{paper}:{table}" for paper, table in MAIN.items()}
+    main: dict[str, str] = {paper: f"{paper}:{table}" for paper, table in published_tables.MAIN.items()}
     every_table = dict.fromkeys(f"{row.paper}:{row.table}" for row in printed().scores)
     names = [check_choice(text, [*main, *every_table], "--published") for text in tables]
     table_names = dict.fromkeys(main.get(name, name) for name in names)
     return tuple(row for name in table_names for row in printed().scores if f"{row.paper}:{row.table}" == name)
 
 
-def model_key(generator: str) -> str:
-    """Reduce a model's name to a key that is the same for an engine's spec and for a paper's spelling.
-
-    >>> model_key("openai:Qwen/Qwen3-8B") == model_key("Qwen 3 8B")
-    True
-    >>> model_key("vllm:google/gemma-3-12b-it@0123") == model_key("Gemma 3 12B")
-    True
-    """
-    model = re.split(r"[@+]", generator)[0].rsplit("/", 1)[-1].rsplit(":", 1)[-1]
-    return _TUNED.sub("", re.sub(r"[^a-z0-9]", "", model.casefold()))
+def published_lines(published: Sequence[published_tables.PublishedScore], benchmarks: Sequence[str]) -> list[Line]:
+    """Return the published rows that have a score on our ``benchmarks``, totals last."""
+    return [
+        (systems.EVERY if row.generator == published_tables.EVERY else row.generator, name, cells)
+        for row in sorted(published, key=lambda row: row.generator == published_tables.EVERY)
+        for name, cells in _cells(row, benchmarks)
+        if any(cell != NOTHING for cell in cells)
+    ]
 
 
-def published_lines(published: Sequence[PublishedScore], benchmarks: Sequence[str]) -> dict[str, list[Line]]:
-    """Group published rows of our ``benchmarks`` by their generator's key (`model_key`), totals last."""
-    lines: dict[str, list[Line]] = {}
-    for row in sorted(published, key=lambda row: row.generator == published_tables.EVERY):
-        answerer = EVERY if row.generator == published_tables.EVERY else row.generator
-        for name, cells in _cells(row, benchmarks):
-            if any(cell != NOTHING for cell in cells):
-                lines.setdefault(model_key(answerer), []).append((answerer, name, cells))
-    return lines
+def published_support_table(published: Sequence[published_tables.PublishedScore], benchmarks: Sequence[str]) -> Table:
+    """Return the printed form, facts and joint scores on ``benchmarks`` (SG-FSM, Table 3), or only the header."""
+    table: Table = [("published", "method", "benchmark", *_SUPPORT_TITLES.values())]
+    for row, name in ((row, name) for row in published for name in benchmarks if "format" in row.scores.get(name, {})):
+        cells = (format_cell(row.scores[name].get(metric), decimal(1)) for metric in _SUPPORT_TITLES)
+        table.append([f"{row.generator} (SG-FSM, Table {row.table})", METHODS[row.method].title, name, *cells])
+    return table
 
 
-def _cells(row: PublishedScore, benchmarks: Sequence[str]) -> Iterator[tuple[str, list[object]]]:
-    places = [*benchmarks, *([AVERAGE] if set(benchmarks) == set(BENCHMARKS) else [])]
+def _cells(row: published_tables.PublishedScore, benchmarks: Sequence[str]) -> Iterator[tuple[str, list[object]]]:
+    places = [*benchmarks, *([AVERAGE] if set(benchmarks) == set(published_tables.BENCHMARKS) else [])]
     missing: list[object] = [NOTHING] * (len(METRICS) * (len(benchmarks) + 1 - len(places)))
     title = METHODS[row.method].title
     name = ", ".join(filter(None, (title, row.variant)))
-    source = f"(published: {PAPERS[row.paper]}, Table {row.table})"
+    source = f"(published: {published_tables.PAPERS[row.paper]}, Table {row.table})"
     printed = [row.scores.get(place, {}).get(_PRINTED[m]) for place in places for m in METRICS]
     yield f"{name} {source}", [*(format_cell(score, decimal(1)) for score in printed), *missing]
     gains = [row.delta.get(p) if m == "accuracy" else None for p in places for m in METRICS]

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from evaluators.comparison.significance import CONFIDENCE, Estimate
 from evaluators.comparison.systems import System, conditions_of, list_notable, name_systems
-from evaluators.outcomes import METRICS, Metric
+from evaluators.outcomes import Metric
 from safe_stepwise.methods.running import LoopStatistics
-from safe_stepwise.store.names import marked
+from safe_stepwise.store.names import SIMULATED, marked
 from safe_stepwise.store.tables import Column, percent
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, ERROR_TYPES, MISSING_EVIDENCE, category
 
@@ -64,6 +64,8 @@ class Row:
     """By benchmark."""
     average: Estimates
     loop: LoopStatistics
+    uptake: Mapping[str, Mapping[str, int]]
+    """Its retries, by the error type of the rejection (`evaluators.uptake`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,17 @@ class Comparison:
 
     @property
     def names(self) -> dict[System, str]:
-        """The name of each system, without its answerer; simulated systems are marked."""
+        """The name of each system, without its answerer; simulated ones are marked, unless the answerer's name is."""
         labels = name_systems([row.system for row in self.rows])
         labels |= name_systems([row.system for row in self.totals])
-        return {row.system: marked(labels[row.system], row.simulated) for row in (*self.rows, *self.totals)}
+        rows = (*self.rows, *self.totals)
+        unsaid = {row.system: row.simulated and SIMULATED not in row.system.answering for row in rows}
+        return {system: marked(labels[system], is_unsaid) for system, is_unsaid in unsaid.items()}
+
+    @property
+    def places(self) -> tuple[str | None, ...]:
+        """What pages have scores of: the benchmarks, and None for their average if there are several."""
+        return (*self.benchmarks, *([None] if len(self.benchmarks) > 1 else []))
 
     @property
     def answering(self) -> str:
@@ -168,18 +177,17 @@ class Comparison:
         inverse = self.difference(rival, system, benchmark, metric)
         return self.difference(system, rival, benchmark, metric) or (inverse and inverse.inverse())
 
-    def references_of(self, system: System) -> dict[Metric, System | None]:
-        """Return the system that a system's gain in each metric is measured against; {} for a baseline."""
-        if self.references is not None:
-            reference = self.references.get(system)
-            return dict.fromkeys(METRICS, reference) if reference else {}
-        if system.is_baseline:
-            return {}
-        return {metric: self.better_baseline(system, metric) for metric in METRICS}
+    @property
+    def headline(self) -> Metric:
+        """The metric that stands for a system: accuracy, or exact match where a system was not judged."""
+        judged = all(cell.scored for row in self.rows for cell in row.cells.values())
+        return "accuracy" if judged else "exact_match"
 
-    def better_baseline(self, system: System, metric: Metric) -> System | None:
-        """Return the baseline that ``system`` beats by the least on average; None if it was paired with none."""
-        compared = [d for d in self.differences if (d.first, d.benchmark, d.metric) == (system, None, metric)]
+    def reference_of(self, system: System) -> System | None:
+        """Return its reference; without ``references``, the baseline that the system beats by the least on average."""
+        if self.references is not None or system.is_baseline:
+            return (self.references or {}).get(system)
+        compared = [d for d in self.differences if (d.first, d.benchmark, d.metric) == (system, None, self.headline)]
         over_baselines = [d for d in compared if d.second.is_baseline]
         return min(over_baselines, key=lambda d: d.estimate.value).second if over_baselines else None
 

@@ -34,11 +34,7 @@ class Estimate:
 
 
 def bootstrap_means(values: Matrix, rng: np.random.Generator, resamples: int) -> Matrix:
-    """Compute the columns' means in each resample of the rows, drawn with replacement.
-
-    All columns share the draws, so the difference of two of them is paired. The mean of a column
-    without measurements in a resample is NaN.
-    """
+    """Compute the columns' means (NaN: no measurement) in resamples of the rows; all columns share the draws."""
     present, filled = _filled(values)
     return resampled(lambda weights: _ratio(weights @ filled, weights @ present), len(values), rng, resamples)
 

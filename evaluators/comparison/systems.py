@@ -11,11 +11,10 @@ So a sweep over K and N pairs methods at equal K and N, and neighbours that diff
 many more, and each further test costs power (Holm).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -51,7 +50,7 @@ class System:
         players: Mapping[str, str],
         options: Mapping[str, Any],
         conditions: Mapping[str, Any] = MappingProxyType({}),
-    ) -> System:
+    ) -> "System":
         """Make the system of an outcome's fields; raises ``TypeError`` or the like where they are no mappings.
 
         >>> System.make("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
@@ -92,7 +91,7 @@ class System:
     def variant(self) -> str:
         return str(dict(self.conditions).get(VARIANT, ""))
 
-    def answered_by(self, player: str) -> System:
+    def answered_by(self, player: str) -> "System":
         """Return this system with another player in the role that answers."""
         return replace(self, players=((self.players[0][0], player), *self.players[1:]))
 
@@ -137,10 +136,8 @@ def condition_text(name: str, value: Any) -> str:
 
 def values_by_name(items: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
     """Group values by name, each value once, in their order."""
-    by_name: dict[str, dict[Any, None]] = {}
-    for name, value in items:
-        by_name.setdefault(name, {})[value] = None
-    return {name: list(values) for name, values in by_name.items()}
+    groups = grouped(items, itemgetter(0))
+    return {name: list(dict.fromkeys(value for _, value in pairs)) for name, pairs in groups.items()}
 
 
 def find_differing(systems: Iterable[System]) -> set[str]:
@@ -179,11 +176,9 @@ def conditions_of(systems: Iterable[System]) -> set[str]:
     return {name for system in systems for name, _ in system.conditions}
 
 
-def find_swept_options(systems: Sequence[System]) -> dict[str, str]:
-    """Return, for each method whose options differ, the option along which figures draw its systems: N, else K."""
-    methods = dict.fromkeys(system.method for system in systems)
-    options = {m: _different_options([s for s in systems if s.method == m]) for m in methods}
-    return {method: sort_by(names, ("max_retries", "max_steps"))[0] for method, names in options.items() if names}
+def has_sweep(systems: Iterable[System]) -> bool:
+    """Return whether some method's systems differ in an option."""
+    return any(_different_options(group) for group in grouped(systems, lambda system: system.method).values())
 
 
 def name_systems(systems: Sequence[System]) -> dict[System, str]:
@@ -193,16 +188,13 @@ def name_systems(systems: Sequence[System]) -> dict[System, str]:
     for system in systems:
         if system.variant:
             # The variant's name says what differs from other variants; options set apart its own systems alone.
-            variants = [s for s in systems if _variant_key(s) == _variant_key(system)]
+            key = attrgetter("answering", "method", "variant")
+            variants = [s for s in systems if key(s) == key(system)]
             words = _method_title(system, variants), system.variant, system.describe(name_options(variants))
         else:
             words = _method_title(system, systems), system.describe(shown_names), ""
         labels[system] = ", ".join(filter(None, words))
     return labels
-
-
-def _variant_key(system: System) -> tuple[str, str, str]:
-    return system.answering, system.method, system.variant
 
 
 def _method_title(system: System, systems: Sequence[System]) -> str:
@@ -314,3 +306,27 @@ def edge_text(method: str, state: str, next_state: str) -> str:
     """
     text = f"{state} {title_of(method, state)}".strip()
     return f"{text} → {next_state}" if next_state else text
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """An edge of a system's machine, how often questions took it, and its shares (0-1) in moves."""
+
+    system: System
+    state: str
+    next_state: str
+    count: int
+    share: float
+    """Of all moves of the machine."""
+    share_of_state: float
+    """Of the moves from its state."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCounts:
+    """The state machine of a system: its states in their order, and its edges."""
+
+    system: System
+    title: str
+    states: tuple[str, ...]
+    moves: tuple[Transition, ...]

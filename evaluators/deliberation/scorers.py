@@ -1,4 +1,4 @@
-"""Score a ranked list of answers by Hit, Hits@1 and F1, by the different rules of four papers.
+"""Score a ranked list of answers by Hit, Hits@1 and F1, by the rules of four papers.
 
 We reimplemented each rule from its authors' published code. ``predicted`` are the answers, the best first; ``gold``
 are the right answers.
@@ -22,6 +22,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from safe_stepwise.scoring import mean_of, normalize_answer
+
+METRICS = ("hit", "hits_at_1", "f1")
+HEADLINE = "dp"
+"""The rule of the main scores in a report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ def score_rog(predicted: Sequence[str], gold: Collection[str]) -> AnswerScore:
     >>> score_rog(["Ana Brell and Edo Marn"], ["Ana Brell", "Edo Marn"])  # precision 2, recall 1
     AnswerScore(hit=1.0, hits_at_1=1.0, f1=1.3333333333333333)
     """
-    answers = _by_frequency(predicted)
+    answers = _sort_by_frequency(predicted)
     match_count = _count_stated(answers, gold)
     f1 = mean_of(match_count / len(answers), match_count / len(gold)) if answers and gold else 0.0
     return AnswerScore(float(match_count > 0), float(_count_stated(answers[:1], gold) > 0), f1)
@@ -69,7 +73,7 @@ def score_gcr(predicted: Sequence[str], gold: Collection[str]) -> AnswerScore:
     >>> score_gcr(["Ana Brell and Edo Marn", "Oru"], ["Ana Brell", "Edo Marn"])  # precision 1/2
     AnswerScore(hit=1.0, hits_at_1=1.0, f1=0.6666666666666666)
     """
-    answers, gold_answers = _by_frequency([name for name in predicted if name.strip()]), set(gold)
+    answers, gold_answers = _sort_by_frequency([name for name in predicted if name.strip()]), set(gold)
     match_count = _count_stated(answers, gold_answers)
     precise = sum(_count_stated([name], gold_answers) > 0 for name in answers)
     f1 = mean_of(precise / len(answers), match_count / len(gold_answers)) if answers and gold_answers else 0.0
@@ -82,7 +86,7 @@ def score_tog(predicted: Sequence[str], gold: Collection[str]) -> AnswerScore:
     >>> score_tog(["the Ana Brell", "Oru"], ["Ana Brell"]), score_tog(["Ana"], ["Ana Brell"]).hits_at_1
     (AnswerScore(hit=1.0, hits_at_1=1.0, f1=None), 1.0)
     """
-    replies, names = map(_bare, predicted), [*map(_bare, gold)]
+    replies, names = map(_remove_blanks, predicted), [*map(_remove_blanks, gold)]
     right = [bool(reply) and any(reply in name or name in reply for name in names) for reply in replies]
     return AnswerScore(float(any(right)), float(any(right[:1])), None)
 
@@ -94,20 +98,17 @@ TITLES: Mapping[str, str] = {
     "gcr": "Graph-constrained Reasoning",
     "tog": "Think on Graph",
 }
-METRICS = ("hit", "hits_at_1", "f1")
-HEADLINE = "dp"
-"""The rule whose scores head a report."""
 
 
-def _by_frequency(names: Sequence[str]) -> list[str]:
+def _sort_by_frequency(names: Sequence[str]) -> list[str]:
     return [name for name, _ in Counter(names).most_common()]
 
 
 def _count_stated(answers: Sequence[str], gold: Collection[str]) -> int:
-    """Count the gold answers within the text of all answers; one of articles alone always counts."""
+    """Count the gold answers within the text of all answers; a gold answer of only articles always counts."""
     text = normalize_answer(" ".join(answers))
     return sum(normalize_answer(name) in text for name in gold) if answers else 0
 
 
-def _bare(text: str) -> str:
+def _remove_blanks(text: str) -> str:
     return text.strip().replace(" ", "").lower()

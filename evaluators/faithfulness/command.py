@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import safe_stepwise
-from evaluators import outcomes
+from evaluators import outcomes, report_page
 from evaluators.faithfulness import judged_outcomes as records
 from evaluators.faithfulness import tables
 from evaluators.faithfulness.judged_outcomes import JudgedOutcome, Pair, compare_pairs, summarize_systems
@@ -14,14 +14,12 @@ from evaluators.faithfulness.measuring import DEFAULT, Options, measure
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, QuestionSet, canonical_json
-from safe_stepwise.store import files
-from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import CHAINS, COMPARISON, FAITHFULNESS, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store import code, files, names
 
 KEY = "faithfulness"
 """The key of faithfulness in ``results.json``."""
 ACCEPTED = "accepted_unfaithful.jsonl"
-OWNED = (FAITHFULNESS, CHAINS, ACCEPTED)
+OWNED = (names.FAITHFULNESS, names.CHAINS, ACCEPTED)
 """Files beside those of an evaluation."""
 
 
@@ -33,38 +31,32 @@ def measure_evaluation(pairs: Sequence[Pair], folder: Path, report: Path) -> tup
 
 
 def write_measures(
-    pairs: Sequence[Pair],
-    folder: Path,
-    report: Path,
-    options: Options = DEFAULT,
-    source: QuestionSet | None = None,
-    before_last: Callable[[dict[str, Any]], None] = lambda _: None,
+    pairs: Sequence[Pair], folder: Path, report: Path, options: Options = DEFAULT, source: QuestionSet | None = None
 ) -> dict[str, Any] | None:
     """Measure outcomes, write the files and the report's page, and return the content of ``faithfulness.json``.
 
     ``pairs`` are outcomes with their questions. Without evidence, remove the files and return None. As
-    ``faithfulness.json`` marks complete measures, it is removed first and written last, after a call of
-    ``before_last`` with its content. ``source`` is recorded as the evidence's, if the evaluation kept none.
+    ``faithfulness.json`` marks complete measures, it is removed first and written last. ``source`` is recorded as the
+    evidence's, if the evaluation kept none.
     """
-    (folder / FAITHFULNESS).unlink(missing_ok=True)
+    (folder / names.FAITHFULNESS).unlink(missing_ok=True)
     if not any(records.is_grounded(question) for _, question in pairs):
         for name in OWNED:
             (folder / name).unlink(missing_ok=True)
         files.write_files(report, tables.FILES, {})
         return None
     all_judged = measure(pairs, options)
-    record = _content(pairs, all_judged, options, source)
+    record = _make_record(pairs, all_judged, options, source)
     indices = records.index_systems(all_judged)
-    rows = (records.row_of(judged, indices[judged.system, judged.vote]) for judged in all_judged)
-    files.write_lines(folder / CHAINS, map(canonical_json, rows))
+    rows = (records.row_of(judged, indices[judged.system, judged.selection]) for judged in all_judged)
+    files.write_lines(folder / names.CHAINS, map(canonical_json, rows))
     files.write_lines(folder / ACCEPTED, map(canonical_json, records.list_accepted_unfaithful(all_judged)))
     files.write_files(report, tables.FILES, tables.render_files(record))
-    before_last(record)
-    files.write_atomically(folder / FAITHFULNESS, files.json_bytes(record))
+    files.write_atomically(folder / names.FAITHFULNESS, files.json_bytes(record))
     return record
 
 
-def _content(
+def _make_record(
     pairs: Sequence[Pair], all_judged: Sequence[JudgedOutcome], options: Options, source: QuestionSet | None
 ) -> dict[str, Any]:
     questions = {(q.benchmark, q.id): records.is_grounded(q) for _, q in pairs}
@@ -79,7 +71,7 @@ def _content(
             "evidence": {"source": source.source, "source_sha256": source.digest} if source else "kept",
             "questions": len(questions),
             "without_evidence": sum(not grounded for grounded in questions.values()),
-            "code_sha256": code_digest(measure.__module__),
+            "code_sha256": code.code_digest(measure.__module__),
         },
         "systems": summarize_systems(all_judged, options.rules),
         "paired": compare_pairs(all_judged, options.rules),
@@ -96,19 +88,24 @@ def measure_folder(
     """
     results = outcomes.read_results(folder)
     # A release has its tables beside the trajectories.
-    report = folder if (folder / COMPARISON).is_file() else folder / REPORT
-    with files.lock_folder(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
+    report = folder if (folder / names.COMPARISON).is_file() else folder / names.REPORT
+    with files.lock_folder(folder, "measurement", (*OWNED, *tables.FILES, names.RESULTS, names.REPORT)):
         source = read_source(results["settings"]) if read_source else None
         pairs = [*read_pairs(folder, source)]
-        _require_evidence(folder, pairs, source)
+        if not pairs:
+            raise UserError(f"{folder / names.TRAJECTORIES}: holds no trajectory; run the evaluation again")
+        if not any(records.is_grounded(question) for _, question in pairs):
+            raise UserError(
+                f"{folder / names.QUESTIONS}: keeps no evidence to judge by; name the questions that the evaluation "
+                "was given, of a benchmark that annotates paths: --questions SOURCE (HotpotQA annotates none)"
+            )
 
-        def record(measured: dict[str, Any]) -> None:
-            files.write_atomically(folder / RESULTS, files.json_bytes({**results, KEY: measured}))
-
-        measured = write_measures(pairs, folder, report, options, source, record)
+        measured = write_measures(pairs, folder, report, options, source)
+        report_page.write(report)
+        files.write_atomically(folder / names.RESULTS, files.json_bytes({**results, KEY: measured}))
     assert measured is not None
-    paths = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED, report / tables.PAGE)
-    lines = [tables.render_text(measured, with_tests=True)]
+    paths = (folder / names.FAITHFULNESS, folder / names.CHAINS, folder / ACCEPTED, report / tables.PAGE)
+    lines = [tables.render_text(measured)]
     if measured["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
     return "\n".join([*lines, "", *map(str, paths)])
@@ -132,7 +129,7 @@ def read_pairs(folder: Path, source: QuestionSet | None = None) -> Iterator[Pair
         if (question := by_key.get((key, number))) is None:
             raise UserError(
                 f"{folder}: {outcome.benchmark} {outcome.question_id} was answered, and is not "
-                f"in {QUESTIONS}; make it anew with safe-stepwise evaluate_stepwise"
+                f"in {names.QUESTIONS}; make it anew with safe-stepwise evaluate_stepwise"
             )
         yield outcome, question
 
@@ -156,20 +153,4 @@ def _annotate(question: Question, by_key: Mapping[tuple[str, str], Question], so
         evidence=annotated.evidence,
         decomposition=annotated.decomposition,
         kind=question.kind or annotated.kind,
-    )
-
-
-def _require_evidence(folder: Path, pairs: Sequence[Pair], source: QuestionSet | None) -> None:
-    if not pairs:
-        raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
-    if any(records.is_grounded(question) for _, question in pairs):
-        return
-    if source is not None:
-        raise UserError(
-            f"{source.source}: has no evidence for any of the questions that were asked; give "
-            "--questions what the evaluation was given, of a benchmark that annotates paths"
-        )
-    raise UserError(
-        f"{folder / QUESTIONS}: keeps no evidence to judge by; name the questions that the "
-        "evaluation was given: --questions SOURCE (HotpotQA annotates none)"
     )

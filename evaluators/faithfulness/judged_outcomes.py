@@ -1,7 +1,7 @@
 """Summarize judged outcomes: the answer of one system to one question, with the verdicts on its chain of steps.
 
 A chain is *faithful* if the evidence supports each of its steps. A right answer by an unfaithful chain is *spurious*.
-Our rule (``house``) and that of arXiv 2402.11199 (``paper``) judge chains. This module renders the rows of
+Two rules judge chains: ours (``house``) and that of arXiv 2402.11199 (``paper``). This module renders the rows of
 ``faithfulness.jsonl``, lists the unfaithful steps that a verifier accepted, and computes the numbers of
 ``faithfulness.json`` for each system and for pairs of systems; README.md defines them.
 """
@@ -13,17 +13,15 @@ from functools import partial
 from itertools import product
 from typing import Any, Literal, get_args
 
-from evaluators.comparison.significance import holm, mcnemar, round_p, wilson
-from evaluators.comparison.systems import System, name_systems, pair_systems, sort_systems
-from evaluators.faithfulness.responses import Vote
+from evaluators.comparison import significance, systems
+from evaluators.faithfulness.responses import Selection
 from evaluators.outcomes import Outcome, grouped, numbered
 from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, Rule, Verdict, verdict_row
 from safe_stepwise.checking.faithfulness.groups import ResponseKind, score_reasoning
 from safe_stepwise.methods.loop import read_reply, tries_at_steps
 from safe_stepwise.records import Question, Step, Trajectory, as_object
 from safe_stepwise.steps import StepError
-from safe_stepwise.store.codec import passages_digest
-from safe_stepwise.store.names import marked
+from safe_stepwise.store import codec, names
 from safe_stepwise.taxonomy import CORRECT
 
 RULES: tuple[Rule, ...] = ("house", "paper")
@@ -33,17 +31,21 @@ Pair = tuple[Outcome, Question]
 AnswerBy = Literal["exact_match", "judge", "rule"]
 ANSWERS: tuple[AnswerBy, ...] = get_args(AnswerBy)
 COLUMNS = (*get_args(Verdict), *(kind for kind in get_args(ResponseKind) if kind != "chain"))
-"""Results of a question under a rule: a verdict on its chain, or why there is none."""
+"""The results of a question under a rule: the verdict on its chain, or the reason why it has no chain."""
+SELECTION_TITLES = {"only": "", "majority": " (majority)", "best_of_n": " (best of n)"}
+_DIGITS = 6
+QuestionKey = tuple[tuple[str, str], int]
+"""Benchmark and id of a question, and its number among those that share them, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedOutcome:
-    """One outcome, as one `Vote` counts it, with each rule's verdict on its chain."""
+    """One outcome, with one `Selection` of its chains and each rule's verdict on its chain."""
 
     outcome: Outcome
     question: Question
-    system: System
-    vote: Vote
+    system: systems.System
+    selection: Selection
     response: ResponseKind
     steps: tuple[tuple[int, str], ...] = ()
     """Number and text of each step of the chain; empty for the best of n, whose chain may differ by rule."""
@@ -85,9 +87,10 @@ def is_grounded(question: Question) -> bool:
     return bool(question.evidence or question.decomposition)
 
 
-def index_systems(outcomes: Sequence[JudgedOutcome]) -> dict[tuple[System, Vote], int]:
-    """Return the index of each system and vote in the list of `summarize_systems`, from 0."""
-    return {key: index for index, key in enumerate(dict.fromkeys((judged.system, judged.vote) for judged in outcomes))}
+def index_systems(outcomes: Sequence[JudgedOutcome]) -> dict[tuple[systems.System, Selection], int]:
+    """Return the index of each system and selection in the list of `summarize_systems`, from 0."""
+    keys = dict.fromkeys((judged.system, judged.selection) for judged in outcomes)
+    return {key: index for index, key in enumerate(keys)}
 
 
 def row_of(judged: JudgedOutcome, system_index: int) -> dict[str, Any]:
@@ -121,7 +124,7 @@ def list_accepted_unfaithful(outcomes: Sequence[JudgedOutcome]) -> Iterator[dict
         accepted_by_number = {step.number: step for step in accepted_steps(judged.outcome.trajectory)}
         for (number, _), verdict in zip(judged.steps, judged.verdicts[rule].steps, strict=False):
             if verdict.fault and verdict.fault != "unread" and number in accepted_by_number:
-                yield _row(judged, accepted_by_number[number], rule, verdict.fault)
+                yield _accepted_row(judged, accepted_by_number[number], rule, verdict.fault)
 
 
 def accepted_steps(trajectory: Trajectory) -> Iterator[Step]:
@@ -139,7 +142,7 @@ def accepted_steps(trajectory: Trajectory) -> Iterator[Step]:
             yield step
 
 
-def _row(judged: JudgedOutcome, step: Step, rule: str, fault: str) -> dict[str, Any]:
+def _accepted_row(judged: JudgedOutcome, step: Step, rule: str, fault: str) -> dict[str, Any]:
     previous = [s for s in judged.outcome.trajectory.steps if s.number < step.number]
     return {
         "benchmark": judged.benchmark,
@@ -148,31 +151,27 @@ def _row(judged: JudgedOutcome, step: Step, rule: str, fault: str) -> dict[str, 
         "fault": fault,
         **as_object(step),
         "previous": [as_object(previous_step) for previous_step in previous],
-        "passages_sha256": passages_digest(judged.question.passages),
+        "passages_sha256": codec.passages_digest(judged.question.passages),
         "method": judged.outcome.method,
         "players": dict(judged.outcome.players),
         "simulated": judged.outcome.simulated,
     }
 
 
-VOTE_TITLES = {"only": "", "majority": " (majority)", "best_of_n": " (best of n)"}
-_DIGITS = 6
-
-
 def summarize_systems(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> list[dict[str, Any]]:
-    """Return the numbers of each system and vote by rule, in the order of the outcomes."""
-    groups = grouped(outcomes, lambda judged: (judged.system, judged.vote))
-    system_titles = name_systems(list(dict.fromkeys(system for system, _ in groups)))
+    """Return the numbers of each system and selection by rule, in the order of the outcomes."""
+    groups = grouped(outcomes, lambda judged: (judged.system, judged.selection))
+    system_titles = systems.name_systems(list(dict.fromkeys(system for system, _ in groups)))
     records = []
-    for (system, vote), group in groups.items():
+    for (system, selection), group in groups.items():
         by_benchmark = grouped(group, lambda judged: judged.benchmark)
         simulated = any(judged.outcome.simulated for judged in group)
         numbers = {
             "benchmarks": {name: summarize(members, rules) for name, members in by_benchmark.items()},
             "all": summarize(group, rules),
         }
-        title = marked(f"{system_titles[system]}{VOTE_TITLES[vote]}", simulated)
-        records.append({"name": title, **system.as_json(), "simulated": simulated, "taken": vote, **numbers})
+        title = names.marked(f"{system_titles[system]}{SELECTION_TITLES[selection]}", simulated)
+        records.append({"name": title, **system.as_json(), "simulated": simulated, "taken": selection, **numbers})
     return records
 
 
@@ -187,16 +186,16 @@ def summarize(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> dict[
         **{kind: responses[kind] for kind in get_args(ResponseKind) if kind != "chain"},
         "rules": {
             rule: {
-                "answers": {measure: _table(outcomes, rule, measure) for measure in measures},
-                "edits": _edits(outcomes, rule),
-                "breaks": _breaks(outcomes, rule),
+                "answers": {measure: _cross_tabulate(outcomes, rule, measure) for measure in measures},
+                "edits": _average_edits(outcomes, rule),
+                "breaks": _count_breaks(outcomes, rule),
             }
             for rule in rules
         },
     }
 
 
-def _table(outcomes: Sequence[JudgedOutcome], rule: Rule, measure: AnswerBy) -> dict[str, Any]:
+def _cross_tabulate(outcomes: Sequence[JudgedOutcome], rule: Rule, measure: AnswerBy) -> dict[str, Any]:
     cells = [(is_right(judged, rule, measure), column_of(judged, rule)) for judged in outcomes]
     counts = Counter(cells)
     right, wrong = ({column: counts[is_correct, column] for column in COLUMNS} for is_correct in (True, False))
@@ -220,7 +219,7 @@ def measure_spurious(right: Mapping[str, int]) -> dict[str, Any]:
     """
     faithful, unfaithful, unjudgeable = (right[name] for name in get_args(Verdict))
     decided, chains = faithful + unfaithful, faithful + unfaithful + unjudgeable
-    share = asdict(wilson(unfaithful, decided)) if decided else dict.fromkeys(("value", "low", "high"))
+    share = asdict(significance.wilson(unfaithful, decided)) if decided else dict.fromkeys(("value", "low", "high"))
     return {
         "of": decided,
         **share,
@@ -230,7 +229,7 @@ def measure_spurious(right: Mapping[str, int]) -> dict[str, Any]:
 
 
 def measure_gap(right: Mapping[str, int], questions: int) -> dict[str, float | None]:
-    """Compute what lies between right answers and earned ones (README.md), in shares of ``questions``.
+    """Compute the gap between right answers and earned ones (README.md), in shares of ``questions``.
 
     ``right`` counts the right answers by result.
 
@@ -244,7 +243,7 @@ def measure_gap(right: Mapping[str, int], questions: int) -> dict[str, float | N
     return {name: round(count / questions, _DIGITS) for name, count in shares.items()}
 
 
-def _edits(outcomes: Sequence[JudgedOutcome], rule: Rule) -> dict[str, Any] | None:
+def _average_edits(outcomes: Sequence[JudgedOutcome], rule: Rule) -> dict[str, Any] | None:
     verdicts = [judged.verdicts[rule] for judged in outcomes if rule in judged.verdicts]
     edited = [(v.edits, v.distance) for v in verdicts if v.edits is not None and v.distance is not None]
     if not edited:
@@ -253,7 +252,7 @@ def _edits(outcomes: Sequence[JudgedOutcome], rule: Rule) -> dict[str, Any] | No
     return {"chains": len(edited), "count": round(edits, _DIGITS), "normalised": round(100 * distance, _DIGITS)}
 
 
-def _breaks(outcomes: Sequence[JudgedOutcome], rule: Rule) -> list[dict[str, Any]]:
+def _count_breaks(outcomes: Sequence[JudgedOutcome], rule: Rule) -> list[dict[str, Any]]:
     chains: Counter[tuple[int | None, str]] = Counter()
     right: Counter[tuple[int | None, str]] = Counter()
     for judged in outcomes:
@@ -265,25 +264,21 @@ def _breaks(outcomes: Sequence[JudgedOutcome], rule: Rule) -> list[dict[str, Any
     return [{"position": key[0], "fault": key[1], "chains": chains[key], "right": right[key]} for key in order]
 
 
-QuestionKey = tuple[tuple[str, str], int]
-"""Benchmark and id of a question, and its number among those that share them, from 0."""
-
-
 def compare_pairs(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """Test whether one system reasons more spuriously than another (README.md), on the questions that both have.
 
-    Test the pairs of `pair_systems` for each combination of rule, measure, answer and benchmark, which Holm's
-    correction covers; a vote is represented by its majority. *Unearned* counts where both answered rightly, as a
-    system with more right answers has more that can be spurious. All undecided questions are left out: keeping the
-    wrong ones of them would bias the test. An abstention is not spurious.
+    Test the pairs of `pair_systems` for each combination of rule, measure, answer and benchmark; Holm's correction
+    covers the pairs of a combination. A vote is represented by its majority. *Unearned* is tested where both answered
+    rightly, as a system with more right answers has more that can be spurious. Undecided questions are left out, even
+    those with a wrong answer, as keeping these would bias the test. An abstention is not spurious.
     """
-    compared = [judged for judged in outcomes if judged.vote != "best_of_n"]
+    compared = [judged for judged in outcomes if judged.selection != "best_of_n"]
     by_system = {
         system: dict(numbered(group, lambda judged: (judged.benchmark, judged.outcome.question_id)))
         for system, group in grouped(compared, lambda judged: judged.system).items()
     }
-    indices = {system: n for (system, vote), n in index_systems(outcomes).items() if vote != "best_of_n"}
-    system_pairs = pair_systems(sort_systems(by_system))
+    indices = {system: n for (system, selection), n in index_systems(outcomes).items() if selection != "best_of_n"}
+    system_pairs = systems.pair_systems(systems.sort_systems(by_system))
     benchmarks = sorted({judged.benchmark for judged in compared})
     scopes = [None, *(benchmarks if len(benchmarks) > 1 else [])]
     rows: list[dict[str, Any]] = []
@@ -292,18 +287,18 @@ def compare_pairs(outcomes: Sequence[JudgedOutcome], rules: Sequence[Rule]) -> l
     tests = [*((name, answer) for answer in answers for name in ("spurious", "unearned")), ("unfaithful", None)]
     for rule, (measure, answer), benchmark in product(rules, tests, scopes):
         key = {"rule": rule, "what": measure, "answer": answer, "benchmark": benchmark}
-        flag = partial(_flag, rule=rule, measure=measure, answer=answer)
+        flag = partial(_flag_outcome, rule=rule, measure=measure, answer=answer)
         family = [
             {"first": indices[candidate], "second": indices[baseline], **key, **test}
             for candidate, baseline in system_pairs
             if (test := _test_pair(by_system[candidate], by_system[baseline], flag, benchmark))
         ]
-        for row, p in zip(family, holm([row["p"] for row in family]), strict=True):
-            rows.append({**row, "p": round_p(row["p"]), "p_holm": round_p(p)})
+        for row, p in zip(family, significance.holm([row["p"] for row in family]), strict=True):
+            rows.append({**row, "p": significance.round_p(row["p"]), "p_holm": significance.round_p(p)})
     return rows
 
 
-def _flag(judged: JudgedOutcome, rule: Rule, measure: str, answer: AnswerBy | None) -> bool | None:
+def _flag_outcome(judged: JudgedOutcome, rule: Rule, measure: str, answer: AnswerBy | None) -> bool | None:
     """Return whether a test counts an outcome; None if that is undecided."""
     column, right = column_of(judged, rule), is_right(judged, rule, answer) if answer else True
     if measure == "spurious":
@@ -332,5 +327,5 @@ def _test_pair(
         "first_only": candidate_only,
         "second_only": baseline_only,
         "difference": round((candidate_only - baseline_only) / len(decided), 6),
-        "p": mcnemar(candidate_only, baseline_only),
+        "p": significance.mcnemar(candidate_only, baseline_only),
     }

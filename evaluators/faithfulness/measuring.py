@@ -11,26 +11,32 @@ from pathlib import Path
 
 from evaluators.comparison.systems import sort_systems, system_of
 from evaluators.faithfulness.judged_outcomes import RULES, JudgedOutcome, Pair, Verdicts, is_grounded
-from evaluators.faithfulness.responses import Response, Vote, response_of, votes_of
+from evaluators.faithfulness.responses import Response, Selection, response_of
 from evaluators.outcomes import Outcome
-from safe_stepwise.checking.faithfulness.grounds import Chain, Rule, grounds_of
+from safe_stepwise.checking.faithfulness.grounds import Chain, Rule, ends_of, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.graphs.store import read_triples
-from safe_stepwise.language.text import normal_name, strip_diacritics, words_of
+from safe_stepwise.language.text import normal_name, normal_words, strip_diacritics
 from safe_stepwise.records import Question, Triple, canonical_json
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.progress import counts, show_progress
 
 HUB_SIZE = 200
 """The number of triples above which an entity is a hub."""
-LONGEST_NAME = 12
-"""The maximum of words in an entity's name."""
+MAX_NAME_WORDS = 12
+"""The maximum number of words in an entity's name."""
+QUESTIONS_PER_JOB = 25
+_VERDICT_RANKS = {"faithful": 0, "unjudgeable": 1, "unfaithful": 2}
+ChainVerdicts = Mapping[Chain, Verdicts]
+Judge = Callable[["Job"], list[ChainVerdicts]]
+Spread = Callable[[Judge, Iterable["Job"]], Iterable[tuple["Job", list[ChainVerdicts]]]]
+"""Runs a judge over jobs; yields each job with its result, in order."""
 
 
 @dataclass(frozen=True)
 class ExternalGraph:
-    """The triples of an external graph that chains may rest on, too (``--kb FILE``), with an index by entity.
+    """The triples of an external graph that may also support chains (``--kb FILE``), with an index by entity.
 
     A question gets the triples of the entities that its texts name. An entity with more than `HUB_SIZE` triples, such
     as a language or a year, contributes only those triples whose other end is named as well.
@@ -68,10 +74,10 @@ class ExternalGraph:
 
     def _names_in(self, text: str) -> Iterator[str]:
         """Yield the longest names in a text, from the left, without overlap."""
-        words = words_of(strip_diacritics(text)).split()
+        words = normal_words(strip_diacritics(text)).split()
         start = 0
         while start < len(words):
-            ends = range(min(len(words), start + LONGEST_NAME), start, -1)
+            ends = range(min(len(words), start + MAX_NAME_WORDS), start, -1)
             spans = ((end, " ".join(words[start:end])) for end in ends)
             end, name = next(((e, n) for e, n in spans if n in self._indices), (start + 1, ""))
             if name:
@@ -80,18 +86,9 @@ class ExternalGraph:
 
 
 def read_knowledge(file: Path) -> ExternalGraph:
-    """Read a file of lines ``head|relation|tail`` (MetaQA's form), perhaps ``.gz``; raise as `read_triples`."""
+    """Read a graph's file as `read_triples` does: lines ``head|relation|tail``, optionally gzipped."""
     triples = dict.fromkeys(Triple(head.strip(), r.strip(), t.strip()) for head, r, t in read_triples(file))
     return ExternalGraph(file.name, sha256_of(file), [*triples])
-
-
-QUESTIONS_PER_JOB = 25
-_VERDICT_RANKS = {"faithful": 0, "unjudgeable": 1, "unfaithful": 2}
-
-ChainVerdicts = Mapping[Chain, Verdicts]
-Judge = Callable[["Job"], list[ChainVerdicts]]
-Spread = Callable[[Judge, Iterable["Job"]], Iterable[tuple["Job", list[ChainVerdicts]]]]
-"""Runs a judge over jobs; yields each job with its result, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +125,9 @@ DEFAULT = Options()
 
 
 def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[JudgedOutcome]:
-    """Judge the chains of all outcomes; return the judged outcomes by system, vote, benchmark and question."""
+    """Judge the chains of all outcomes; return the judged outcomes by system, selection, benchmark and question."""
     responses = [response_of(outcome) for outcome, _ in pairs]
-    pieces = _pieces(pairs, responses, options.knowledge)
+    pieces = _to_pieces(pairs, responses, options.knowledge or _combine_paths(pairs))
     keys = [*pieces]
     starts = range(0, len(keys), QUESTIONS_PER_JOB)
     jobs = [tuple(pieces[key] for key in keys[start : start + QUESTIONS_PER_JOB]) for start in starts]
@@ -146,14 +143,14 @@ def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[JudgedOut
     all_judged = [
         judged
         for (outcome, question), response in zip(pairs, responses, strict=True)
-        for judged in _judged_outcomes(outcome, question, response, by_question.get(_key(question), {}))
+        for judged in _select_chains(outcome, question, response, by_question.get(_key(question), {}))
     ]
-    vote_order: dict[Vote, int] = {"only": 0, "majority": 0, "best_of_n": 1}
+    selection_order: dict[Selection, int] = {"only": 0, "majority": 0, "best_of_n": 1}
     ranks = {system: n for n, system in enumerate(sort_systems({judged.system for judged in all_judged}))}
     return sorted(
         all_judged,
         key=lambda judged: (
-            ranks[judged.system], vote_order[judged.vote], judged.benchmark, judged.outcome.question_id,
+            ranks[judged.system], selection_order[judged.selection], judged.benchmark, judged.outcome.question_id,
             canonical_json([judged.outcome, judged.question]),
         ),
     )  # fmt: skip
@@ -169,40 +166,41 @@ def judge_all(job: Job, rules: Sequence[Rule], settings: tuple[str, float | None
     ]
 
 
-def _pieces(pairs: Sequence[Pair], responses: Sequence[Response], knowledge: ExternalGraph | None) -> dict[str, Piece]:
+def _combine_paths(pairs: Sequence[Pair]) -> ExternalGraph | None:
+    """Return the graph of the paths of all questions over a graph, as the paper has it (C.1); None without any."""
+    triples = dict.fromkeys(triple for _, question in pairs for path in question.paths for triple in path)
+    return ExternalGraph("paths", "", [*triples]) if triples else None
+
+
+def _to_pieces(pairs: Sequence[Pair], responses: Sequence[Response], graph: ExternalGraph | None) -> dict[str, Piece]:
     chains_by_key: dict[str, tuple[Question, dict[Chain, None]]] = {}
     for (_, question), response in zip(pairs, responses, strict=True):
         if response.chains and is_grounded(question):
             chains = chains_by_key.setdefault(_key(question), (question, {}))[1]
             chains.update(dict.fromkeys(response.chains))
-    return {
-        key: _piece(question, sorted(chains, key=canonical_json), knowledge)
-        for key, (question, chains) in sorted(chains_by_key.items())
-    }
-
-
-def _piece(question: Question, chains: Sequence[Chain], knowledge: ExternalGraph | None) -> Piece:
-    external: tuple[Triple, ...] = ()
-    if knowledge:
-        texts = [text for chain in chains for text in (*chain.steps, chain.answer)]
-        ends = [end for t in question.evidence for end in (t.head, t.tail)]
-        ends += [hop.answer for hop in question.decomposition]
-        external = knowledge.triples_naming([question.question, *question.accepted, *ends, *texts])
-    return Piece(question, external, tuple(chains))
+    pieces = {}
+    for key, (question, distinct) in sorted(chains_by_key.items()):
+        texts = [text for chain in distinct for text in (*chain.steps, chain.answer)]
+        texts += [end for path in (question.evidence, *question.paths) for end in ends_of(path)]
+        texts += [question.question, *question.accepted, *(hop.answer for hop in question.decomposition)]
+        external = graph.triples_naming(texts) if graph else ()
+        pieces[key] = Piece(question, external, tuple(sorted(distinct, key=canonical_json)))
+    return pieces
 
 
 def _key(question: Question) -> str:
     return canonical_json([question.benchmark, question.id, question])
 
 
-def _judged_outcomes(
+def _select_chains(
     outcome: Outcome, question: Question, response: Response, by_chain: ChainVerdicts
 ) -> Iterator[JudgedOutcome]:
     system, verdicts = system_of(outcome), [by_chain.get(chain, {}) for chain in response.chains]
-    for vote in votes_of(response):
-        judged = JudgedOutcome(outcome, question, system, vote, response.kind)
-        if vote == "best_of_n" and response.chains:
-            yield _best(judged, response, verdicts)
+    selections: tuple[Selection, ...] = ("majority", "best_of_n") if response.samples else ("only",)
+    for selection in selections:
+        judged = JudgedOutcome(outcome, question, system, selection, response.kind)
+        if selection == "best_of_n" and response.chains:
+            yield _select_best_samples(judged, response, verdicts)
         elif response.chains:
             chain = response.chains[response.chosen]
             numbers = chain.numbers or range(1, len(chain.steps) + 1)
@@ -217,7 +215,7 @@ def _judged_outcomes(
             yield judged
 
 
-def _best(judged: JudgedOutcome, response: Response, verdicts: Sequence[Verdicts]) -> JudgedOutcome:
+def _select_best_samples(judged: JudgedOutcome, response: Response, verdicts: Sequence[Verdicts]) -> JudgedOutcome:
     """Add each rule's verdict on its best sample, the first of equals; the answer remains the vote's."""
     best = {
         rule: min(range(len(verdicts)), key=lambda n: _VERDICT_RANKS[verdicts[n][rule].path]) for rule in verdicts[0]

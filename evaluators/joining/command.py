@@ -1,7 +1,7 @@
 """Evaluations joined: read, merged, compared, written down so that report and viewer open them.
 
 A run may have a name, which sets its systems apart from systems of other runs with the same
-method, players, options and conditions: another adapter behind the same server, say. A system that
+method, players, options and conditions: another adapter of the same server, for example. A system that
 several runs hold with the same outcomes to the byte, as a baseline beside each variant, is one
 system without a variant's name. Equal systems with different outcomes need names.
 """
@@ -17,23 +17,26 @@ from typing import Any
 
 import safe_stepwise
 from evaluators import outcomes as reading
+from evaluators import report_page
 from evaluators.comparison import ablation, report, score_tables
+from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import VARIANT, System, name_systems, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import METRIC_NAMES, Outcome, QuestionRecord, grouped
 from evaluators.run.evaluation import record, roles_of
 from safe_stepwise.errors import UserError
-from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import canonical_json, identity
 from safe_stepwise.store import files, published_tables
 from safe_stepwise.store.boundary import read_json
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_lines
-from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
-from safe_stepwise.store.progress import note
+from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, REPORT_PAGE, RESULTS, TRAJECTORIES
 from safe_stepwise.store.tables import text_table
 
 QuestionKey = tuple[str, str, int]
 """A question: its benchmark, its id, and its number among those with this id, from 0."""
+HeldOutcomes = Mapping[System, Mapping[QuestionKey, Outcome]]
+"""A run's outcomes on the shared questions."""
+OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT, *faithfulness.OWNED)
 
 
 @dataclass(frozen=True)
@@ -124,10 +127,6 @@ def _check_alike(earlier: EvaluationRun, later: EvaluationRun) -> None:
                 )
 
 
-HeldOutcomes = Mapping[System, Mapping[QuestionKey, Outcome]]
-"""A run's outcomes on the shared questions."""
-
-
 @dataclass(frozen=True, slots=True)
 class Joined:
     """Several runs, merged into one."""
@@ -137,8 +136,6 @@ class Joined:
     questions: tuple[QuestionRecord, ...]
     left_out: Mapping[str, int]
     """The number of questions, by benchmark, that not all runs with this benchmark have."""
-    held_twice: tuple[System, ...]
-    """The systems that several runs hold with the same outcomes."""
 
 
 def join_runs(runs: Sequence[EvaluationRun]) -> Joined:
@@ -151,7 +148,6 @@ def join_runs(runs: Sequence[EvaluationRun]) -> Joined:
     outcomes_by_run = [{system: shared(by_key) for system, by_key in run.systems.items()} for run in runs]
     merged: dict[System, dict[QuestionKey, Outcome]] = {}
     source: dict[tuple[System, QuestionKey], EvaluationRun] = {}
-    twice: dict[System, None] = {}
     for n, run in enumerate(runs):
         for system, by_key in outcomes_by_run[n].items():
             variant = _variant(system, n, runs, outcomes_by_run)
@@ -159,8 +155,6 @@ def join_runs(runs: Sequence[EvaluationRun]) -> Joined:
             for key, outcome in by_key.items():
                 outcome = replace(outcome, conditions=dict(variant.conditions))
                 earlier = outcomes.setdefault(key, outcome)
-                if earlier is not outcome:
-                    twice[variant] = None
                 if earlier != outcome:
                     first, name = source[variant, key], f"{variant.answering}, {name_systems([variant])[variant]}"
                     raise UserError(
@@ -181,7 +175,6 @@ def join_runs(runs: Sequence[EvaluationRun]) -> Joined:
         tuple(outcome for by_key in merged.values() for outcome in by_key.values()),
         tuple(questions.values()),
         {name: count for name, count in left_out.items() if count},
-        tuple(twice),
     )
 
 
@@ -200,22 +193,13 @@ def _variant(
     return replace(system, conditions=tuple(sorted({**dict(system.conditions), VARIANT: runs[place].name}.items())))
 
 
-OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT, *faithfulness.OWNED)
-MAY_DIFFER = frozenset(
-    ("corpus", "drop_gold", "joined", "left_out", "methods", "options", "players", "passages",
-     "questions", "questions_sha256", "seed", "skipped", "source", "source_sha256", "split",
-     "conditions", "as_published", "derivations", *JUDGED)
-)  # fmt: skip
-"""Settings that make no difference between two runs of the same questions, or that tables show anyway."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The command's options: folders, as ``DIR`` or ``DIR=NAME``, and the reference systems."""
+    """The command's options: folders, as ``DIR`` or ``DIR=NAME``, and the reference."""
 
     folders: tuple[str, ...]
     output: Path
-    reference: tuple[str, ...] = ()
+    reference: str = ""
     published: tuple[str, ...] = ()
     seed: int = 0
 
@@ -227,9 +211,7 @@ def join(options: Options) -> str:
     _check_places(runs, output)
     judge = _judge(runs)
     union = join_runs(runs)
-    tables = ablation.make_ablations(union.outcomes, options.reference, seed)
-    for difference in _differences(runs):
-        note(difference)
+    ablated = ablation.compare_with(union.outcomes, options.reference, seed)
     main = [row for row in rows if row.table == published_tables.MAIN[row.paper]]
     further = [row for row in rows if row.table != published_tables.MAIN[row.paper]]
     with files.lock_folder(output, "join", OWNED):
@@ -237,12 +219,13 @@ def join(options: Options) -> str:
         write_lines(output / TRAJECTORIES, (outcome.to_json() for outcome in union.outcomes))
         write_lines(output / QUESTIONS, (question.to_json() for question in union.questions))
         comparison = report.write(union.outcomes, output / REPORT, seed, main)
-        ablation.write(tables, output / REPORT, further)
-        content = _results(runs, union, judge, seed)
+        ablation.write(ablated, options.reference, output / REPORT, further)
+        content = _make_results(runs, union, judge, seed)
         rules = [*faithfulness.read_pairs(output)]
         earned, summary = faithfulness.measure_evaluation(rules, output, output / REPORT)
+        report_page.write(output / REPORT)
         write_atomically(output / RESULTS, json_bytes({**content, "comparison": comparison.results, **earned}))
-    return _summary(runs, union, tables, output, summary)
+    return _render(runs, union, options, ablated, summary)
 
 
 def _check_places(runs: Sequence[EvaluationRun], output: Path) -> None:
@@ -269,20 +252,7 @@ def _judge(runs: Sequence[EvaluationRun]) -> str | None:
     return next(iter(judged), None)
 
 
-def _differences(runs: Sequence[EvaluationRun]) -> list[str]:
-    """Return a warning that names the settings in which runs differ and that no table shows."""
-    values: dict[str, set[str]] = {}
-    for run in runs:
-        for name, value in run.settings.items():
-            if name not in MAY_DIFFER:
-                members = value.items() if isinstance(value, dict) else [("", value)]
-                for key, content in members:
-                    values.setdefault(f"{name} {key}".rstrip(), set()).add(identity(content))
-    differ = [name for name, digests in values.items() if len(digests) > 1]
-    return [f"the runs differ in {', '.join(differ)}, too; see their {RESULTS}"] if differ else []
-
-
-def _results(runs: Sequence[EvaluationRun], union: Joined, judge: str | None, seed: int) -> dict[str, Any]:
+def _make_results(runs: Sequence[EvaluationRun], union: Joined, judge: str | None, seed: int) -> dict[str, Any]:
     """Return ``results.json`` as an evaluation writes it, with the joined runs as its sources."""
     by_system = grouped(union.outcomes, system_of)
     roles, systems = roles_of(union.outcomes), [*by_system]
@@ -313,23 +283,18 @@ def _results(runs: Sequence[EvaluationRun], union: Joined, judge: str | None, se
     }
 
 
-def _summary(
-    runs: Sequence[EvaluationRun], union: Joined, tables: ablation.Ablations, output: Path, earned: str
-) -> str:
-    title, first = next(iter(tables.items()))
-    system_names = name_systems(list(dict.fromkeys(row.system for row in first.rows)))
-    measure = METRIC_NAMES[ablation.headline_metric(first)]
-    lines = [f"{title}, average {measure}:", text_table(ablation.average_table(first)), ""]
+def _render(runs: Sequence[EvaluationRun], union: Joined, options: Options, ablated: Comparison, earned: str) -> str:
+    output, title = options.output, ablation.title_of(options.reference)
+    system_names = name_systems([row.system for row in ablated.rows])
+    average = "average " if None in ablated.places else ""
+    lines = [f"{title}, {average}{METRIC_NAMES[ablated.headline]}:", text_table(ablation.average_table(ablated)), ""]
     lines += [earned, ""] if earned else []
     question_keys = {(q.benchmark, q.id) for q in union.questions}
     lines.append(f"evaluations: {len(runs)}; systems: {len(system_names)}; questions: {len(question_keys):,}")
     for name, count in union.left_out.items():
         lines.append(f"left out of {name}: {count:,} questions that not all were asked")
-    for system in union.held_twice:
-        label = system_names.get(system, system.title)
-        lines.append(f"the same in several: {system.answering}, {label}")
     if any(outcome.simulated for outcome in union.outcomes):
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    files = (RESULTS, f"{REPORT}/ablation.md", f"{REPORT}/{COMPARISON}")
+    files = (RESULTS, *(f"{REPORT}/{name}" for name in ("ablation.md", COMPARISON, REPORT_PAGE)))
     lines += ["", *(str(output / name) for name in files), "", "to read the traces:"]
     return "\n".join([*lines, f"safe-stepwise view_traces {output}"])

@@ -9,19 +9,23 @@ from evaluators.comparison.significance import CONFIDENCE
 from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, JudgedPath, measure_quality
 from evaluators.run.runner import Verdicts, collect_verdicts, encode_lines, render_run_usage
 from safe_stepwise import prompts
-from safe_stepwise.commands.model_options import ModelOptions
+from safe_stepwise.commands.options import ModelOptions
 from safe_stepwise.commands.values import Count
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.methods.paths import STYLES, Style, path_request, prompt_of, read_verdict
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Triple
-from safe_stepwise.store import agreement, boundary, codec, files, published_tables
+from safe_stepwise.store import agreement, boundary, codec, files, published_tables, tables
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, RESULTS, TEST, Corruption
 from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
-from safe_stepwise.store.tables import fill, format_cell, percent, text_table
 
 COLUMNS = (*("id", "benchmark", "question_id", "question", "answer", "path", "corruption", "pair_id"),)
+PAGE, VERDICTS = "paths.md", "verdicts"
+OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{prompt}.jsonl" for prompt in STYLES))
+"""The files of an evaluation."""
+MEASURES = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "accuracy"}
+"""Measures in the first table, with their titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def describe_probe(probe: Path, split: str) -> dict[str, Any]:
 
 def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCase]:
     """Read a split's rows, or the first ``limit`` (a random sample); raise ``UserError`` for none or other rows."""
-    cases = [case for file in parquet_files(probe, PROBED, split) for case in read_rows(file, _case, COLUMNS)]
+    cases = [case for file in parquet_files(probe, PROBED, split) for case in read_rows(file, _make_case, COLUMNS)]
     if not cases:
         splits = sorted({file.name.split("-")[0] for file in parquet_files(probe, PROBED)})
         raise UserError(f"{probe}: its split {split!r} has no rows; choose --split from {', '.join(splits) or 'none'}")
@@ -87,18 +91,11 @@ def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCa
     return [replace(case, gold=gold.get(case.pair_id, ())) for case in cases[:limit]]
 
 
-def _case(row: Mapping[str, Any]) -> PathCase:
+def _make_case(row: Mapping[str, Any]) -> PathCase:
     corruption = codec.class_of(row, "corruption", CORRUPTIONS)
     triples = tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["path"])
     columns = {name: row[name] for name in COLUMNS} | {"path": triples, "corruption": corruption}
     return boundary.read(PathCase, PathCase(**columns), "the row")
-
-
-PAGE, VERDICTS = "paths.md", "verdicts"
-OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{prompt}.jsonl" for prompt in STYLES))
-"""The files of an evaluation."""
-MEASURES = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "accuracy"}
-"""Measures in the first table, with their titles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +113,7 @@ class Options(ModelOptions):
 
     @property
     def prompt_names(self) -> list[Style]:
-        """The prompts to use, each once; raise ``UserError`` for an unknown one."""
+        """The prompts to use, without repeats; raise ``UserError`` for an unknown one."""
         chosen = [check_choice(prompt, STYLES, "--prompt") for prompt in self.prompt] or STYLES[:1]
         return [prompt for prompt in STYLES if prompt in chosen]
 
@@ -127,7 +124,7 @@ def run_paths(options: Options) -> str:
     opener(options.engine)
     probe = find_probe(options.probe)
     cases = read_cases(probe, options.split, options.limit)
-    about = {**describe_probe(probe, options.split), "limit": options.limit}
+    described = {**describe_probe(probe, options.split), "limit": options.limit}
     runs, spent = list[Verdicts](), list[str]()
     with files.lock_folder(options.output, owned=OWNED), options.replies() as replies:
         for prompt in prompt_names:
@@ -140,7 +137,7 @@ def run_paths(options: Options) -> str:
             spent += render_run_usage(client, prompt, "stand in no accuracy")
         samples = {name: options.allowance.apply(cases[0].request(name)) for name in prompt_names}
         limits = {name: request.sampling.max_tokens for name, request in samples.items()}
-        measured = render_results(about, cases, runs, limits, options.seed)
+        measured = render_results(described, cases, runs, limits, options.seed)
         files.write_files(options.output, OWNED, render_files(measured, cases, runs))
     return "\n".join([render_summary(measured), "", str(options.output / PAGE), "", *spent])
 
@@ -187,7 +184,7 @@ def render_files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Se
 def render_page(results: Mapping[str, Any]) -> str:
     limits = sorted({run["max_tokens"] for run in results["runs"]})
     values = {"titles": MEASURES, "limits": limits, "ways": STYLES, "published": published()}
-    return fill(Path(__file__).parent / "templates", "paths.md.jinja", **results, **values)
+    return tables.fill(Path(__file__).parent / "templates", "paths.md.jinja", **results, **values)
 
 
 def render_summary(results: Mapping[str, Any]) -> str:
@@ -195,20 +192,20 @@ def render_summary(results: Mapping[str, Any]) -> str:
     rows = [
         (
             *(agreement.title_of(run), run["prompt"]),
-            *(format_cell(run["measures"][name], percent) for name in MEASURES),
+            *(tables.format_cell(run["measures"][name], tables.percent) for name in MEASURES),
             *(run["said"]["unreadable"], run["said"]["failed"]),
         )
         for run in results["runs"]
     ]
     first = results["runs"][0]
-    return f"{text_table([header, *rows])}\n\n{first['rows']:,} rows of {first['questions']:,} questions"
+    return f"{tables.text_table([header, *rows])}\n\n{first['rows']:,} rows of {first['questions']:,} questions"
 
 
 def published() -> dict[str, dict[str, str]]:
     """Render the published accuracies by model and prompt: Table 2's mean, and the balanced one of Table 6's."""
     by_model: dict[str, dict[str, str]] = {}
     for row in published_tables.published().path_judgements:
-        wrong = [row.kinds[kind] for kind in PAPER if kind != "valid"]
-        balanced = (row.kinds["valid"] + sum(wrong) / len(wrong)) / 2
-        by_model.setdefault(row.model, {})[row.prompt] = f"{row.mean:.2f} ({balanced:.2f})"
+        wrong = [row["kinds"][kind] for kind in PAPER if kind != "valid"]
+        balanced = (row["kinds"]["valid"] + sum(wrong) / len(wrong)) / 2
+        by_model.setdefault(row["model"], {})[row["prompt"]] = f"{row['mean']:.2f} ({balanced:.2f})"
     return by_model

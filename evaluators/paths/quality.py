@@ -60,9 +60,9 @@ def measure_quality(judged: Sequence[JudgedPath], *, seed: int = 0, resamples: i
     >>> measure_quality(rows)["measures"]["balanced"]
     0.5
     """
-    counts = _by_question(judged)
+    counts = _count_by_question(judged)
     totals = counts.sum(axis=0).reshape(len(CORRUPTIONS), 3)
-    values, spans = pooled_measures(counts, _measures), pooled_intervals(counts, _measures, seed, resamples)
+    values, spans = pooled_measures(counts, _measure), pooled_intervals(counts, _measure, seed, resamples)
     return {
         "rows": len(judged),
         "questions": len(counts),
@@ -80,18 +80,18 @@ def measure_quality(judged: Sequence[JudgedPath], *, seed: int = 0, resamples: i
             if totals[n].any()
         },
         "benchmarks": {
-            name: _benchmark_measures([row for row in judged if row.benchmark == name])
+            name: _measure_benchmark([row for row in judged if row.benchmark == name])
             for name in sorted({row.benchmark for row in judged})
         },
     }
 
 
-def _benchmark_measures(judged: Sequence[JudgedPath]) -> dict[str, float | None]:
-    values = pooled_measures(_by_question(judged), _measures)
+def _measure_benchmark(judged: Sequence[JudgedPath]) -> dict[str, float | None]:
+    values = pooled_measures(_count_by_question(judged), _measure)
     return {"rows": len(judged), **{name: values[name] for name in MEASURES}}
 
 
-def _by_question(judged: Sequence[JudgedPath]) -> Matrix:
+def _count_by_question(judged: Sequence[JudgedPath]) -> Matrix:
     """Count, per question and kind, the rows judged right, judged wrong, and without a verdict."""
     keys = sorted({(row.benchmark, row.question) for row in judged})
     place = {key: n for n, key in enumerate(keys)}
@@ -102,7 +102,7 @@ def _by_question(judged: Sequence[JudgedPath]) -> Matrix:
     return counts.reshape(len(keys), len(CORRUPTIONS) * 3)
 
 
-def _measures(sums: Matrix) -> dict[str, Matrix]:
+def _measure(sums: Matrix) -> dict[str, Matrix]:
     counts = sums.reshape(*sums.shape[:-1], len(CORRUPTIONS), 3)
     right, read = counts[..., 0], counts[..., 0] + counts[..., 1]
     rows = counts.sum(axis=-1)

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from safe_stepwise.methods import prompting, sg_fsm_safe
-from safe_stepwise.methods.scene import SubAnswer
-from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, REVISED_IN, SEARCH, TERMINATE
+from safe_stepwise.methods import prompting, scene, sg_fsm
+from safe_stepwise.methods.sg_fsm_safe import strict_fields, sub_answers
 from safe_stepwise.records import ANSWERED, Attempt, Question, Trajectory
 
 FACTS, TRIPLES = "supporting_facts", "evidences"
-"""Fields of a reply with evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ class SupportedAnswer:
 
     question: Question
     trajectory: Trajectory
-    sub_answers: tuple[SubAnswer, ...]
+    sub_answers: tuple[scene.SubAnswer, ...]
     facts: tuple[tuple[int, int], ...] | None
     triples: tuple[tuple[str, str, str], ...] | None
     passages: frozenset[int] | None
@@ -60,7 +58,7 @@ class SupportedAnswer:
 
     @property
     def salvaged(self) -> str:
-        """The answer if salvaged replies count too."""
+        """The answer if salvaged replies also count."""
         return prompting.salvaged_answer(self.trajectory)
 
     @property
@@ -78,44 +76,10 @@ class SupportedAnswer:
 
 def is_hop_by_hop(trajectory: Trajectory) -> bool:
     """Whether a trajectory's method gives sub-answers before the answer."""
-    return any(attempt.state == DECOMPOSE for attempt in trajectory.attempts)
+    return any(attempt.state == sg_fsm.DECOMPOSE for attempt in trajectory.attempts)
 
 
 def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
     if any(attempt.state == prompting.ANSWERING for attempt in attempts):
         return prompting.winning_fields(attempts)
-    return next((reply for reply in reversed([_strict(attempt) for attempt in attempts]) if FACTS in reply), {})
-
-
-def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
-    """Return the sub-answers that a machine gave and no verdict rejected, in order; other methods give none."""
-    answers: list[SubAnswer] = []
-    subquestion = question = ""
-    for attempt in attempts:
-        reply = _strict(attempt)
-        if attempt.state == sg_fsm_safe.FINDING:
-            if _is_rejected(attempt, answers):
-                answers.pop()
-        elif not reply:
-            continue
-        elif attempt.state in (DECOMPOSE, REVISED_IN[DECOMPOSE]):
-            subquestion = question if reply["simple"] else str(reply["subquestion"])
-        elif attempt.state in (SEARCH, REVISED_IN[SEARCH]):
-            support = tuple(reply.get("sentences", ())), tuple(reply.get("evidence", ()))
-            sub_question = subquestion or str(reply["question"])
-            answers.append(SubAnswer(sub_question, reply["passage"], reply["answer"], *support))
-        elif attempt.state in (TERMINATE, REVISED_IN[TERMINATE]):
-            question = str(reply["question"] or question)
-    return tuple(answers)
-
-
-def _is_rejected(attempt: Attempt, answers: Sequence[SubAnswer]) -> bool:
-    if attempt.feedback and sg_fsm_safe.GUARDED.get(attempt.feedback.error_type) == DONE:
-        return len(answers) > 1  # a needless sub-answer is dropped if there are others
-    return attempt.next_state in (SEARCH, DECOMPOSE) and bool(answers)
-
-
-def _strict(attempt: Attempt) -> Mapping[str, Any]:
-    read = attempt.read
-    is_strict = isinstance(read, dict) and read.get("form") == "strict"
-    return read["value"] if is_strict else {}
+    return next((reply for reply in reversed([strict_fields(attempt) for attempt in attempts]) if FACTS in reply), {})

@@ -6,21 +6,23 @@
 - **Sub-answers**: how many gold sub-answers (MuSiQue's decomposition, the ends of 2Wiki's triples) the method
   gave, and how many of their passages it read. For HotpotQA, the share of R4C's derivation that its
   sub-answers or triples state, for the best of three annotators (`derivations`).
+- **Summary**: whether the answer was right before and after SG-FSM2's summary, and all gold passages found.
 - **Failure**: SG-FSM's four reasons (section 2), by a rule each; see `failure`.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal, get_args
 
 from evaluators.derivations import Derivation, measure_coverage
 from evaluators.outcomes import Outcome, statistics_of
 from evaluators.prompting.answers import SupportedAnswer, is_hop_by_hop
-from safe_stepwise.methods import react, sg_fsm
-from safe_stepwise.methods.prompting import UNREADABLE, PromptingOptions, readability
+from evaluators.uptake import UPTAKE, count_uptake
+from safe_stepwise.methods import react, sg_fsm, sg_fsm_safe
+from safe_stepwise.methods.prompting import UNREADABLE, PromptingOptions, readability, vote
 from safe_stepwise.metric import evidence
-from safe_stepwise.records import FAILED, Question, Trajectory
+from safe_stepwise.records import FAILED, Question, Trajectory, all_attempts
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 
 Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
@@ -28,8 +30,12 @@ FAILURES: tuple[Failure, ...] = get_args(Failure)
 FORMS = ("first", "revised", "salvaged", "never")
 """How a reply could be read: at first try, after revision, only by salvaging, never."""
 OVERLAPS = ("supporting_facts", "supporting_passages", "evidence", "joint")
+MARKS = {True: "right", False: "wrong"}
+DOCUMENTS = ("right_documents", "wrong_documents")
 REASONS = (*FAILURES, FAILED)
 """Reasons of failure, as `failure` explains them; ``failed``: a request got no reply."""
+SAMPLES = "samples"
+"""The measures of sampled trajectories, of which one was chosen."""
 _SCORES = ("exact_match", "f1", "precision", "recall")
 _COUNTS = ("gold", "found", "right", "gold_passages", "located")
 _PASSAGE_BENCHMARKS = ("musique", CUSTOM)
@@ -41,28 +47,42 @@ def measure_trajectory(
 ) -> dict[str, Any]:
     """Compute all measures of a trajectory, as a JSON object; leave out those that method or benchmark lacks.
 
-    ``options`` are the method's; a method that does not prompt gets {}. ``scoring`` names the benchmark whose scoring
-    rule counts. ``derivations`` are R4C's for the question.
+    ``options`` are the method's; one that does not prompt has only measures of its samples. ``scoring`` names the
+    benchmark whose scoring rule counts. ``derivations`` are R4C's for the question.
     """
+    drawn = _score_samples(question, trajectory)
     if not isinstance(options, PromptingOptions):
-        return {}
+        return drawn
     support = SupportedAnswer.from_trajectory(question, trajectory, options.evidence)
     salvaged, accepted = support.salvaged, question.accepted
     values: dict[str, Any] = {
         "salvaged": {"exact_match": exact_match(salvaged, accepted), "f1": f1(salvaged, accepted, scoring)},
-        "format": readability([trajectory]),
-        **_support(support, scoring),
-        **_sub_answer_counts(support),
+        "format": readability([replace(trajectory, attempts=all_attempts(trajectory))]),
+        **_measure_support(support, scoring),
+        **_count_sub_answers(support),
+        **_compare_summary(support),
+        **drawn,
     }
     if derivations and support.passages is not None:
-        covered = measure_coverage(_statements(support, support.passages), derivations)
-        values["derivations"] = {"passages": covered.passages, "triples": covered.triples}
+        values["derivations"] = asdict(measure_coverage(_list_statements(support, support.passages), derivations))
     if kind := failure(support):
         values["failure"] = kind
     return values
 
 
-def _support(support: SupportedAnswer, scoring: str) -> dict[str, dict[str, float]]:
+def _score_samples(question: Question, trajectory: Trajectory) -> dict[str, dict[str, float]]:
+    """Return the exact match of a trajectory's samples: the first, the mean, the majority, the best (oracle)."""
+    if not trajectory.sampled:
+        return {}
+    if trajectory.stop_reason == FAILED:  # it counts as an empty answer, whatever was sampled before
+        return {SAMPLES: dict.fromkeys(("first", "mean", "majority", "oracle"), 0.0)}
+    scores = [exact_match(sample.answer, question.accepted) for sample in trajectory.sampled]
+    majority = vote(sample.answer for sample in trajectory.sampled)
+    means = {"first": scores[0], "mean": sum(scores) / len(scores)}
+    return {SAMPLES: {**means, "majority": exact_match(majority, question.accepted), "oracle": max(scores)}}
+
+
+def _measure_support(support: SupportedAnswer, scoring: str) -> dict[str, dict[str, float]]:
     question, overlaps = support.question, dict[str, evidence.Overlap]()
     if scoring in _PASSAGE_BENCHMARKS:
         gold = [number for number, _ in question.gold]
@@ -89,7 +109,7 @@ def gold_sub_answers(question: Question) -> list[tuple[str, int | None]]:
     return [(triple.tail, triple.passage) for triple in question.evidence]
 
 
-def _sub_answer_counts(support: SupportedAnswer) -> dict[str, dict[str, int]]:
+def _count_sub_answers(support: SupportedAnswer) -> dict[str, dict[str, int]]:
     gold = gold_sub_answers(support.question)
     if not gold or not is_hop_by_hop(support.trajectory):
         return {}
@@ -106,7 +126,22 @@ def _sub_answer_counts(support: SupportedAnswer) -> dict[str, dict[str, int]]:
     return {"sub_answers": counts}
 
 
-def _statements(support: SupportedAnswer, passages: Iterable[int]) -> Iterator[tuple[str, str]]:
+def _compare_summary(support: SupportedAnswer) -> dict[str, dict[str, bool]]:
+    """Compare the answer before a machine's summary (SG-FSM1's) with the last one (SG-FSM, section 4.6)."""
+    attempts, question = support.trajectory.attempts, support.question
+    moves = [(attempt.state, attempt.next_state) for attempt in attempts]
+    gold = {number for number, _ in question.gold}
+    if not gold or (sg_fsm.DONE, sg_fsm.SUMMARIZE) not in moves:
+        return {}
+    end = moves.index((sg_fsm.DONE, sg_fsm.SUMMARIZE))
+    findings = sg_fsm_safe.sub_answers(attempts[:end])
+    before = sg_fsm_safe.strict_fields(attempts[end - 1]).get("answer") or findings[-1].answer
+    values = {"before": before, "after": support.answer}
+    is_right = {name: bool(exact_match(answer, question.accepted)) for name, answer in values.items()}
+    return {"summary": {"documents": gold <= {finding.passage for finding in findings}, **is_right}}
+
+
+def _list_statements(support: SupportedAnswer, passages: Iterable[int]) -> Iterator[tuple[str, str]]:
     triples = " ".join(" ".join(triple) for triple in support.triples or ())
     statements = [(hop.passage, f"{hop.question} {hop.answer}") for hop in support.sub_answers]
     titles = support.titles
@@ -116,12 +151,12 @@ def _statements(support: SupportedAnswer, passages: Iterable[int]) -> Iterator[t
 def failure(support: SupportedAnswer) -> Failure | Literal[""]:
     """Return why an answer failed: SG-FSM's four reasons (section 2) as rules, and two of ours.
 
-    A right answer is a ``hallucination`` if a gold passage was not cited. The first rule that fits names a wrong one:
+    A right answer is a ``hallucination`` if a gold passage was not cited. A wrong one gets the first kind that fits:
 
     - ``format``: salvaging makes the answer right, or nothing could be read at all.
     - ``propagation``: a sub-answer is not gold, or, without annotated sub-answers (HotpotQA), a cited passage.
     - ``unanswered``: there is no answer.
-    - ``lost``: all that was cited is right. ``untold``: nothing was cited, so the reason is unknown.
+    - ``lost``: everything that was cited is right. ``untold``: nothing was cited, so the reason is unknown.
 
     Return "" for any other right answer, and for a question whose request failed.
     """
@@ -161,10 +196,12 @@ def score_outcomes(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> di
 
     A ``failed`` question counts as an empty answer; a question with verdict ``unscored`` is left out of ``accuracy``,
     which is None without any verdict. ``roles`` are counted even if no one played them. Prompting methods add their
-    measures (`summarize`).
+    measures (`summarize`). If trajectories were sampled, `SAMPLES` has the exact match of the first, of their mean, of
+    their majority, and of the best one (oracle). Retries have their uptake (`count_uptake`).
     """
     size, verdicts = len(outcomes), Counter(outcome.verdict for outcome in outcomes)
     prompting = summarize(outcomes)
+    drawn = [outcome.measures[SAMPLES] for outcome in outcomes if SAMPLES in outcome.measures]
     judged = verdicts["correct"] + verdicts["incorrect"]
     return {
         "exact_match": sum(outcome.exact_match for outcome in outcomes) / size,
@@ -174,6 +211,8 @@ def score_outcomes(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> di
         "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
         **statistics_of(outcomes, roles).as_json(),
         **({"prompting": prompting} if prompting else {}),
+        **({UPTAKE: uptake} if (uptake := count_uptake(outcomes)) else {}),
+        **({SAMPLES: {name: sum(row[name] for row in drawn) / len(drawn) for name in drawn[0]}} if drawn else {}),
     }
 
 
@@ -183,7 +222,7 @@ def summarize(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
     Shares and scores are 0-1, means over the questions that have them. ``failures`` counts questions by reason, and
     its rates are shares of all questions: every wrong answer has one reason, and a right answer at most hallucination.
     """
-    measured = [outcome for outcome in outcomes if outcome.measures]
+    measured = [outcome for outcome in outcomes if "format" in outcome.measures]
     if not measured:
         return None
     size = len(measured)
@@ -199,19 +238,31 @@ def summarize(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
     return {
         "questions": size,
         "strict": {name: sum(getattr(o, name) for o in measured) / size for name in ("exact_match", "f1")},
-        "salvaged": _means(values_of("salvaged"), ("exact_match", "f1")),
+        "salvaged": _average_measures(values_of("salvaged"), ("exact_match", "f1")),
         "format": {"replies": replies, "counts": counts, "shares": shares},
-        **{name: _means(values_of(name), _SCORES) for name in OVERLAPS},
+        **{name: _average_measures(values_of(name), _SCORES) for name in OVERLAPS},
         "sub_answers": _sub_answers(values_of("sub_answers")),
-        "derivations": _means(values_of("derivations"), ("passages", "triples")),
+        "summary": _count_summaries(values_of("summary")),
+        "derivations": _average_measures(values_of("derivations"), ("passages", "triples")),
         "failures": {name: {"questions": failures[name], "rate": failures[name] / size} for name in REASONS},
     }
 
 
-def _means(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[str, Any] | None:
+def _average_measures(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[str, Any] | None:
     if not rows:
         return None
     return {"questions": len(rows), **{name: sum(row[name] for row in rows) / len(rows) for name in names}}
+
+
+def _count_summaries(rows: Sequence[Mapping[str, bool]]) -> dict[str, dict[str, int]] | None:
+    """Count what the summary did to answers, apart for right documents (all gold passages found) and wrong ones."""
+    if not rows:
+        return None
+    counts = Counter((row["documents"], row["before"], row["after"]) for row in rows)
+    return {
+        documents: {f"{MARKS[old]}_to_{MARKS[new]}": counts[has_gold, old, new] for old in MARKS for new in MARKS}
+        for has_gold, documents in zip(MARKS, DOCUMENTS, strict=True)
+    }
 
 
 def _sub_answers(rows: Sequence[Mapping[str, int]]) -> dict[str, Any] | None:

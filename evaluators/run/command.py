@@ -1,33 +1,33 @@
-"""Run an evaluation by its options: read the questions, run all systems, write the files, and render a summary."""
+"""Run an evaluation by its options: read the questions, run all systems, write the files, and render a summary.
 
-import json
+`run_evaluation` is what `safe-stepwise evaluate_stepwise` calls.
+"""
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from evaluators import report_page
 from evaluators.comparison import report, score_tables, scores
 from evaluators.comparison.systems import LETTERS, System, condition_text, find_differing, values_by_name
 from evaluators.derivations import read_derivations
 from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.outcomes import METRICS, QuestionRecord
-from evaluators.prompting import predictions
-from evaluators.run.evaluation import ALL, TRUTH, Evaluation, evaluate, settings_of, write
+from evaluators.prompting.measures import SAMPLES
+from evaluators.run.evaluation import ALL, Evaluation, evaluate, write
 from evaluators.run.options import Options
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
-from safe_stepwise.records import Question, QuestionSet
+from safe_stepwise.records import Question, QuestionSet, select_passages
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store import boundary, files, names, published_tables, tables
+from safe_stepwise.store import files, names, progress, published_tables, tables
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_parts
-from safe_stepwise.store.progress import note
 
-_FILES = (
-    *(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS),
-    *(TRUTH, predictions.FOLDER, *faithfulness.OWNED),
-)
+_FILES = (*(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS), *faithfulness.OWNED)
 """The files of an evaluation, beside its report."""
 ReadQuestions = Callable[..., QuestionSet]
 """`builders.verified.evaluation_questions.read`."""
@@ -40,7 +40,7 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     """
     options.check()
     published = score_tables.choose_tables(options.published)
-    questions = _questions_of(options, read)
+    questions = _select_questions(options, read)
     notes = {
         "source": questions.source,
         "source_sha256": questions.digest,
@@ -51,8 +51,8 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     if options.derivations:
         notes["derivations"] = sha256_of(options.derivations)
     corpus = Corpus.open(options.corpus, options.cache_file.parent / "corpora") if options.corpus else None
-    pages = (*report.FILES, *PAGES) if options.report else [names.REPORT]
-    with files.lock_folder(options.output, owned=(*_FILES, *pages)), options.replies() as replies:
+    report_files = (*report.FILES, *PAGES) if options.report else [names.REPORT]
+    with files.lock_folder(options.output, owned=(*_FILES, *report_files)), options.replies() as replies:
         if questions.rejects:
             write_parts(options.output / names.REJECTS, questions.rejects)
         elif options.on_error != "stop":
@@ -63,12 +63,17 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
         return _run_plan(replace(plan, scoring=scoring, derivations=derivations), options.seed, published)
 
 
-def _questions_of(options: Options, read: ReadQuestions) -> QuestionSet:
-    chosen = options.questions, options.benchmark, options.split, options.limit, options.seed
+def _select_questions(options: Options, read: ReadQuestions) -> QuestionSet:
+    """Read the options' questions, with the passages that they may have; note what is set apart or stays whole."""
+    selection = options.questions, options.benchmark, options.split, options.limit, options.seed
     rules = {"skip": options.on_error != "stop", "planned": bool(options.symbolic)}
-    read_set = read(*chosen, **rules, all_passages=options.passages == "all")
+    read_set = read(*selection, **rules, all_passages=options.passages == "all")
     if read_set.skipped:
-        note(f"rows kept apart in {names.REJECTS}: {len(read_set.skipped)}, the first: {read_set.skipped[0]}")
+        progress.note(f"rows kept apart in {names.REJECTS}: {len(read_set.skipped)}, the first: {read_set.skipped[0]}")
+    if options.passages == "none":
+        read_set = replace(read_set, questions=tuple(select_passages(question, ()) for question in read_set.questions))
+    if not any(question.passages for question in read_set.questions):
+        options.refuse_without_passages()
     if not any(question.is_annotated for question in read_set.questions):
         options.refuse_symbolic()
     if not options.drop_gold:
@@ -77,69 +82,47 @@ def _questions_of(options: Options, read: ReadQuestions) -> QuestionSet:
         message = f"--drop-gold: {goldless} of {len(read_set.questions)} questions mark no gold passage"
         if goldless == len(read_set.questions):
             raise UserError(f'{message}; give passages "is_gold": true')
-        note(f"{message}, and stay whole")
-    reduced = tuple(remove_drawn_gold(question, options.seed) for question in read_set.questions)
-    return replace(read_set, questions=reduced)
+        progress.note(f"{message}, and stay whole")
+    reduced = [remove_random_gold(q, options.seed, options.drop_gold_count) for q in read_set.questions]
+    return replace(read_set, questions=tuple(reduced))
 
 
 def _run_plan(plan: Evaluation, seed: int, published: Sequence[published_tables.PublishedScore]) -> str:
-    if warning := _replaced_results(plan):
-        note(warning)
     runs = evaluate(plan)
     results = write(plan, runs)
     comparison = report.write([outcome for run in runs for outcome in run.outcomes], plan.report, seed, published)
     # The questions as far as they are kept, so that faithfulness can be measured anew.
     questions = [QuestionRecord.from_question(q, plan.conditions).as_question for q in plan.questions]
     pairs = [pair for run in runs for pair in zip(run.outcomes, questions, strict=True)]
-    earned, earned_text = faithfulness.measure_evaluation(pairs, plan.output, plan.report)
-    write_atomically(plan.output / names.RESULTS, json_bytes({**results, "comparison": comparison.results, **earned}))
-    return render_summary(plan, results, earned_text)
+    faithfulness_results, faithfulness_text = faithfulness.measure_evaluation(pairs, plan.output, plan.report)
+    report_page.write(plan.report)
+    contents = {**results, "comparison": comparison.results, **faithfulness_results}
+    write_atomically(plan.output / names.RESULTS, json_bytes(contents))
+    return render_summary(plan, results, faithfulness_text)
 
 
-def _replaced_results(plan: Evaluation) -> str:
-    """Return a warning about results with other settings that this run replaces, else ""."""
-    file = plan.output / names.RESULTS
-    try:
-        earlier = _flatten(boundary.read_json(file)["settings"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return ""
-    current = _flatten(json.loads(json.dumps(settings_of(plan))))
-    changed = sorted(name for name in {*earlier, *current} if earlier.get(name) != current.get(name))
-    if not changed:
-        return ""
-    return f"{file}: had other settings ({', '.join(changed)}); this run takes its place"
+def render_summary(plan: Evaluation, results: Mapping[str, Any], faithfulness_text: str = "") -> str:
+    """Render a summary of scores, costs and files; ``faithfulness_text`` is about right answers that were earned."""
+    runs, pages = results["runs"], (names.COMPARISON, names.METHODS_PAGE, names.REPORT_PAGE)
+    counts = ("unscored", "unread", "malformed", "salvaged", "failed")
+    return tables.fill(
+        Path(__file__).parent / "templates",
+        "summary.txt.jinja",
+        plan=plan,
+        results=results,
+        rows=_score_rows(runs),
+        sizes=", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items()),
+        samples=_sample_lines(runs),
+        conditions=[condition_text(name, value) for name, value in plan.conditions.items()],
+        tokens=_token_lines(runs),
+        totals={name: sum(run[ALL][name] for run in runs) for name in counts},
+        last_errors=[client.last_error for client in plan.clients if client.last_error],
+        earned=faithfulness_text,
+        files=[plan.output / names.TRAJECTORIES, plan.output / names.RESULTS, *(plan.report / page for page in pages)],
+    ).rstrip("\n")
 
 
-def _flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
-    inner = [settings.get(name) or {} for name in ("players", "options")]
-    return {**settings, "players": None, "options": None, **inner[0], **inner[1]}
-
-
-def render_summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> str:
-    """Render a summary of scores, costs and files; ``earned`` is the text on faithfulness."""
-    runs = results["runs"]
-    sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
-    means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
-    lines = [tables.text_table(_rows(runs)), "", f"questions: {sizes}{means}; calls and steps are a question's"]
-    if conditions := [condition_text(name, value) for name, value in plan.conditions.items()]:
-        lines.append(f"all of them with {', '.join(conditions)}")
-    if followed_papers := plan.notes.get("as_published"):
-        lines.append(f"as the papers have it, not we: {', '.join(followed_papers)}")
-    lines += _tokens(runs)
-    totals = {name: sum(run[ALL][name] for run in runs) for name in _WARNINGS}
-    lines += [text.format(totals[name]) for name, text in _WARNINGS.items() if totals[name]]
-    if totals["failed"] and (reasons := [c.last_error for c in plan.clients if c.last_error]):
-        lines.append(f"the last that failed: {reasons[-1]}")
-    if results["simulated"]:
-        lines.append("simulated: an engine without a model took part, so no number is a result")
-    lines += ["", earned] if earned else []
-    files = [plan.output / names.TRAJECTORIES, plan.output / names.RESULTS, plan.report / names.COMPARISON]
-    files += [page] if (page := plan.report / names.METHODS_PAGE).is_file() else []
-    lines += ["", *map(str, files), "", "to read the traces:"]
-    return "\n".join([*lines, f"safe-stepwise view_traces {plan.output}"])
-
-
-def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
+def _score_rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     """Return the table of scores; options and further roles have a column where runs differ, K and N always."""
     systems = [System.make(*(run[name] for name in ("method", "players", "options", "conditions"))) for run in runs]
     players_by_role = values_by_name(item for system in systems for item in system.other_players.items())
@@ -147,8 +130,8 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     tried_values = values_by_name(item for run in runs for item in run["options"].items())
     option_names = [name for name in tried_values if name in LETTERS or name in find_differing(systems)]
     answering = {system.players[0][0] for system in systems}
-    head = answering.pop() if len(answering) == 1 else "player"
-    header = (head, "method", *roles, *(LETTERS.get(name, name) for name in option_names))
+    first_title = answering.pop() if len(answering) == 1 else "player"
+    header = (first_title, "method", *roles, *(LETTERS.get(name, name) for name in option_names))
     rows: list[tuple[object, ...]] = [(*header, "EM", "F1", "Acc", "calls", "steps", "failed")]
     for run, system in zip(runs, systems, strict=True):
         means, totals, options = run[scores.AVERAGE], run[ALL], dict(system.options)
@@ -167,32 +150,38 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     return rows
 
 
-def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+def _sample_lines(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what a choice among samples is to be compared with, a line for each method, generator and size."""
+    lines: dict[str, None] = {}  # the runs that differ only in the way to choose have the same line
+    for run in runs:
+        if sample_scores := run[ALL].get(SAMPLES):
+            scores_text = ", ".join(f"{name} {share:.3f}" for name, share in sample_scores.items())
+            options = {name: value for name, value in run["options"].items() if name not in ("best_of", "choose")}
+            options_text = "".join(f", {name}={value}" for name, value in options.items())
+            players = " with ".join(run["players"].values())
+            system = f"{run['method']} by {players}{options_text}, {run['options']['best_of']} samples"
+            lines[f"{system} (EM over all questions): {scores_text}"] = None
+    return [*lines]
+
+
+def _token_lines(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each role with its prompt tokens, the cached share, and the tokens of its thoughts."""
     lines = []
     for role in dict.fromkeys(role for run in runs for role in run[ALL]["prompt_tokens"]):
         kinds = ("prompt_tokens", "cached_tokens", "thought_tokens")
         prompt, cached, thought = (sum(run[ALL].get(kind, {}).get(role, 0) for run in runs) for kind in kinds)
         if prompt:
-            spent = f"; {thought:,} reply tokens went into thoughts" if thought else ""
-            lines.append(f"{role}: {prompt:,} prompt tokens, {cached / prompt:.1%} of them cached{spent}")
+            thought_text = f"; {thought:,} reply tokens went into thoughts" if thought else ""
+            lines.append(f"{role}: {prompt:,} prompt tokens, {cached / prompt:.1%} of them cached{thought_text}")
     return lines
 
 
-_WARNINGS: Mapping[str, str] = {
-    "unscored": "verdicts that could not be had: {:,}; they are left out of Acc",
-    "unread": "verdicts on steps that could not be read: {:,}",
-    "malformed": "replies that are no step: {:,}",
-    "salvaged": "steps that had to be taken out of Markdown or other marks: {:,}",
-    "failed": "trajectories that failed: {:,}; they count as wrong. Run the same command again: only they are asked",
-}
-
-
-def remove_drawn_gold(question: Question, seed: int = 0) -> Question:
-    """Remove a gold passage, if there is one (SAFE v2, finding 5), by id and seed: the last would end most chains."""
-    if not question.gold:
-        return question
-    place = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)
-    return remove_passage(question, question.gold[place][0])
+def remove_random_gold(question: Question, seed: int = 0, count: int = 1) -> Question:
+    """Remove ``count`` gold passages, as far as there are any, drawn by id and seed (the last ends most chains)."""
+    for _ in range(min(count, len(question.gold))):
+        place = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)
+        question = remove_passage(question, question.gold[place][0])
+    return question
 
 
 def remove_passage(question: Question, number: int) -> Question:

@@ -1,18 +1,10 @@
 """Run methods with their players over questions, score and judge the answers, and write the record.
 
 The record has the settings, each setting's scores and the statistics of its loop.
-``truth.jsonl`` holds the mistakes of simulated generators, as truth for measurements. It has a line for each
-trajectory whose steps the symbolic generator wrote, in their order; failed trajectories have none::
-
-    {"benchmark": "musique", "question_id": "q1", "method": "safe", "players": {...},
-     "options": {...}, "conditions": {...}, "is_faithful": false, "missing": [2],
-     "steps": [{"number": 1, "mistake": ""}, {"number": 2, "mistake": "value"}], "simulated": true}
-
-``mistake`` and ``missing`` (places in the plan, from 1) are those of `players.truth`.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -20,34 +12,39 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.comparison.scores import AVERAGE
-from evaluators.comparison.systems import System, find_differing, values_by_name
+from evaluators.comparison.systems import values_by_name
 from evaluators.derivations import Derivation
 from evaluators.outcomes import CORPUS, DROP_GOLD, METRICS, PASSAGES, Outcome, QuestionRecord, conditions_of, grouped
-from evaluators.prompting import predictions
 from evaluators.prompting.measures import measure_trajectory, score_outcomes
 from evaluators.run.runner import Task, Work, run_tasks
+from evaluators.uptake import MENDED, findings_at, list_retries
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods import loop, running
-from safe_stepwise.methods.base import Method, option_values, prompts_digest
+from safe_stepwise.methods import base, running
+from safe_stepwise.methods.best_of import BestOf
 from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.methods.searching import add_retrieved
 from safe_stepwise.metric import judge as judging
-from safe_stepwise.players.truth import truth_of
-from safe_stepwise.records import FAILED, Question, Trajectory, canonical_json, identity
+from safe_stepwise.players.steps import label_last
+from safe_stepwise.records import Question, Trajectory, all_attempts, identity
 from safe_stepwise.scoring import exact_match, f1
-from safe_stepwise.store.code import code_digest, modules_of
-from safe_stepwise.store.files import write_lines
+from safe_stepwise.store import code, files
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
+
+ALL = "all"
+"""Scores over all questions; `AVERAGE` is the mean of the benchmarks (SAFE v1, Table 3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A method with its players and options, which runs over all questions."""
 
-    method: Method
+    method: base.Method
     players: Mapping[str, Client]
     options: Any
+    best_of: BestOf | None = None
+    """Whether several trajectories of a question are sampled, and which one counts."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -62,12 +59,13 @@ class Setting:
     @property
     def option_record(self) -> dict[str, Any]:
         """The options and the allowance, as records have them."""
-        return {**option_values(self.options), **self.allowance.plain}
+        choice = self.best_of.record if self.best_of else {}
+        return {**base.option_values(self.options), **choice, **self.allowance.plain}
 
     def identity(self, corpus: Corpus | None) -> str:
         """Return the digest of all but the question that can change a trajectory, the code included."""
         engines = {role: dict(client.engine.identity) for role, client in self.players.items()}
-        digests = prompts_digest(self.method, self.options), corpus.sha256 if corpus else None, code_of([self])
+        digests = base.prompts_digest(self.method, self.options), corpus.sha256 if corpus else None, code_of([self])
         return identity([self.method.name, engines, self.option_record, *digests])
 
     def make_answerer(self, corpus: Corpus | None) -> Callable[[Question], Awaitable[Trajectory]]:
@@ -75,7 +73,8 @@ class Setting:
         options = self.options
         if corpus is not None and "search" in {field.name for field in fields(options)}:
             options = replace(options, search=corpus.search)
-        return running.make_answerer(self.method, self.players, options)
+        method = self.best_of.applied_to(self.method) if self.best_of else self.method
+        return running.make_answerer(method, self.players, options)
 
 
 def code_of(settings: Iterable[Setting]) -> str:
@@ -83,7 +82,8 @@ def code_of(settings: Iterable[Setting]) -> str:
     sources: list[object] = []
     for setting in settings:
         sources += [setting.method, *(client.engine for client in setting.players.values())]
-    return code_digest("safe_stepwise.methods.running", *modules_of(sources))
+        sources += [setting.best_of] if setting.best_of else []
+    return code.code_digest("safe_stepwise.methods.running", *code.modules_of(sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Evaluation:
         corpus = self.corpus
         corpus_record = {"name": corpus.name, "sha256": corpus.sha256} if corpus else None
         passages = {PASSAGES: self.notes[PASSAGES]} if PASSAGES in self.notes else {}
-        return {DROP_GOLD: bool(self.notes.get(DROP_GOLD)), CORPUS: corpus_record, **passages}
+        return {DROP_GOLD: self.notes.get(DROP_GOLD) or False, CORPUS: corpus_record, **passages}
 
     @property
     def judging(self) -> dict[str, Any]:
@@ -146,7 +146,6 @@ class SystemRun:
 def evaluate(plan: Evaluation) -> list[SystemRun]:
     """Run each setting over all questions, in order; raises the errors of `run_tasks`."""
     work = Work(
-        *("evaluation", "trajectory", "trajectories"),
         questions=[identity(question) for question in plan.questions],
         tasks=[_task(plan, setting) for setting in plan.settings],
         clients=plan.clients,
@@ -189,95 +188,50 @@ def _outcomes(
             verdict=verdict.outcome if verdict else None,
             trajectory=trajectory,
             judge=verdict.explanation if verdict else "",
-            measures=measure_trajectory(question, trajectory, setting.options, scoring, derivations),
+            measures={
+                **measure_trajectory(question, trajectory, setting.options, scoring, derivations),
+                **measure_mended(question, trajectory),
+            },
             **common,
         )
         outcomes.append(outcome)
     return tuple(outcomes)
 
 
-ALL = "all"
-"""Scores over all questions; `AVERAGE` is the mean of the benchmarks (SAFE v1, Table 3)."""
-
-TRUTH = "truth.jsonl"
+def measure_mended(question: Question, trajectory: Trajectory) -> dict[str, list[str]]:
+    """Judge mended retries by the annotations (measure `MENDED`); return {} if the checker can tell of none."""
+    labels = []
+    for retry in list_retries(trajectory):
+        if retry.uptake == "mended":
+            is_machine = bool(retry.attempt.next_state)
+            steps = findings_at(trajectory, retry.place) if is_machine else trajectory.steps[: retry.attempt.number]
+            labels.append(label_last(add_retrieved(question, trajectory.attempts[: retry.place]), steps))
+    return {MENDED: labels} if any(labels) else {}
 
 
 def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
-    """Write trajectories and questions; returns the results, which the caller writes last.
-
-    Results are the settings, and each run's scores by benchmark and over all. While the other files
-    change there is no ``results.json``.
-    """
+    """Write trajectories and questions; return ``results.json``, which the caller writes last: settings and scores."""
     (plan.output / RESULTS).unlink(missing_ok=True)
     outcomes = [outcome for run in runs for outcome in run.outcomes]
     records = (QuestionRecord.from_question(question, plan.conditions) for question in plan.questions)
-    write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
-    write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, records))
-    truth = [canonical_json(row) for run in runs for row in _truth(plan, run)]
-    if truth:
-        write_lines(plan.output / TRUTH, truth)
-    else:
-        (plan.output / TRUTH).unlink(missing_ok=True)
-    folders = _export(plan, runs)
+    files.write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
+    files.write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, records))
     roles = roles_of(outcomes)
-    agreements = [judging.measure_agreement(run.verdicts) for run in runs]
     return {
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome in outcomes),
         "settings": settings_of(plan),
         "runs": [
-            {
-                **record(run.outcomes, roles),
-                "judge_agreement": agreement,
-                "predictions": f"{predictions.FOLDER}/{folder}",
-            }
-            for run, agreement, folder in zip(runs, agreements, folders, strict=True)
+            {**record(run.outcomes, roles), "judge_agreement": judging.measure_agreement(run.verdicts)} for run in runs
         ],
     }
-
-
-def _truth(plan: Evaluation, run: SystemRun) -> Iterator[dict[str, Any]]:
-    generator = run.setting.players.get(loop.GENERATOR)
-    if generator is None or generator.engine.identity.get("engine") != "symbolic":
-        return
-    for question, outcome in zip(plan.questions, run.outcomes, strict=True):
-        trajectory = outcome.trajectory
-        if trajectory.stop_reason == FAILED or not trajectory.steps:
-            continue
-        if truth := truth_of(question, trajectory):
-            steps = zip(trajectory.steps, truth.mistakes, strict=True)
-            yield {
-                "benchmark": outcome.benchmark,
-                "question_id": outcome.question_id,
-                **outcome.system,
-                "is_faithful": truth.is_faithful,
-                "missing": [*truth.missing],
-                "steps": [{"number": step.number, "mistake": mistake} for step, mistake in steps],
-                "simulated": True,
-            }
-
-
-def _export(plan: Evaluation, runs: Sequence[SystemRun]) -> list[str]:
-    """Write the predictions; returns each run's folder, by its method and what sets it apart."""
-    systems = [System.make(**run.outcomes[0].system) for run in runs]
-    differences = [find_differing([peer for peer in systems if peer.method == system.method]) for system in systems]
-    titles = [f"{system.method} {system.describe(names)}" for system, names in zip(systems, differences, strict=True)]
-    folders = predictions.name_folders(titles)
-    answered = [tuple(zip(plan.questions, run.outcomes, strict=True)) for run in runs]
-    predictions.write(
-        dict(zip(folders, answered, strict=True)),
-        plan.scoring,
-        plan.output / predictions.FOLDER,
-        {folder: system.as_json() for folder, system in zip(folders, systems, strict=True)},
-    )
-    return folders
 
 
 def settings_of(plan: Evaluation) -> dict[str, Any]:
     """Return all settings that decide a run's results, without addresses."""
     judge = plan.judge
     options = [setting.option_record for setting in plan.settings]
-    digests = values_by_name((s.method.name, prompts_digest(s.method, s.options)) for s in plan.settings)
+    digests = values_by_name((s.method.name, base.prompts_digest(s.method, s.options)) for s in plan.settings)
     return {
         **plan.notes,
         "questions": dict(Counter(question.benchmark for question in plan.questions)),
@@ -315,5 +269,5 @@ def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
 
 def roles_of(outcomes: Sequence[Outcome]) -> list[str]:
     """Return all roles with a call; each run counts them, so that runs can be compared."""
-    attempts = (attempt for outcome in outcomes for attempt in outcome.trajectory.attempts)
+    attempts = (attempt for outcome in outcomes for attempt in all_attempts(outcome.trajectory))
     return list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))

@@ -50,11 +50,8 @@ class Task(Generic[Item, Result]):
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[Item, Result]):
-    """Tasks to run over questions, with their titles in the progress bar."""
+    """Tasks to run over questions."""
 
-    title: str
-    unit: str
-    units: str
     questions: Sequence[Any]
     """The identity of each question, as a JSON value."""
     tasks: Sequence[Task[Item, Result]]
@@ -67,7 +64,7 @@ def run_tasks(work: Work[Item, Result]) -> list[Result]:
     """Return the tasks' results in order; raise ``UserError`` if an engine can't work, or answers nothing."""
     progress = Progress(len(work.questions) * len(work.tasks), work.at_once)
     standing = partial(progress.standing, work.clients)
-    with show_progress(work.title, work.unit, progress.total, lambda: progress.ended, standing):
+    with show_progress("evaluation", "trajectory", progress.total, lambda: progress.ended, standing):
         return asyncio.run(_run_tasks(work, progress))
 
 
@@ -89,7 +86,7 @@ async def _run_tasks(work: Work[Item, Result], progress: "Progress") -> list[Res
         journal.close()
     if progress.failed == progress.total:
         raise UserError(
-            f"all {progress.total} {work.units} failed and nothing was written; the last: {failure}; "
+            f"all {progress.total} trajectories failed and nothing was written; the last: {failure}; "
             "mend that and run the same command again"
         )
     return results
@@ -177,7 +174,9 @@ class Journal:
             files.write_atomically(self._path, b"".join(line + b"\n" for line in lines))
 
     def _line(self, key: str, trajectory: Trajectory) -> bytes:
-        return canonical_json({"key": key, "trajectory": trajectory}).encode("utf-8", "backslashreplace")
+        # Without a digest, a changed letter of a reply would go unseen.
+        entry = {"digest": identity([key, trajectory]), "key": key, "trajectory": trajectory}
+        return canonical_json(entry).encode("utf-8", "backslashreplace")
 
     def close(self) -> None:
         self._file.close()
@@ -239,7 +238,7 @@ class Verdicts:
     replies: Mapping[Any, VerdictReply]
     """Replies by item, in order."""
     is_constant: bool = False
-    """Whether this is a baseline with one verdict for every item, without requests."""
+    """Whether this is a baseline that sends no requests, such as one verdict for every item, or a probe."""
 
     def tokens(self) -> dict[str, Any]:
         """Tokens of all requests; ``cached_share``: of the prompts, in a prefix cache (None: not counted)."""

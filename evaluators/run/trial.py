@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from safe_stepwise.commands.values import Commas, Count
-from safe_stepwise.methods import limits, prompting, scene, verifier
+from safe_stepwise.methods import limits, prompt_sets, prompting, scene, verifier
 
 PROBED_ROLES = (verifier.ROLE, scene.JUDGE)
 """Roles whose prompts may show examples."""
@@ -18,25 +18,21 @@ class Trial:
 
     judge: str | None = None
     limit: Count | None = None
-    """Questions of each benchmark; None: all."""
     drop_gold: bool = False
-    """Whether each question loses one of its gold passages."""
     corpus: Path | None = None
-    """Passages to search."""
     max_steps: Annotated[Sequence[int], Commas(1)] = ()
     max_retries: Annotated[Sequence[int], Commas()] = ()
     on_exhausted: Annotated[Sequence[str], Commas(names=("accept", "drop"))] = ()
     feedback: Annotated[Sequence[str], Commas(names=limits.FEEDBACK_FORMS)] = ()
+    verifier_evidence: Annotated[Sequence[str], Commas(names=prompt_sets.EVIDENCE_CHOICES)] = ()
     iterations: Annotated[Sequence[int], Commas(1)] = ()
     revisions: Annotated[Sequence[int], Commas()] = ()
     samples: Annotated[Sequence[int], Commas(1)] = ()
     sampling: Annotated[Sequence[str], Commas(names=prompting.SAMPLING)] = ()
     evidence: Sequence[bool] = ()
-    """Whether prompting methods must name facts and triples, too."""
     tries_total: Sequence[bool] = ()
     accepted_diagnosis: Sequence[bool] = ()
     last_rejected: Sequence[bool] = ()
     answer_when_told: Sequence[bool] = ()
     judge_without_question: bool | None = None
     as_published: bool = False
-    """Whether to follow the papers in every choice that no option and no example makes."""

@@ -1,13 +1,7 @@
-"""The Space's web page (gradio): run the loop on a typed question, read traces of the release, score answers.
-
-The Space's owner may set two variables, SAFE_STEPWISE_GENERATOR and SAFE_STEPWISE_VERIFIER, to specs of engines such
-as openai:MODEL@https://HOST/v1 (with the key as a secret of the Space). Without them symbolic players answer by the
-facts that the visitor types. No visitor can name an engine.
-"""
+"""The Space's web page (gradio): read traces of the release, score answers."""
 
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +11,7 @@ ROWS = [["the Vel", "Vel; River Vel"], ["no", "yes"]]
 TRACES = HERE / "traces"
 MOST_ROWS, MOST_TEXT = 200, 1_000
 AT_ONCE, WAITING = 4, 32
-ABOUT = (
-    "Multi-hop answers, written one step at a time and verified before the next. Type a question"
-    " and passages. With facts, the graph-based checker says of each step what it can prove."
-)
+ABOUT = "Multi-hop answers, written one step at a time and verified before the next."
 
 
 def score_rows(rows: list[list[str]], benchmark: str) -> str:
@@ -45,30 +36,14 @@ def score_rows(rows: list[list[str]], benchmark: str) -> str:
     return f"{scores} over {len(filled)} answers"
 
 
-async def answer_question(question: str, passages: str, facts: str, answer: str) -> AsyncIterator[str]:
-    """Run the loop on typed texts; yield all attempts so far as HTML after each attempt, or an error."""
-    from safe_stepwise.commands.trying.answering import answer_progress, players, typed_question
-    from safe_stepwise.commands.trying.html import render_error, render_progress
-    from safe_stepwise.errors import UserError
-
-    try:
-        task = typed_question(question, passages, facts, answer)
-        async for progress in answer_progress(task, players(os.environ)):
-            yield render_progress(progress)
-    except UserError as error:
-        yield render_error(str(error))
-
-
 def build_page() -> Any:
     import gradio
 
-    from safe_stepwise.commands.trying.html import STYLE
+    from safe_stepwise.commands.trace_page import STYLE
 
     with gradio.Blocks(title="safe_stepwise") as blocks:
         gradio.HTML(f"<style>{STYLE}</style>", padding=False)
         gradio.Markdown(f"# safe_stepwise\n{ABOUT}")
-        with gradio.Tab("The loop"):
-            _add_loop(gradio)
         if TRACES.is_dir():
             with gradio.Tab("Traces of the release"):
                 _add_traces(gradio)
@@ -79,31 +54,10 @@ def build_page() -> Any:
     return blocks.queue(max_size=WAITING, default_concurrency_limit=AT_ONCE)
 
 
-def _add_loop(gradio: Any) -> None:
-    from safe_stepwise.commands.reading import examples
-    from safe_stepwise.commands.trying.answering import LIMITS, typed_fields
-
-    rows = [typed_fields(row) for row in examples()]
-    labels = {
-        "question": ("question", 1),
-        "passages": ("passages: a blank line ends each; a first line “# …” is its title", 8),
-        "facts": ("facts, if you have them: head | relation | tail, one a line", 3),
-        "answer": ("the answer, which players without a model go by; else the last fact's", 1),
-    }
-    fields = [
-        gradio.Textbox(value, label=label, lines=lines, max_length=LIMITS[name])
-        for value, (name, (label, lines)) in zip(rows[0], labels.items(), strict=True)
-    ]
-    gradio.Examples([list(row) for row in rows], fields, example_labels=[row[0] for row in rows], cache_examples=False)
-    button = gradio.Button("Answer, step by step", variant="primary")
-    button.click(answer_question, fields, gradio.HTML(label="steps"), api_name="answered")
-
-
 def _add_traces(gradio: Any) -> None:
     from itertools import islice
 
-    from safe_stepwise.commands.traces import read_traces
-    from safe_stepwise.commands.trying.html import render_trajectory
+    from safe_stepwise.commands.trace_page import read_traces, render_trace
 
     traces = [*islice(read_traces(TRACES), MOST_ROWS)]
     names = [
@@ -111,8 +65,8 @@ def _add_traces(gradio: Any) -> None:
         for number, trace in enumerate(traces)
     ]
     chosen = gradio.Dropdown(names, value=0, label="question and method")
-    result = gradio.HTML(render_trajectory(traces[0]))
-    chosen.change(lambda number: render_trajectory(traces[number]), chosen, result, api_name="trace")
+    result = gradio.HTML(render_trace(traces[0]))
+    chosen.change(lambda number: render_trace(traces[number]), chosen, result, api_name="trace")
 
 
 def _add_scores(gradio: Any) -> None:

@@ -50,12 +50,11 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
     def _info(self) -> evaluate.MetricInfo:
         from importlib.resources import files
 
-        import yaml
-
         from safe_stepwise.metric.compute import checked_options
+        from safe_stepwise.store.packaged import read_yaml
 
         checked_options(self.config_name, ())
-        texts = yaml.safe_load(files("safe_stepwise").joinpath("metric", "space.yaml").read_text("utf-8"))
+        texts = read_yaml(files("safe_stepwise").joinpath("metric", "space.yaml"))
         answers = datasets.List(datasets.Value("string"))
         page = {"title": datasets.Value("string"), "sentences": answers}
         columns = {
@@ -83,14 +82,14 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
         """Compute the metric."""
         from safe_stepwise.errors import UserError
         from safe_stepwise.metric.compute import checked_options
-        from safe_stepwise.metric.input import plain_passages
+        from safe_stepwise.metric.input import read_column
 
         columns = {"predictions": predictions, "references": references}
         for name in set(options).intersection(self._feature_names()):
             columns[name] = options.pop(name)
         checked_options(self.config_name, options)
         if options.get("passages") is not None:
-            options["passages"] = plain_passages(options["passages"])
+            options["passages"] = read_column(options["passages"], "passages")
         if any(column is not None for column in columns.values()):
             self.add_batch(**columns)
         elif self.writer is None:

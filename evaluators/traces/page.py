@@ -6,7 +6,6 @@ benchmark wrote is data, never HTML (`store.page`). If chains were judged (``mea
 the verdicts on its steps.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -15,12 +14,11 @@ from typing import Any, Literal
 import safe_stepwise
 from evaluators import outcomes
 from evaluators.comparison.systems import System, condition_text, edge_text, list_notable, name_systems, sort_by
-from evaluators.traces import deliberation
+from evaluators.uptake import MENDED, describe_retries
 from safe_stepwise.engines.base import NO_USAGE
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import loop, prompting
+from safe_stepwise.methods import loop
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
-from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store import boundary, files, page
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
@@ -30,7 +28,14 @@ Paths = list[dict[str, Any]]
 """The verdicts on one run's chain, one for each rule of faithfulness."""
 Fact = tuple[str, str, str]
 """Head, relation and tail of a triple."""
-NO_CHAIN = "no chain"
+PAGE = "traces.html"
+MAX_BYTES = 25_000_000
+"""The largest size of an evaluation's traces for which a release gets a page; ``view_traces`` makes larger pages."""
+_TEMPLATES = Path(__file__).parent / "templates"
+_SCRIPTS = ("list", "elements", "paths", "filters", "questions", "totals", "details", "page")
+_Key = tuple[str, str, str]
+"""A question: benchmark, id, and in words the conditions that change it."""
+_FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable": "unreadable"}
 
 
 def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
@@ -64,7 +69,7 @@ def _measured_systems(file: Path) -> Iterator[tuple[int, System]]:
 def _paths(row: Mapping[str, Any]) -> Paths:
     if row["response"] != "chain" or not row["rules"]:
         reason = str(row["response"]) if row["response"] != "chain" else "no evidence to judge it by"
-        return [{"rule": "", "path": NO_CHAIN, "fault": reason, "first": 0, "missing": [], "steps": []}]
+        return [{"rule": "", "path": "no chain", "fault": reason, "first": 0, "missing": [], "steps": []}]
     return [
         {
             "rule": str(rule),
@@ -85,14 +90,6 @@ def _paths(row: Mapping[str, Any]) -> Paths:
         }
         for rule, verdicts in sorted(row["rules"].items())
     ]
-
-
-PAGE = "traces.html"
-MAX_BYTES = 25_000_000
-"""The largest size of an evaluation's traces for which a release gets a page; ``view_traces`` makes larger pages."""
-_TEMPLATES = Path(__file__).parent / "templates"
-_SCRIPTS = ("list", "elements", "paths", "filters", "questions", "totals", "details", "page")
-_STYLES = ("list", "style")
 
 
 def write(folder: Path, output: Path) -> int:
@@ -116,13 +113,10 @@ def show(folder: Path) -> None:
 
 
 def render_traces(data: Mapping[str, Any]) -> str:
-    return page.render_page(_TEMPLATES, data["name"], _SCRIPTS, data, _STYLES)
+    return page.render_page(_TEMPLATES, data["name"], _SCRIPTS, data, ("list", "style"))
 
 
-Worth = Literal["right", "wrong", "unscored", "failed"]
-
-
-def worth(outcome: outcomes.Outcome) -> Worth:
+def worth(outcome: outcomes.Outcome) -> Literal["right", "wrong", "unscored", "failed"]:
     """Rate an answer by the judge's verdict, or by exact match if nobody judged it."""
     if outcome.trajectory.stop_reason == FAILED:
         return "failed"
@@ -188,10 +182,6 @@ def _check(folder: Path) -> None:
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
 
 
-_Key = tuple[str, str, str]
-"""A question: benchmark, id, and in words the conditions that change it."""
-
-
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
     if not files.locate_lines(folder, QUESTIONS).exists():
         return {}
@@ -254,6 +244,8 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
     counts = (spent.calls, spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens)
     by_role = " · ".join(f"{role} {tokens:,}" for role, tokens in spent.thought_tokens.items())
     thought = [("Tokens of thoughts", by_role)] if by_role else []
+    uptakes = describe_retries(trajectory, outcome.measures)
+    measures = {name: values for name, values in outcome.measures.items() if name != MENDED}
     return {
         "worth": worth(outcome),
         "em": round(float(outcome.exact_match), 6),
@@ -264,16 +256,19 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
         "stop": trajectory.stop_reason,
         "failure": trajectory.failure,
         "steps": len(trajectory.steps),
-        "measures": [*thought, *_votes(trajectory.attempts), *_measures(outcome.measures)],
+        "measures": [*thought, *_measures(measures)],
         # Calls, prompt, cached and completion tokens by role.
         "cost": [(role, [count[role] for count in counts]) for role in spent.calls],
-        "attempts": [_attempt(attempt, outcome) for attempt in trajectory.attempts],
+        "attempts": [
+            {**_attempt(attempt, outcome), "uptake": uptakes.get(place, "")}
+            for place, attempt in enumerate(trajectory.attempts)
+        ],
+        "samples": [*_samples(outcome)],
     }
 
 
 def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
-    feedback, method = attempt.feedback, outcome.trajectory.method
-    thoughts = []
+    feedback, thoughts = attempt.feedback, []
     for role, thought in attempt.thoughts.items():
         tokens = attempt.usage.get(role, NO_USAGE).thought
         thoughts.append((f"{role} ({tokens:,} tokens)" if tokens else role, thought))
@@ -290,41 +285,45 @@ def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
         "retrieved": [_passage(passage) for passage in attempt.retrieved],
         "verdict": attempt.verdict,
         "thoughts": thoughts,
-        "state": attempt.state,
+        "state": attempt.state if attempt.state != loop.SCORED else "",
         "edge": edge_text(outcome.method, attempt.state, attempt.next_state),
         "read": "" if attempt.read is None else _field(attempt.read),
-        "reading": _reading(attempt, method),
-        "unit": "Path" if method in deliberation.METHODS else "",
+        "reading": _reading(attempt),
         "tokens": [(role, astuple(usage)[:3]) for role, usage in attempt.usage.items()],
     }
 
 
-def _reading(attempt: Attempt, method: str) -> dict[str, Any] | None:
-    """Return how a reply was read, and its fields, or what a graph decided; None if nothing was read."""
-    value = attempt.read
-    fields = deliberation.fields_of(method, attempt.state, value)
-    if fields is None and isinstance(value, dict) and isinstance(value.get("value"), dict):
-        fields = [(f"Read: {name}", _field(text)) for name, text in value["value"].items()]
-    if fields is None:
+def _reading(attempt: Attempt) -> dict[str, Any] | None:
+    """Return how a reply was read, and its fields, or what a graph decided; None for anything but an object."""
+    if not isinstance(attempt.read, dict):
         return None
-    return {**{name: str(value.get(name) or "") for name in ("form", "why", "revises")}, "fields": fields}
+    record = {**attempt.read}
+    reading = {name: str(record.pop(name, None) or "") for name in ("form", "why", "revises")}
+    value = record.pop("value", None)
+    record |= value if isinstance(value, dict) else {} if value is None else {"value": value}
+    return {**reading, "fields": [(f"Read: {name}", _field(item)) for name, item in record.items()]}
 
 
 def _field(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
-    readings = [attempt.read for attempt in attempts if attempt.state == prompting.ANSWERING]
-    if len(readings) < 2:
-        return
-    strict = [r["value"] for r in readings if isinstance(r, dict) and r.get("form") == "strict"]
-    answers = [str(value.get("answer", "")) for value in strict]
-    times = Counter(map(normalize_answer, answers))
-    wordings = {normalize_answer(answer): answer for answer in reversed(answers)}
-    counts = [f"{wordings[answer]} {count}" for answer, count in times.most_common()]
-    unread = len(readings) - len(strict)
-    yield "Votes", " · ".join([*counts, *([f"not counted {unread}"] if unread else [])])
+def _samples(outcome: outcomes.Outcome) -> Iterator[dict[str, Any]]:
+    """Yield the sampled trajectories, the chosen one marked; verdicts on their chains stand for equal steps."""
+    trajectory, is_open = outcome.trajectory, True
+    for sample in trajectory.sampled:
+        is_chosen = is_open and sample.attempts[: len(trajectory.attempts)] == trajectory.attempts
+        is_open &= not is_chosen
+        judged = {attempt.text for attempt in sample.attempts if attempt.state == loop.SCORED}
+        listed = (a for a in sample.attempts if a.state == loop.SCORED or a.text not in judged)
+        yield {
+            "answer": sample.answer,
+            "score": sample.score,
+            "chosen": is_chosen,
+            "stop": sample.stop_reason,
+            "failure": sample.failure,
+            "attempts": [_attempt(attempt, outcome) for attempt in listed],
+        }
 
 
 def _measures(measures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -340,15 +339,14 @@ def _words(name: Any) -> str:
     return str(name).replace("_", " ")
 
 
-_FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable": "unreadable"}
-
-
 def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
     feedback, run = attempt.feedback, outcome.trajectory
-    reading = _reading(attempt, run.method)
+    reading = _reading(attempt)
     if reading and reading["form"] and not feedback:
         form = _FORMS.get(reading["form"], reading["form"])
         return f"revised: {form}" if reading["revises"] else form
+    if attempt.state == loop.SCORED:
+        return "judged"
     if attempt.state == loop.FINAL_ANSWER:
         return "accepted: asked for as the answer" if attempt.accepted else "holds no answer"
     if attempt.accepted:

@@ -8,8 +8,8 @@ All figures are fractions from 0 to 1, over the steps that have a score:
 - ``temperature``: what the scores' logits are divided by to fit one half of the questions; ``ece_held_out`` and
   ``ece_tempered``: the error on the other half, before and after. Only halves of `LEAST_STEPS` or more are used.
 - ``thresholds``: what `Limits.accept_above` would accept: the steps, the share of them that is right with Wilson's
-  interval, and their share of all right steps. ``chosen``: for a share of right steps to keep, the lowest threshold
-  that does so on one half of the questions, and what it does on the other half.
+  interval, and their share of all right steps. ``chosen``: for each target of that first share, the lowest threshold
+  that reaches it on one half of the questions, and its figures on the other half.
 """
 
 import hashlib
@@ -31,6 +31,7 @@ BINS = 10
 _TEMPERATURES = np.geomspace(0.05, 20, 601)
 _LEAST = 1e-6  # scores of 0 and 1 have no logit
 _DIGITS = 6
+RELIABILITY = "reliability.png"
 
 
 class ScoredStep(NamedTuple):
@@ -74,9 +75,6 @@ def expected_error(scores: Matrix, right: Matrix) -> float:
     return round(float(sum(gaps)) / len(scores), _DIGITS)
 
 
-RELIABILITY = "reliability.png"
-
-
 def known_scores(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the verifiers' names and measures in an evaluation's results, without those that told no score."""
     return [(name, measures) for name, measures in results.get("calibration", {}).items() if measures["steps"]]
@@ -85,10 +83,6 @@ def known_scores(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any
 def render_reliability(results: Mapping[str, Any]) -> dict[str, bytes]:
     """Draw each verifier's scores by bin against the share of right steps; no file without scores."""
     measured = known_scores(results)
-    return {RELIABILITY: _draw_reliability(measured)} if measured else {}
-
-
-def _draw_reliability(measured: Sequence[tuple[str, Mapping[str, Any]]]) -> bytes:
 
     def panel(axes: Any, item: tuple[str, Mapping[str, Any]]) -> None:
         name, measures = item
@@ -101,7 +95,7 @@ def _draw_reliability(measured: Sequence[tuple[str, Mapping[str, Any]]]) -> byte
         axes.set_ylabel("share of right steps")
         axes.set_title(f"{name}\nECE {measures['ece']:.3f}", fontsize=8, parse_math=False, wrap=True)
 
-    return panels(panel, [[item] for item in measured], (4.6, 4.2))
+    return {RELIABILITY: panels(panel, [[item] for item in measured], (4.6, 4.2))} if measured else {}
 
 
 def _columns(steps: Sequence[ScoredStep]) -> tuple[Matrix, Matrix]:
@@ -165,7 +159,6 @@ def _choose(fitted: tuple[Matrix, Matrix], held_out: tuple[Matrix, Matrix]) -> I
     for promise in PROMISES:
         keeping = (t for t in np.unique(scores) if right[scores >= t].mean() >= promise)
         if (threshold := next(keeping, None)) is not None:
-            rounded_down = (
-                math.floor(threshold * 10**_DIGITS) / 10**_DIGITS
-            )  # so that it accepts what it was chosen for
-            yield {"promise": promise, "accept_above": rounded_down, **_accepted(*held_out, rounded_down)}
+            # Rounded down, so that it accepts what it was chosen for.
+            rounded = math.floor(threshold * 10**_DIGITS) / 10**_DIGITS
+            yield {"promise": promise, "accept_above": rounded, **_accepted(*held_out, rounded)}

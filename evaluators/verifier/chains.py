@@ -37,7 +37,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.formats.agentprocessbench import JudgeRow
 from safe_stepwise.formats.chains import RIGHT, WRONG, Chain, ChainStep
 from safe_stepwise.formats.claims import QUESTION as NO_QUESTION
-from safe_stepwise.language.text import words_of
+from safe_stepwise.language.text import normal_words
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.methods.verifier import request_verdict
 from safe_stepwise.records import FAILED, Question, Step
@@ -59,6 +59,9 @@ OVERLAP = 0.5
 _WRONG = "Unsupported"
 """The error type that stands for any."""
 _STEP_MARK = re.compile(r"\A\W{0,4}step \d{1,4}\W{0,3}[:.)]\W{0,3}", re.IGNORECASE)
+_COLUMNS = ("labelled", "exact", "hits", "wrong", "flagged", "search_hits", "search_wrong", "search_flagged")
+_CHAINS = ("erroneous", "erroneous_found", "correct", "correct_passed")
+_SHOWN = ("step_accuracy", "first_error_accuracy", "error_precision", "error_recall", "error_f1", "search_f1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,8 @@ def chain_requests(
     return requests
 
 
-def judge_of(run: Verdicts) -> ChainJudge:
-    """Return a verifier's verdicts as labels."""
+def chain_judge_from(run: Verdicts) -> ChainJudge:
+    """Make a judge of chains from a verifier's verdicts on their steps; unread replies give no label."""
     labels = {CORRECT: RIGHT, UNPARSED: None, FAILED: None}
     verdicts = {place: labels.get(reply.verdict, WRONG) for place, reply in run.replies.items()}
     return ChainJudge(run.name, run.role, verdicts, run.simulated, run.tokens())
@@ -148,15 +151,12 @@ def baselines(chains: Sequence[Chain]) -> list[ChainJudge]:
 def _overlap(chain: Chain, step: ChainStep) -> float:
     """Return the share of a step's content words that the question or a passage has that was known."""
     sources = (chain.question, *(f"{page.title} {page.text}" for page in chain.known_to(step)))
-    content = set(words_of(step.shown_text).split()) - word_list("stop_words")
-    return len(content & set(words_of(" ".join(sources)).split())) / max(1, len(content))
+    content = set(normal_words(step.shown_text).split()) - word_list("stop_words")
+    return len(content & set(normal_words(" ".join(sources)).split())) / max(1, len(content))
 
 
 def read_judges(file: Path, chains: Sequence[Chain]) -> list[ChainJudge]:
-    """Read other judges' verdict files (`JudgeRow` a line), sorted by name; raise ``UserError`` for an unknown chain.
-
-    Of each judge every chain has to be there, once.
-    """
+    """Read other judges' verdicts (`JudgeRow` a line), by name; raise ``UserError`` unless each has every chain."""
     keys = {chain.id: [step.key for step in chain.steps] for chain in chains}
     by_judge: dict[str, dict[StepPlace, int | None]] = defaultdict(dict)
 
@@ -177,10 +177,6 @@ def read_judges(file: Path, chains: Sequence[Chain]) -> list[ChainJudge]:
     if not by_judge:
         raise UserError(f"{file}: judges none of the chains")
     return [ChainJudge(name, "other judge", by_judge[name]) for name in sorted(by_judge)]
-
-
-_COLUMNS = ("labelled", "exact", "hits", "wrong", "flagged", "search_hits", "search_wrong", "search_flagged")
-_CHAINS = ("erroneous", "erroneous_found", "correct", "correct_passed")
 
 
 def _counts(chain: Chain, verdicts: StepVerdicts) -> list[int]:
@@ -256,7 +252,6 @@ def _estimate(name: str) -> Callable[[Mapping[str, Any]], tuple[float | None, An
     return lambda judge: (judge["measures"][name], judge["intervals"][name])
 
 
-_SHOWN = ("step_accuracy", "first_error_accuracy", "error_precision", "error_recall", "error_f1", "search_f1")
 TABLE = (
     Column[Mapping[str, Any]]("judge", lambda judge: marked(judge["name"], judge["simulated"]), key="judge"),
     Column[Mapping[str, Any]]("role", itemgetter("role"), key="role"),

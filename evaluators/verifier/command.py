@@ -1,58 +1,55 @@
 """Measure verifiers on labelled steps, with baselines beside them, and write the results."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run.runner import VerdictReply, Verdicts, collect_verdicts, encode_lines, render_run_usage
-from evaluators.verifier import chains, quality, step_set
-from evaluators.verifier.calibration import (
-    RELIABILITY,
-    ScoredStep,
-    known_scores,
-    measure_calibration,
-    render_reliability,
-)
+from evaluators.verifier import calibration, chains, quality, step_set
 from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep
 from evaluators.verifier.step_set import Prefix, RequestOptions, StepCase
-from safe_stepwise.commands.model_options import ModelOptions
+from safe_stepwise.commands.options import ModelOptions
 from safe_stepwise.commands.values import Choice, Count, Name
 from safe_stepwise.engines.base import Engine, Request
 from safe_stepwise.engines.client import Client, ResponseCache
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, require_modules
 from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.formats import FORMATS
-from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts, check_examples, dropped_category
-from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
+from safe_stepwise.methods import learnt_prompts, prompt_sets
 from safe_stepwise.open import Opener
-from safe_stepwise.records import FAILED, Question, VerdictOrder
+from safe_stepwise.records import FAILED, Question, Step, VerdictOrder
 from safe_stepwise.steps import format_step
+from safe_stepwise.store import figures, files, progress, tables
 from safe_stepwise.store.agreement import title_of
-from safe_stepwise.store.figures import png
-from safe_stepwise.store.files import json_bytes, lock_folder, write_files
-from safe_stepwise.store.names import STEP_CONFIGS, TEST, marked
-from safe_stepwise.store.progress import note
-from safe_stepwise.store.tables import Table, csv_bytes, decimal, fill, format_cell, text_table
+from safe_stepwise.store.names import STEP_CONFIGS, TEST, TRAIN, marked
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category, category, labels
 
-QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "confusion"
+QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "confusion.png"
 VERDICTS, PREFIXES = "verdicts", "prefixes"
-OWNED = (
-    *(QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl", RELIABILITY),
-    *chains.FILES,
-)
+OWNED = (*(QUALITY, PAGE, CONFUSION, f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl", calibration.RELIABILITY), *chains.FILES)
 """The files of an evaluation; each baseline adds files like the last two."""
+FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
+"""`builders.steps.earlier_build.find_steps`."""
+QuestionsByText = Callable[[Path, Collection[str]], Mapping[str, Question]]
+"""`builders.verified.lookup.questions_by_text`."""
+ProbeSteps = Callable[
+    [Sequence[tuple[Question, Sequence[Step], str]], Sequence[tuple[Question, Sequence[Step]]]],
+    Mapping[str, Sequence[str]],
+]
+"""`builders.steps.probes.label_by_probes`."""
+AddAnnotations = Callable[[Sequence[Question], Path], list[Question]]
+"""`builders.verified.lookup.add_annotations`."""
+MEASURES = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
+"""The measures in the page's table of verifiers."""
+Confusion = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(ModelOptions):
-    """The command's options: ``steps`` is a folder or a Hub dataset at a revision; or ``file`` has labelled chains.
-
-    ``benchmark`` is the format of the file, ``judges`` a file of other judges' verdicts on it.
-    """
+    """The command's options: ``steps`` (a folder or Hub dataset at a revision), or a ``file`` of labelled chains."""
 
     verifier: str
     output: Path
@@ -65,10 +62,12 @@ class Options(ModelOptions):
     split: str = TEST
     incomplete_evidence: bool = False
     drop_category: Annotated[Category, Choice({name: name for name in DROPPABLE})] | None = None
-    prompts: PromptsName | None = None
+    prompts: prompt_sets.PromptsName | None = None
     verdict_order: VerdictOrder | None = None
+    verifier_evidence: prompt_sets.EvidenceChoice | None = None
     limit: Count | None = None
     scores: bool = False
+    probes: bool = False
     in_flight: Count = 64
     seed: int = 0
 
@@ -90,19 +89,11 @@ class Options(ModelOptions):
                 f"{symbolic[0]} reasons over annotations, which the steps do not hold: add --verified "
                 "with the folder that they were made of"
             )
-        dropped = dropped_category(engines, self.drop_category)
-        check_examples(dropped, self.allowance)
-        learnt = adopt_learnt_prompts(self, engines)
-        prompt_set = PromptSet.from_choices(learnt.prompts, learnt.verdict_order)
+        dropped = learnt_prompts.dropped_category(engines, self.drop_category)
+        learnt_prompts.check_examples(dropped, self.allowance)
+        learnt = learnt_prompts.adopt_learnt_prompts(self, engines)
+        prompt_set = prompt_sets.PromptSet.from_choices(learnt.prompts, learnt.verdict_order, learnt.verifier_evidence)
         return RequestOptions(self.incomplete_evidence, dropped, prompt_set, self.scores)
-
-
-FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
-"""`builders.steps.earlier_build.find_steps`."""
-QuestionsByText = Callable[[Path, Collection[str]], Mapping[str, Question]]
-"""`builders.verified.lookup.questions_by_text`."""
-AddAnnotations = Callable[[Sequence[Question], Path], list[Question]]
-"""`builders.verified.lookup.add_annotations`."""
 
 
 def run_on_chains(options: Options, questions_by_text: QuestionsByText) -> str:
@@ -116,9 +107,9 @@ def run_on_chains(options: Options, questions_by_text: QuestionsByText) -> str:
     annotated = {} if options.verified is None else questions_by_text(options.verified, texts)
     others = [] if options.judges is None else chains.read_judges(options.judges, labelled)
     requests = chains.chain_requests(labelled, setting, annotated)
-    with lock_folder(options.output, owned=OWNED), options.replies() as replies:
+    with files.lock_folder(options.output, owned=OWNED), options.replies() as replies:
         runs, usage = _ask_all(options, opener, replies, requests, setting)
-        judges = [*map(chains.judge_of, runs), *chains.baselines(labelled), *others]
+        judges = [*map(chains.chain_judge_from, runs), *chains.baselines(labelled), *others]
         measured = chains.measure_chains(options.file.name, labelled, judges, options.seed)
         measured["annotated"] = len(annotated)
         if options.scores:
@@ -128,7 +119,7 @@ def run_on_chains(options: Options, questions_by_text: QuestionsByText) -> str:
         for run in runs:
             lines = (run.line(place, chain=place[0], step=place[1] + 1, gold=gold) for place, gold in golds.items())
             contents[_verdict_file(run, run is runs[0])] = encode_lines(lines)
-        write_files(options.output, contents, contents)
+        files.write_files(options.output, contents, contents)
     return "\n".join([chains.render_summary(measured), "", str(options.output / chains.CHAIN_PAGE), "", *usage])
 
 
@@ -149,14 +140,16 @@ def _ask_all(
     return runs, usage
 
 
-def _calibrate(runs: Sequence[Verdicts], scored_steps: Callable[[Verdicts], Iterable[ScoredStep]]) -> dict[str, Any]:
+def _calibrate(
+    runs: Sequence[Verdicts], scored_steps: Callable[[Verdicts], Iterable[calibration.ScoredStep]]
+) -> dict[str, Any]:
     """Measure the scores of each verifier by its name; print a note on one whose engine tells none."""
     measured = {}
     for run in runs:
         if not run.is_constant:
-            measured[marked(run.name, run.simulated)] = measures = measure_calibration(scored_steps(run))
+            measured[marked(run.name, run.simulated)] = measures = calibration.measure_calibration(scored_steps(run))
             if not measures["steps"]:
-                note(f"{run.name}: tells no probabilities, so its verdicts have no score")
+                progress.note(f"{run.name}: tells no probabilities, so its verdicts have no score")
     return measured
 
 
@@ -164,9 +157,11 @@ def _verdict_file(run: Verdicts, is_first: bool, kind: str = VERDICTS) -> str:
     return f"{kind}.jsonl" if is_first else f"{kind}.{run.role.replace(' ', '-')}.jsonl"
 
 
-def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddAnnotations) -> str:
+def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddAnnotations, probe: ProbeSteps) -> str:
     """Measure verifiers on labelled steps, write files, and return a summary; raise ``UserError`` for bad input."""
     assert options.steps is not None
+    if options.probes:
+        require_modules("--probes", "scikit-learn", "build", "sklearn")
     opener = Opener(options.timeout)
     setting = options.setting(opener)
     incomplete = setting.incomplete_evidence
@@ -178,7 +173,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
         cases = [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
     requests = step_set.build_requests(cases, setting)
     if about.pop("rendered_by") not in (None, replace(setting, dropped=None).prompt_sha256):
-        note("the set's prompts were rendered by other code; sent are this code's, as in the loop")
+        progress.note("the set's prompts were rendered by other code; sent are this code's, as in the loop")
     examples = options.allowance.plain.get("examples")
     steps = {
         "name": name,
@@ -192,19 +187,26 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
         "max_tokens": max(options.allowance.apply(r).sampling.max_tokens for r in requests.values()),
         **({"examples": examples} if examples else {}),
     }
-    with lock_folder(options.output, owned=OWNED), options.replies() as replies:
+    with files.lock_folder(options.output, owned=OWNED), options.replies() as replies:
         runs, usage = _ask_all(options, opener, replies, requests, setting)
         majority = step_set.find_majority_label(folder, incomplete_evidence=incomplete)
         runs += [make_constant(majority, "majority class of train", requests)] if majority is not None else []
         runs += [make_constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
+        if options.probes:
+            learnt = step_set.read_cases(folder, TRAIN, incomplete_evidence=incomplete)
+            runs += _probe_runs(probe, learnt, cases, requests)
         measured = render_results(steps, cases, runs, options.seed)
         if options.scores:
-            measured["calibration"] = _calibrate(runs, lambda run: _scored_steps(run, cases))
+            scored = calibration.ScoredStep
+            measured["calibration"] = _calibrate(
+                runs,
+                lambda run: (scored(c.question.id, run.replies[c.prefix].score, c.gold == CORRECT) for c in cases),
+            )
         contents = render_files(measured, cases, runs)
         earlier = (
             file.name for kind in (VERDICTS, PREFIXES) for file in options.output.glob(f"{kind}.baseline-*.jsonl")
         )
-        write_files(options.output, {*earlier, *contents}, contents)
+        files.write_files(options.output, {*earlier, *contents}, contents)
     return "\n".join([render_summary(measured), "", str(options.output / PAGE), "", *usage])
 
 
@@ -232,9 +234,17 @@ def make_constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> 
     return Verdicts(f"always {label}", role, False, dict.fromkeys(requests, VerdictReply(label)), is_constant=True)
 
 
-def _scored_steps(run: Verdicts, cases: Sequence[StepCase]) -> Iterator[ScoredStep]:
-    for case in cases:
-        yield ScoredStep(case.question.id, run.replies[case.prefix].score, case.gold == CORRECT)
+def _probe_runs(
+    probe: ProbeSteps, learnt: Sequence[StepCase], cases: Sequence[StepCase], requests: Mapping[Prefix, Request]
+) -> list[Verdicts]:
+    """Return the verdicts of two probes that learn from the set's train rows, without requests."""
+    questions = {case.prefix[:3]: case.question for case in cases}
+    unlabelled = [(questions[prefix[:3]], prefix.steps) for prefix in requests]
+    labelled = probe([(case.question, case.steps, case.gold) for case in learnt], unlabelled)
+    return [
+        Verdicts(name, f"{name} of train", False, dict(zip(requests, map(VerdictReply, names), strict=True)), True)
+        for name, names in labelled.items()
+    ]
 
 
 def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:
@@ -278,6 +288,10 @@ def render_results(
             for a, b in itertools.combinations(range(len(runs)), 2)
             if not (runs[a].is_constant or runs[b].is_constant)
         ],
+        "gains": [
+            {"over": run.role, **quality.measure_gain(labels[0], labels[n], seed=seed)}
+            for n, run in enumerate(runs[1:], 1)
+        ],
     }
 
 
@@ -285,12 +299,11 @@ def render_files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Se
     """Render the files of an evaluation, and return them by name."""
     first, incomplete = results["verifiers"][0], results["steps"].get("incomplete_evidence", False)
     contents = {
-        QUALITY: json_bytes(results, sort_keys=False),
+        QUALITY: files.json_bytes(results, sort_keys=False),
         PAGE: render_page(results).encode(),
-        f"{CONFUSION}.csv": confusion_csv(first["confusion"], incomplete),
-        f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first), incomplete),
+        CONFUSION: confusion_png(first["confusion"], title_of(first), incomplete),
     }
-    contents |= render_reliability(results)
+    contents |= calibration.render_reliability(results)
     rows = {case.prefix for case in cases}
     for run in runs:
         if not run.is_constant:
@@ -305,19 +318,6 @@ def render_files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Se
 
 def _line(run: Verdicts, prefix: Prefix, **about: Any) -> str:
     return run.line(prefix, **about, benchmark=prefix.benchmark, question_id=prefix.question)
-
-
-MEASURES = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
-"""The measures in the page's table of verifiers."""
-Confusion = Mapping[str, Mapping[str, int]]
-
-
-def confusion_csv(confusion: Confusion, incomplete_evidence: bool = False) -> bytes:
-    """Render the confusion matrix as CSV: a row for each gold label, a column for each verdict."""
-    golds = labels(incomplete_evidence)
-    outcomes = (*golds, UNPARSED, FAILED)
-    counts = [[gold, *(confusion.get(gold, {}).get(outcome, 0) for outcome in outcomes)] for gold in golds]
-    return csv_bytes([["gold", *outcomes], *counts])
 
 
 def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = False) -> bytes:
@@ -341,13 +341,13 @@ def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = 
         # A name may hold what matplotlib would take for a formula.
         axes.set_title(title, fontsize=9, parse_math=False, wrap=True)
 
-    return png(lambda figure: draw(figure.add_subplot()), (8.4, 6.4))
+    return figures.png(lambda figure: draw(figure.add_subplot()), (8.4, 6.4))
 
 
 def render_page(results: Mapping[str, Any]) -> str:
     verifiers, dropped = results["verifiers"], results["steps"].get("drop_category")
     golds = verifiers[0]["confusion"].items()
-    return fill(
+    return tables.fill(
         Path(__file__).parent / "templates",
         "verifier.md.jinja",
         **results,
@@ -358,7 +358,7 @@ def render_page(results: Mapping[str, Any]) -> str:
         is_symbolic=any(verifier["name"].startswith("symbolic:") for verifier in verifiers),
         categories={label["name"]: category(label["name"]) for label in verifiers[0]["types"]},
         agreement_table=render_agreement(results),
-        calibrations=known_scores(results),
+        calibrations=calibration.known_scores(results),
     )
 
 
@@ -368,30 +368,14 @@ def render_summary(results: Mapping[str, Any]) -> str:
     rows = [
         (v["role"], title_of(v), *(_number(v["measures"][name]) for name in MEASURES)) for v in results["verifiers"]
     ]
-    first = results["verifiers"][0]
-    lines = [
-        text_table([header, *rows]),
-        f"\n{first['rows']:,} rows of {first['questions']:,} questions; unparsed "
-        f"{first['unparsed']:,}, failed {first['failed']:,}; first error: "
-        f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without",
-    ]
-    if results["agreement"]:
-        lines += ["", text_table(render_agreement(results))]
-    return "\n".join(lines)
+    values = {"first": results["verifiers"][0], "agreement": render_agreement(results)}
+    text = tables.fill(Path(__file__).parent / "templates", "summary.txt.jinja", **values).rstrip("\n")
+    return f"{tables.text_table([header, *rows])}\n\n{text}"
 
 
-def render_margins(results: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each baseline with the margins of the first verifier: better (+) or worse (-), by measure."""
-    first, *baselines = results["verifiers"]
-    for baseline in baselines:
-        pairs = ((name, first["measures"][name], baseline["measures"][name]) for name in MEASURES)
-        texts = [f"{name} {a - b:+.3f}" for name, a, b in pairs if None not in (a, b)]
-        yield f"trained against {title_of(baseline)}: {', '.join(texts)}"
-
-
-def render_agreement(results: Mapping[str, Any]) -> Table:
+def render_agreement(results: Mapping[str, Any]) -> tables.Table:
     names = {v["role"]: f"{v['role']}: {title_of(v)}" for v in results["verifiers"]}
-    table: Table = [("one", "other", "rows", "no verdict", "equal labels", "Cohen's kappa")]
+    table: tables.Table = [("one", "other", "rows", "no verdict", "equal labels", "Cohen's kappa")]
     for pair in results["agreement"]:
         counts = [f"{pair[key]:,}" for key in ("rows", "left_out")]
         table.append(
@@ -405,4 +389,4 @@ def _short(name: str) -> str:
 
 
 def _number(value: float | None) -> object:
-    return format_cell(value, decimal(3))
+    return tables.format_cell(value, tables.decimal(3))

@@ -168,6 +168,31 @@ def measure_agreement(first: Sequence[JudgedStep], other_judged: Sequence[Judged
     return {"rows": len(read), "left_out": len(pairs) - len(read), "share": share, "kappa": cohens_kappa(read)}
 
 
+def measure_gain(
+    judged: Sequence[JudgedStep], baseline: Sequence[JudgedStep], *, seed: int = 0, resamples: int = RESAMPLES
+) -> dict[str, Any]:
+    """Compute by how much (-1 to 1) a verifier's row measures exceed a baseline's, on the rows that both judged.
+
+    The 95% intervals are of a paired bootstrap: both verifiers have the same questions in each sample.
+
+    >>> better = [JudgedStep(n, "b", n, "Redundancy", "Redundancy") for n in "1234"]
+    >>> always_correct = [JudgedStep(n, "b", n, "Redundancy", "Correct") for n in "123"]
+    >>> gain = measure_gain(better, always_correct)
+    >>> gain["rows"], gain["measures"]["error_f1"], gain["intervals"]["error_f1"]
+    (3, 1.0, (1.0, 1.0))
+    """
+    shared = {row.id for row in judged} & {row.id for row in baseline}
+    sides = [_by_question([row for row in rows if row.id in shared], []) for rows in (judged, baseline)]
+    width, counts = sides[0].shape[1], np.concatenate(sides, axis=1)
+
+    def gains(sums: Matrix) -> dict[str, Matrix]:
+        first, second = _measures(sums[..., :width]), _measures(sums[..., width:])
+        return {name: first[name] - second[name] for name in ROW_MEASURES}
+
+    values, spans = pooled_measures(counts, gains), pooled_intervals(counts, gains, seed, resamples)
+    return {"rows": len(shared), "measures": values, "intervals": spans}
+
+
 def _by_question(judged: Sequence[JudgedStep], trajectories: Sequence[TrajectoryVerdicts]) -> Matrix:
     """Count, per question, rows by gold label and outcome; then erroneous trajectories, and how many of them are
     judged right; then correct trajectories, and how many of them are judged right."""

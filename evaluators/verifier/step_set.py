@@ -138,9 +138,8 @@ def read_cases(
 ) -> list[StepCase]:
     """Read the rows of a split, or the first ``limit`` of them (a random sample: the set is shuffled).
 
-    ``incomplete_evidence`` reads the rows of several configs, and samples by their ids.
-
-    Raises ``UserError`` for a folder without such rows, or with rows of another form.
+    ``incomplete_evidence`` reads the rows of several configs, and samples by their ids. Raises ``UserError`` for a
+    folder without such rows, or with rows of another form.
     """
     files = _files(folder, split, incomplete_evidence)
     all_cases: Iterator[StepCase] = chain.from_iterable(map(_cases, files))

@@ -19,10 +19,12 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary, files, names, parquet, terminal
 
 _REGENERATE_ADVICE = "make the release again with safe-stepwise regenerate"
+_LEAK_ADVICE = "build the release again, or take those rows out of train and say so in the card"
+_QUESTION = ("id", "question", "passages")
 
 
 def check_release(release: FinishedRelease, hub: Hub | None, on_file: Callable[[str], object]) -> None:
-    """Check a release's questions, cards (by the ``hub``, too), digests, secrets and leaks; raise ``UserError``.
+    """Check a release's questions, cards (also by the ``hub``), digests, secrets and leaks; raise ``UserError``.
 
     Secrets include the credentials of this process. ``on_file`` gets each path whose digest is compared.
     """
@@ -76,9 +78,6 @@ def check_digests(release: FinishedRelease, on_file: Callable[[str], object]) ->
     refuse_changes(release.root, release.lock, kept_here | digests, _REGENERATE_ADVICE)
 
 
-_LEAK_ADVICE = "build the release again, or take those rows out of train and say so in the card"
-
-
 def check_leaks(root: Path) -> None:
     """Raise ``UserError`` for the first question that leaks from the test rows on disk into train rows or reports.
 
@@ -88,18 +87,18 @@ def check_leaks(root: Path) -> None:
     - Relation paths: no question, by id or text, is in both splits; nor is a template, in configs split by template.
     - Path probe: no question, by id or text, is in both splits; no evaluation question, by id, is in train.
 
-    Reports may tell of questions of the evaluation samples only, by id and text; any other raises ``UserError``, too.
+    Reports may only have questions of the evaluation samples, by id and text; any other also raises ``UserError``.
     """
     datasets = datasets_in(root)
     for folder in sorted(datasets.glob(names.PATHS_SETS)):
         for suffix in ("", names.BY_TEMPLATE):
-            shared = _path_keys(folder, suffix, names.TRAIN) & _path_keys(folder, suffix, names.TEST)
+            shared = _read_path_keys(folder, suffix, names.TRAIN) & _read_path_keys(folder, suffix, names.TEST)
             _refuse(shared, folder, "a template of test" if suffix else "a test question")
     benchmarks, steps, probe = (datasets / name for name in (names.VERIFIED, names.VERIFIER_STEPS, names.PATH_PROBE))
-    probed, train = _probe_keys(probe, names.TRAIN), _step_keys(steps, names.TRAIN)
-    _refuse(probed & _probe_keys(probe, names.TEST), probe, "a test question")
-    _refuse(train & _step_keys(steps, names.TEST), steps, "a test question")
-    _refuse(_row_ids(steps, names.TRAIN) & _row_ids(steps, names.TEST), steps, "a test row")
+    probed, train = _read_probe_keys(probe, names.TRAIN), _read_step_keys(steps, names.TRAIN)
+    _refuse(probed & _read_probe_keys(probe, names.TEST), probe, "a test question")
+    _refuse(train & _read_step_keys(steps, names.TEST), steps, "a test question")
+    _refuse(_read_row_ids(steps, names.TRAIN) & _read_row_ids(steps, names.TEST), steps, "a test row")
     samples: dict[str, set[tuple[str, str]]] = {}
     for folder in sorted((benchmarks / "data").glob(f"*{names.EVAL}")):
         benchmark = folder.name.removesuffix(names.EVAL)
@@ -111,9 +110,6 @@ def check_leaks(root: Path) -> None:
         _refuse_copies(benchmarks, benchmark, sample)
     if benchmarks.is_dir():
         _refuse_unsampled(root, samples)
-
-
-_QUESTION = ("id", "question", "passages")
 
 
 def _refuse_copies(dataset: Path, benchmark: str, sample: list[dict[str, Any]]) -> None:
@@ -158,19 +154,19 @@ def _refuse(leaked: set[str], dataset: Path, noun: str) -> None:
         raise UserError(f"{dataset}: {noun} is in train ({key!r}{suffix}); {_LEAK_ADVICE}")
 
 
-def _step_keys(dataset: Path, split: str) -> set[str]:
+def _read_step_keys(dataset: Path, split: str) -> set[str]:
     """Return the keys of the questions in a split of the verifier set, by id and by text."""
     rows = _split(dataset, names.STEP_CONFIGS[True], split, "benchmark", "question_id", "question")
     return {key for row in rows for key in _question_keys(row["benchmark"], row["question_id"], row["question"])}
 
 
-def _row_ids(dataset: Path, split: str) -> set[str]:
+def _read_row_ids(dataset: Path, split: str) -> set[str]:
     """Return the ids of the rows in a split of the verifier set, over all configs."""
     configs = (names.STEPS, names.PROMPT_COMPLETION, names.MISSING_PROMPT_COMPLETION, names.PREFERENCE, names.KTO)
     return {row["id"] for row in _split(dataset, configs, split, "id")}
 
 
-def _probe_keys(dataset: Path, split: str) -> set[str]:
+def _read_probe_keys(dataset: Path, split: str) -> set[str]:
     """Return the keys of the questions in a split of the path probe, by id and by text, both with the benchmark."""
     rows = [*_split(dataset, (names.PROBED,), split, "benchmark", "question_id", "question")]
     # The suffix keeps a text from being taken for an id.
@@ -178,7 +174,7 @@ def _probe_keys(dataset: Path, split: str) -> set[str]:
     return texts | {f"{row['benchmark']} {row['question_id']}" for row in rows}
 
 
-def _path_keys(dataset: Path, suffix: str, split: str) -> set[str]:
+def _read_path_keys(dataset: Path, suffix: str, split: str) -> set[str]:
     """Return keys of the questions in a split of relation paths: ids and texts or, with a ``suffix``, templates."""
     column = "template" if suffix else "question"
     configs = [config + suffix for config in (names.PATHS, names.PROMPT_COMPLETION, names.KTO)]

@@ -22,6 +22,8 @@ HUB_FILE = ".gitattributes"
 
 RepoType = Literal["dataset", "model", "space"]
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}")
+_PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".ckpt", ".bin")
+"""Suffixes of files that are pickles, or may be."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Artifact:
     repo: str
     """``namespace/name``."""
     folder: str
-    """Its path in the release, with forward slashes."""
+    """The artifact's path in the release, with forward slashes."""
     files: tuple[LocalFile, ...]
 
     @property
@@ -77,23 +79,6 @@ class Artifact:
         return self.repo if self.kind == "model" else f"{self.kind}s/{self.repo}"
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """A collection on the Hub, for the repos of a release."""
-
-    title: str
-    about: str
-
-
-SAFE = Collection(
-    "Stepwise atomic feedback (SAFE)", "Verified multi-hop QA, step-level verifiers and the stepwise metric"
-)
-PROPOSING = Collection(
-    "Relation paths (Deliberation on Priors)",
-    "Relation paths of questions over knowledge graphs, and adapters that propose them",
-)
-
-
 @dataclass(frozen=True)
 class FinishedRelease:
     """A finished release folder, ready to publish."""
@@ -104,52 +89,45 @@ class FinishedRelease:
     lock_sha256: str
     artifacts: tuple[Artifact, ...]
     left_out: tuple[str, ...]
-    """Files that are not published, such as lists of rejects and adapters of blocks."""
+    """Paths of files that are not published, such as lists of rejects and adapters of blocks."""
     too_long: tuple[str, ...] = ()
-    """Those of ``left_out`` that would be published if they were shorter."""
-
-    @property
-    def collection(self) -> Collection:
-        return PROPOSING if _paths_sets(self.root) else SAFE
+    """Paths of the files in ``left_out`` that would be published if they were shorter."""
 
 
 def read_release(root: Path, namespace: str) -> FinishedRelease:
-    """Read a finished release folder and its artifacts, of which any but one may be absent.
+    """Read a finished release folder, which has at least one artifact to publish.
 
-    The ``--output`` of builds is a release of its datasets; it has no lock, so its files are published as they are.
-    Reports go into the repo of the verified benchmarks (`releases.report`), or of relation paths. Raises ``UserError``
-    for another folder without a lock, a version that is no ``vMAJOR.MINOR.PATCH``, an impossible namespace, and a
-    folder with nothing to publish.
+    The folder has a lock, or it is the ``--output`` of builds, whose datasets are published as they
+    are. Reports go into the repo of the verified benchmarks, or of relation paths (`releases.report`). Raises
+    ``UserError`` for any other folder, a version that is not ``vMAJOR.MINOR.PATCH``, and an impossible namespace.
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise UserError(f"--namespace {namespace!r} is no user or organization of the Hub")
     is_build = not (root / names.LOCK).is_file()
-    lock = _lock_of_builds(root) if is_build else read_lock(root)
+    lock = _make_lock_of_builds(root) if is_build else read_lock(root)
     version = names.check_version(lock["version"])
-    artifacts = tuple(_artifacts(root, namespace))
+    artifacts = tuple(_list_artifacts(root, namespace))
     if not artifacts:
         raise UserError(f"{root}: holds no dataset, adapter or Space to publish")
     published = {file.origin for artifact in artifacts for file in artifact.files} | {names.LOCK}
     left_out = tuple(path for path in walk(root) if path not in published)
-    long = tuple(path.relative_to(root).as_posix() for path in report.long_files(root))
+    too_long = tuple(path.relative_to(root).as_posix() for path in report.long_files(root))
     lock_sha256 = identity(lock) if is_build else sha256_of(root / names.LOCK)
-    return FinishedRelease(root, version, lock, lock_sha256, artifacts, left_out, long)
+    return FinishedRelease(root, version, lock, lock_sha256, artifacts, left_out, too_long)
 
 
 def datasets_in(root: Path) -> Path:
-    """Return the folder with a release's datasets: its ``datasets``, or the ``--output`` of builds itself."""
+    """Return the folder with a release's datasets: ``datasets`` in it, or the ``--output`` of builds itself."""
     return root / names.DATASETS if (root / names.DATASETS).is_dir() else root
 
 
-def _lock_of_builds(root: Path) -> dict[str, Any]:
-    """Return what a lock would hold of the datasets that builds wrote into a folder."""
-    records = {
-        name: {
-            file.name: boundary.read_object(file) for file in sorted((root / name / names.STATISTICS).glob("*.json"))
-        }
-        for name in (*names.SETS, names.PATH_PROBE)
-        if (root / name).is_dir()
-    }
+def _make_lock_of_builds(root: Path) -> dict[str, Any]:
+    """Return the version and the digests of the datasets that builds wrote into a folder, in the form of a lock."""
+    records = {}
+    for name in (*names.SETS, names.PATH_PROBE):
+        if (root / name).is_dir():
+            statistics = sorted((root / name / names.STATISTICS).glob("*.json"))
+            records[name] = {file.name: boundary.read_object(file) for file in statistics}
     versions = {str(record.get("version")) for by_file in records.values() for record in by_file.values()}
     if not versions:
         raise UserError(
@@ -175,52 +153,47 @@ def walk(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
-def _artifacts(root: Path, namespace: str) -> list[Artifact]:
-    paths = _paths_sets(root)
-    sets = (*names.SETS, names.PATH_PROBE, *paths)
+def _list_artifacts(root: Path, namespace: str) -> list[Artifact]:
+    """List the artifacts whose folders a release has; its reports are files of the first set of questions or paths."""
     datasets = datasets_in(root)
+    relation_paths = sorted(path.name for path in datasets.glob(names.PATHS_SETS) if path.is_dir())
+    sets = (*names.SETS, names.PATH_PROBE, *relation_paths)
     repos: list[tuple[RepoType, str, str]] = [
         ("dataset", name, (datasets / name).relative_to(root).as_posix()) for name in sets
     ]
     if (root / names.ADAPTER).is_dir():
-        repos.append(("model", _adapter_repo(root / names.ADAPTER), names.ADAPTER))
-    if (root / names.GENERATOR).is_dir():
-        repos.append(
-            ("model", names.model_repo(names.GENERATOR_KIND, _tuned_base(root / names.GENERATOR)), names.GENERATOR)
-        )
+        repos.append(("model", _name_adapter_repo(root / names.ADAPTER), names.ADAPTER))
+    if (generator := root / names.GENERATOR).is_dir():
+        repos.append(("model", names.model_repo(names.GENERATOR_KIND, _read_base(generator)), names.GENERATOR))
     repos.append(("space", names.METRIC, names.SPACE))
+    repo_with_reports = relation_paths[0] if relation_paths else names.VERIFIED
     artifacts = []
     for kind, name, folder in repos:
         if (root / folder).is_dir():
-            paths_in_it = [root / folder / path for path in walk(root / folder)]
-            files = _files(root, root / folder, paths_in_it, is_dataset=kind == "dataset")
-            if name == (paths[0] if paths else names.VERIFIED):
-                files += _files(root, root, report.published_files(root), is_dataset=False)
+            folder_files = [root / folder / path for path in walk(root / folder)]
+            files = _collect_files(root, root / folder, folder_files, is_dataset=kind == "dataset")
+            if name == repo_with_reports:
+                files += _collect_files(root, root, report.published_files(root), is_dataset=False)
             artifacts.append(Artifact(kind, f"{namespace}/{name}", folder, files))
     return artifacts
 
 
-def _paths_sets(root: Path) -> list[str]:
-    """List the folder names of the sets of relation paths in a release."""
-    return sorted(path.name for path in datasets_in(root).glob(names.PATHS_SETS) if path.is_dir())
-
-
-def _adapter_repo(adapter: Path) -> str:
+def _name_adapter_repo(adapter: Path) -> str:
     """Name an adapter's repo after its base model, and after its dataset if that is of relation paths."""
     if (adapter / names.TUNED).is_dir():
-        return names.model_repo(names.VERIFIER_KIND, _tuned_base(adapter))
+        return names.model_repo(names.VERIFIER_KIND, _read_base(adapter))
     file = adapter / CONFIG
     base = boundary.read_object(file).get("base_model_name_or_path")
     if not isinstance(base, str):
         raise UserError(f"{file}: names no base model; was the adapter saved by peft?")
     record = adapter / names.TRAINING
-    learnt = boundary.read_object(record).get("dataset") if record.is_file() else None
-    name = str(learnt.get("name")) if isinstance(learnt, dict) else ""
+    dataset = boundary.read_object(record).get("dataset") if record.is_file() else None
+    name = str(dataset.get("name")) if isinstance(dataset, dict) else ""
     return names.model_repo(name if fnmatch(name, names.PATHS_SETS) else names.VERIFIER_KIND, base)
 
 
-def _tuned_base(model: Path) -> str:
-    """Read the name of a wholly tuned model's base."""
+def _read_base(model: Path) -> str:
+    """Read the name of the base model from the training record of a model whose weights were all tuned."""
     base = boundary.read_object(model / names.TRAINING).get("base_model")
     name = base.get("name") if isinstance(base, dict) else None
     if not isinstance(name, str):
@@ -228,21 +201,20 @@ def _tuned_base(model: Path) -> str:
     return name
 
 
-def _files(root: Path, base: Path, paths: Sequence[Path], *, is_dataset: bool) -> tuple[LocalFile, ...]:
-    """Return files to publish by their paths below ``base``; raise ``UserError`` for links and unfit files."""
+def _collect_files(root: Path, base: Path, paths: Sequence[Path], *, is_dataset: bool) -> tuple[LocalFile, ...]:
+    """Return files to publish, with paths in the repo relative to ``base``; raise ``UserError`` for bad files."""
     if link := next((path for path in paths if path.is_symlink()), None):
         raise UserError(f"{link}: a link; a release is made of plain files")
+    files = []
     for path in paths:
-        if fault := _unfit(path, is_dataset=is_dataset):
+        if fault := _find_fault(path, is_dataset=is_dataset):
             raise UserError(f"{terminal.sanitize(path)}: {fault}; take it out of the release")
-    places = [(path.relative_to(base).as_posix(), path.relative_to(root).as_posix(), path) for path in paths]
-    return tuple(LocalFile(name, path, path.stat().st_size, origin) for name, origin, path in places)
+        origin = path.relative_to(root).as_posix()
+        files.append(LocalFile(path.relative_to(base).as_posix(), path, path.stat().st_size, origin))
+    return tuple(files)
 
 
-_PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".ckpt", ".bin")
-
-
-def _unfit(path: Path, *, is_dataset: bool) -> str:
+def _find_fault(path: Path, *, is_dataset: bool) -> str:
     """Return why a file must not be published, whatever the lock says; empty if it may be."""
     if not path.name.isprintable():
         return "its name holds characters that are not seen"
@@ -251,7 +223,7 @@ def _unfit(path: Path, *, is_dataset: bool) -> str:
         # Safetensors may begin with the same bytes: the length of their header.
         is_pickled = head[:1] == b"\x80" and head[1:] in b"\x02\x03\x04\x05" and path.suffix != ".safetensors"
         if is_pickled or path.suffix.lower() in _PICKLES:
-            return "a pickle, which runs what it holds where it is loaded"
+            return "a pickle, which can run code when it is loaded"
     if is_dataset and path.suffix.lower() == ".py":
         return "a script among a dataset's files, which loading could run"
     return ""

@@ -12,19 +12,16 @@ from typing import Any, Literal
 from releases.publish.folder import HUB_FILE, Artifact, LocalFile
 from releases.publish.leaderboard import merge_card
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import progress, terminal
-from safe_stepwise.store.names import README
+from safe_stepwise.store import names, progress, terminal
 
 TIMEOUT_S = 120.0
 """The longest wait for an answer of the Hub, in seconds; the client itself gives up after at most 83."""
 MIN_BYTES_PER_S = 100_000
 """The slowest transfer of files in bytes per second, by which their size lengthens the wait."""
 MAX_FILES = 100_000
-"""The most files that a repo may list."""
-MAX_PRINTED_CHARS = 300
-"""The most characters of the Hub's messages that are printed."""
+"""The maximum number of files that a repo may list."""
 
-shorten = partial(terminal.sanitize, limit=MAX_PRINTED_CHARS)
+shorten = partial(terminal.sanitize, limit=300)
 """Return a text from the Hub as it may be printed: one short line without credentials."""
 State = Literal["new", "changed", "same", "gone"]
 
@@ -60,10 +57,7 @@ class Hub:
         return self.request(subject, lambda: getattr(self.api, method)(*args, **options), size)
 
     def request(self, subject: str, call: Callable[[], Any], size: int = 0) -> Any:
-        """Return what ``call`` gets from the Hub about ``subject``; raise ``UserError`` for any error, or out of time.
-
-        The bytes to transfer, ``size``, lengthen the wait.
-        """
+        """Return what ``call`` gets from the Hub; raise ``UserError`` for any error, or out of time (by the bytes)."""
         with access(subject):
             return progress.call_within(self.seconds + size / MIN_BYTES_PER_S, f"the Hub, about {subject}", call)
 
@@ -96,7 +90,7 @@ def read_remote(hub: Hub, artifact: Artifact) -> Remote | None:
 def diff(hub: Hub, artifact: Artifact, commit: str) -> tuple[Artifact, list[Change]]:
     """Compare an artifact with a commit; return it, with others' metadata in the card, and the changes."""
     remote_files = files_at(hub, artifact, commit)
-    if README in remote_files:
+    if names.README in remote_files:
         artifact = _with_card_of(hub, artifact, commit)
     changes = [Change(f.path, f.size, _state(f, remote_files.get(f.path))) for f in artifact.files]
     local_paths = {file.path for file in artifact.files} | {HUB_FILE}
@@ -134,7 +128,7 @@ def _with_card_of(hub: Hub, artifact: Artifact, commit: str) -> Artifact:
     place = f"{artifact.url}/README.md on the Hub"
     with tempfile.TemporaryDirectory() as folder:
         options: dict[str, Any] = {"repo_type": artifact.kind, "revision": commit, "local_dir": folder}
-        path = hub.call(artifact.repo, "hf_hub_download", artifact.repo, README, **options)
+        path = hub.call(artifact.repo, "hf_hub_download", artifact.repo, names.README, **options)
         try:
             remote_card = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError:
@@ -143,8 +137,8 @@ def _with_card_of(hub: Hub, artifact: Artifact, commit: str) -> Artifact:
     text = merge_card(local_card, remote_card, place).encode()
     if text == local_card.encode():
         return artifact
-    card = LocalFile(README, text, len(text))
-    return replace(artifact, files=tuple(card if f.path == README else f for f in artifact.files))
+    card = LocalFile(names.README, text, len(text))
+    return replace(artifact, files=tuple(card if f.path == names.README else f for f in artifact.files))
 
 
 @contextmanager

@@ -1,17 +1,12 @@
-"""Makes what the Hub and Inspect read: a card's metadata, tasks (`eval.yaml`), an adapter's scores (`.eval_results`).
-
-The Hub shows the scores of the YAML files in a model's folder ``.eval_results`` on the model's page. It lists them on
-the page of the dataset whose ``eval.yaml`` defines the tasks, too, once Hugging Face has listed that dataset as a
-benchmark (https://huggingface.co/docs/hub/eval-results; `huggingface_hub.EvalResultEntry`). The scores are those of
-``model-index`` in the card's header, the older form. The files of scores are made when the namespace is known. A task
-has one value, so each benchmark's sample is a task for each measure.
+"""Reads, checks and merges the headers of cards, and makes a dataset's tasks (`eval.yaml`) for Inspect and the Hub.
 
 With ``eval.yaml``, ``inspect eval hf/NAMESPACE/NAME`` asks a model each row's prompt (column ``input``). Its tasks
-have the fields of `inspect_ai._eval.task.hf.HFTask`. The notes of a score name the loop's method and players.
+have the fields of `inspect_ai._eval.task.hf.HFTask`. A task has one value, so each benchmark's sample is a task for
+each measure. The Hub lists scores on the page of a dataset with such a file, once Hugging Face has listed that dataset
+as a benchmark (https://huggingface.co/docs/hub/eval-results).
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,19 +15,15 @@ import yaml
 
 from releases.publish.folder import Artifact, FinishedRelease, LocalFile
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import identity
-from safe_stepwise.store import boundary, terminal
-from safe_stepwise.store.names import ADAPTER, EVAL, INPUT, README, VERIFIED
+from safe_stepwise.store import boundary, names, terminal
+from safe_stepwise.store.packaged import read_yaml
 
-OWNED_KEYS = frozenset(
-    "language license license_name license_link size_categories task_categories task_ids "
-    "pretty_name configs dataset_info annotations_creators source_datasets base_model "
-    "base_model_relation library_name pipeline_tag model-index datasets metrics "
-    "title emoji colorFrom colorTo sdk sdk_version python_version app_file pinned".split()
-)
+OWNED_KEYS = frozenset(read_yaml(Path(__file__).with_name("owned_keys.yaml")))
 """The keys of metadata that our cards decide: an older value on the Hub is dropped, even if ours has none."""
-OWNED_TAGS = frozenset(("synthetic", "simulated"))
-"""The tags that our cards decide."""
+TASKS = "eval.yaml"
+"""The Hub's file of tasks in a dataset's repo."""
+_SCORERS = {"exact_match": "exact", "f1": "f1"}
+"""Inspect's names of our measures that need no judge."""
 
 
 def metadata(text: str, place: str) -> dict[str, Any]:
@@ -67,7 +58,7 @@ def merge_card(card: str, remote_card: str, place: str) -> str:
     """
     local, remote = metadata(card, "our card"), metadata(remote_card, place)
     foreign = {k: v for k, v in remote.items() if k not in local and k not in OWNED_KEYS}
-    tags = [t for t in _as_list(remote.get("tags")) if t not in OWNED_TAGS]
+    tags = [t for t in _as_list(remote.get("tags")) if t not in ("synthetic", "simulated")]  # ours to decide
     added = [tag for tag in tags if tag not in _as_list(local.get("tags"))]
     foreign.pop("tags", None)
     if not foreign and not added:
@@ -114,37 +105,18 @@ def _as_list(tags: Any) -> list[Any]:
     return list(tags) if isinstance(tags, list) else [tags] if tags else []
 
 
-SCORES, TASKS = ".eval_results", "eval.yaml"
-"""The Hub's folder of scores in a model's repo, and its file of tasks in a dataset's repo."""
-HUB = "https://huggingface.co"
-_SCORERS = {"exact_match": "exact", "f1": "f1", "accuracy": "model_graded_qa"}
-"""Inspect's names of our measures."""
-_MEASURES = ("exact_match", "f1")
-"""The measures that need no judge."""
+def add_tasks(release: FinishedRelease) -> FinishedRelease:
+    """Return the release with ``eval.yaml`` beside the verified benchmarks, made from the header of their card."""
 
-
-def add_leaderboard_files(release: FinishedRelease, namespace: str) -> FinishedRelease:
-    """Return the release with ``eval.yaml`` and ``.eval_results``, made from the headers of its cards."""
-    cards = {
-        artifact.folder: artifact.card.read().decode("utf-8", "replace")
-        for artifact in release.artifacts
-        if artifact.card is not None
-    }
-    dataset = next((artifact.folder for artifact in release.artifacts if artifact.folder.endswith(VERIFIED)), None)
-    if dataset not in cards:
-        return release
-    results = loop_results(cards.get(ADAPTER, ""), f"{ADAPTER}/{README}")
-    contents = {
-        ADAPTER: adapter_files(results, namespace, release.version),
-        dataset: dataset_files(samples(cards[dataset], f"{dataset}/{README}"), results),
-    }
-
-    def with_files(artifact: Artifact) -> Artifact:
-        place = f"{artifact.folder}/{README}"
-        files = [LocalFile(path, text, len(text), place) for path, text in contents.get(artifact.folder, {}).items()]
+    def with_tasks(artifact: Artifact) -> Artifact:
+        if not artifact.folder.endswith(names.VERIFIED) or artifact.card is None:
+            return artifact
+        place = f"{artifact.folder}/{names.README}"
+        text = render_tasks(samples(artifact.card.read().decode("utf-8", "replace"), place))
+        files = [LocalFile(TASKS, text, len(text), place)] if text else []
         return replace(artifact, files=(*artifact.files, *files))
 
-    return replace(release, artifacts=tuple(map(with_files, release.artifacts)))
+    return replace(release, artifacts=tuple(map(with_tasks, release.artifacts)))
 
 
 def samples(card: str, place: str) -> list[tuple[str, str]]:
@@ -154,70 +126,29 @@ def samples(card: str, place: str) -> list[tuple[str, str]]:
         return [
             (config["config_name"], file["split"])
             for config in configs or ()
-            if config["config_name"].endswith(EVAL)
+            if config["config_name"].endswith(names.EVAL)
             for file in config["data_files"]
         ]
     except (KeyError, TypeError, AttributeError):
         return []  # `check_card` raises for it
 
 
-def loop_results(card: str, place: str) -> list[Any]:
-    """List the `huggingface_hub.EvalResult` of benchmarks in a card's header; raise ``UserError`` for a bad one."""
-    from huggingface_hub.repocard_data import model_index_to_eval_results
-
-    index = metadata(card, place).get("model-index")
-    try:
-        evaluations = model_index_to_eval_results(index)[1] if index else []
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return []  # `check_card` raises for it
-    return [result for result in evaluations if result.dataset_type == VERIFIED and result.dataset_config]
-
-
-def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[str, bytes]:
-    """Render the scores as YAML, one file for each set of players, method and options; return them by path."""
-    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-
-    dataset = f"{namespace}/{VERIFIED}"
-    groups: dict[str, list[Any]] = {}
-    for result in results:
-        entry = EvalResultEntry(
-            dataset_id=dataset,
-            task_id=f"{result.dataset_config}_{result.metric_type}",
-            value=result.metric_value,
-            source_url=f"{HUB}/datasets/{dataset}/tree/{version}",
-            source_name="Reports and traces",
-            notes=", ".join(f"{name} {value}" for name, value in (result.metric_args or {}).items()),
-        )
-        groups.setdefault(f"{SCORES}/{_file_name(result.metric_args or {})}.yaml", []).append(entry)
-    return {path: _dump_yaml(eval_result_entries_to_yaml(entries)) for path, entries in groups.items()}
-
-
-def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> dict[str, bytes]:
-    """Render ``eval.yaml`` with a task for each sample and measure, and each of the scores; no file without any."""
-    metrics = [(config, split, measure) for config, split in places for measure in _MEASURES]
-    metrics += [(result.dataset_config, result.dataset_split, result.metric_type) for result in results]
-    if not metrics:
-        return {}
+def render_tasks(places: Sequence[tuple[str, str]]) -> bytes:
+    """Render ``eval.yaml`` with a task for each sample and measure; empty without a sample."""
     tasks = [
         {
             "id": f"{config}_{measure}",
             "config": config,
             "split": split,
-            "field_spec": {"input": INPUT, "target": "answer"},
+            "field_spec": {"input": names.INPUT, "target": "answer"},
             "solvers": [{"name": "generate"}],
-            "scorers": [{"name": _SCORERS[measure]}],
+            "scorers": [{"name": scorer}],
         }
-        for config, split, measure in dict.fromkeys(metrics)
+        for config, split in places
+        for measure, scorer in _SCORERS.items()
     ]
-    header = yaml.safe_load(Path(__file__).with_name(TASKS).read_text(encoding="utf-8"))
-    return {TASKS: _dump_yaml({**header, "tasks": tasks})}
-
-
-def _file_name(arguments: Mapping[str, Any]) -> str:
-    """Name a file by players, method and options, without the judge, which only some measures have."""
-    identifying = {name: value for name, value in arguments.items() if name != "judge"}
-    slug = re.sub(r"[^a-z0-9]+", "-", f"{arguments.get('method')} {arguments.get('generator')}".lower())
-    return f"{slug.strip('-')[:60]}-{identity(identifying)[:8]}"
+    header = read_yaml(Path(__file__).with_name(TASKS))
+    return _dump_yaml({**header, "tasks": tasks}) if tasks else b""
 
 
 def _dump_yaml(value: object) -> bytes:

@@ -118,10 +118,10 @@ def _open_dataset(request: Mapping[str, Any]) -> str:
     from datasets import disable_progress_bars, get_dataset_config_names, load_dataset
 
     disable_progress_bars()
-    rows, name, commit = 0, request["repo"], request["commit"]
+    name, commit = request["repo"], request["commit"]
     configs = get_dataset_config_names(name, revision=commit)
-    for config in configs:
-        rows += sum(split.num_rows for split in load_dataset(name, config, revision=commit).values())
+    datasets = (load_dataset(name, config, revision=commit) for config in configs)
+    rows = sum(split.num_rows for dataset in datasets for split in dataset.values())
     return f"{len(configs)} configurations, {rows:,} rows"
 
 

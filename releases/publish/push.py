@@ -1,4 +1,4 @@
-"""Publish a release on the Hub: plan, commit to each repo, load back, tag, add to the collection.
+"""Publish a release on the Hub: plan, commit to each repo, load back, tag.
 
 An *artifact* is what one repo of the Hub holds: a dataset, an adapter, the Space. A `RepoPlan` lists the changes that
 publish it. Each step reads the Hub and does only what is missing, so the same command completes an interrupted run,
@@ -7,11 +7,10 @@ and a run with nothing to do writes nothing. No repo is tagged before all have l
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from releases import report
-from releases.publish.folder import Artifact, Collection, FinishedRelease
+from releases.publish.folder import Artifact, FinishedRelease
 from releases.publish.hub import Change, Hub, Remote, diff, read_remote, shorten
 from releases.publish.leaderboard import metadata
 from releases.publish.load_back import Pushed, load_back
@@ -124,11 +123,6 @@ def _list_names(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_LISTED]) + suffix
 
 
-MAX_COLLECTIONS = 10_000
-"""The most collections of a namespace that are read."""
-LoadBack = Callable[[Sequence[Pushed], Hub, str], list[str]]
-
-
 @dataclass(frozen=True)
 class Publisher:
     """The namespace to publish in, and the functions that write to the Hub and report."""
@@ -138,14 +132,11 @@ class Publisher:
     namespace: str
     private: bool
     report: Callable[[str], None]
-    load_back: LoadBack = load_back
+    load_back: Callable[[Sequence[Pushed], Hub, str], list[str]] = load_back
 
 
-def push(publisher: Publisher, release: FinishedRelease, plans: Sequence[RepoPlan]) -> str:
-    """Publish a release by its plans; return its collection's address; raise ``UserError`` if a step fails.
-
-    Completed steps stay, and the same call completes the others.
-    """
+def push(publisher: Publisher, release: FinishedRelease, plans: Sequence[RepoPlan]) -> list[str]:
+    """Publish a release by its plans, as far as it is not; return its repos' addresses; raise ``UserError``."""
     pending = [plan for plan in plans if plan.tagged is None]
     if publisher.private:
         for artifact in (plan.artifact for plan in pending if plan.remote is not None):
@@ -165,7 +156,7 @@ def push(publisher: Publisher, release: FinishedRelease, plans: Sequence[RepoPla
             publisher.report(line)
     for item in pushed:
         tag(publisher, release.version, item)
-    return collect(publisher, release.collection, [plan.artifact for plan in plans])
+    return [shorten(f"{publisher.hub.api.endpoint}/{plan.artifact.url}") for plan in plans]
 
 
 def create(publisher: Publisher, artifact: Artifact) -> None:
@@ -223,23 +214,3 @@ def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
     if repo is None or repo.tags.get(version) != pushed.commit:
         raise UserError(f"{artifact.url}: somebody else set {version} meanwhile; look there")
     publisher.report(f"{artifact.url}: tagged {version}")
-
-
-def collect(publisher: Publisher, collection: Collection, artifacts: Sequence[Artifact]) -> str:
-    """Add every repo to the namespace's collection, which is created if missing; return its address."""
-    hub, place = publisher.hub, f"collection {collection.title!r} of {publisher.namespace}"
-    hub_collection = hub.request(place, lambda: _collection(hub.api, publisher, collection))
-    items = {(item.item_type, item.item_id) for item in hub_collection.items}
-    for artifact in artifacts:
-        if (artifact.kind, artifact.repo) not in items:
-            hub.call(place, "add_collection_item", hub_collection.slug, artifact.repo, artifact.kind, exists_ok=True)
-    return shorten(f"{hub.api.endpoint}/collections/{hub_collection.slug}")
-
-
-def _collection(api: Any, publisher: Publisher, collection: Collection) -> Any:
-    """Get or create the namespace's collection with the title of ``collection``, with all of its items."""
-    for candidate in islice(api.list_collections(owner=publisher.namespace), MAX_COLLECTIONS):
-        if candidate.title == collection.title:
-            return api.get_collection(candidate.slug)  # the listing has the first few items alone
-    options = {"description": collection.about, "private": publisher.private}
-    return api.create_collection(collection.title, namespace=publisher.namespace, **options, exists_ok=True)

@@ -22,6 +22,38 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.terminal import PATTERNS, spellings
 
 _COMPILED = [(name, start.encode(), re.compile((re.escape(start) + tail).encode())) for name, start, tail in PATTERNS]
+KEY_BY_NAME = "a key, as the word before it says"
+_WORDS = (b"api_key", b"apikey", b"api-key", b"token", b"authorization", b"secret")
+_KEY_AND_MORE = re.compile(
+    rb"[\s\"'`:=>\]\\]{1,12}(?:(?i:bearer|basic|token)[\s\"'=:]{1,4})?"
+    rb"(?=[A-Za-z]{0,39}[0-9])(?=[0-9]{0,39}[A-Za-z])(?:[A-Za-z0-9]{32}|[A-Za-z0-9]{40})"
+)
+_KEY_AFTER_WORD = re.compile(_KEY_AND_MORE.pattern + rb"(?![A-Za-z0-9_+-])")
+"""A key without a prefix (Mistral's, W&B's older ones): 32 or 40 letters and digits, like many digests.
+
+`_KEY_AND_MORE` also matches if letters or digits follow, as where columns of Arrow store texts end to end.
+"""
+MAX_UNPACKED_BYTES = 1 << 30
+"""The maximum number of bytes that a file may unpack to."""
+MAX_ROW_GROUP_BYTES = 1 << 30
+"""The maximum number of bytes of a decoded row group of Parquet."""
+BLOCK, OVERLAP = 1 << 22, 1 << 16
+"""Bytes that are searched together, and the last bytes of a block that are searched again with the next."""
+MAX_BASE64_NESTING = 2
+"""The maximum number of levels of base64 within base64."""
+_MIN_BASE64_RUN = 24
+"""The shortest run of base64 characters that is decoded; the shortest key takes 27."""
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\r\n"
+_IN_RUN = bytes(ord("a") if byte in _BASE64 else ord(".") for byte in range(256))
+_QUOTED = re.compile(rb"""["'][ \t]{0,4}[,+\\]?[ \t]{0,4}(?:\r?\n)?[ \t>#]*+(?:[-+] )?["']""")
+_INDENTED = re.compile(rb"""["']?\r?\n(?=[ \t>"'#-])[ \t>"'#]*+(?:- ["']?)?""")
+"""Patterns between lines of base64 in JSON, notebooks, YAML, Markdown quotations and source code."""
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_STARTS = (rb"\\u00", rb"\\U000000", rb"\\x", b"%")
+_ESCAPES = [re.compile(start + b"([2-7][0-9A-Fa-f])") for start in _STARTS]
+"""A pattern for each start: that is ten times as fast as one pattern of alternatives."""
+Unpack = Callable[[IO[bytes]], Iterator[bytes]]
+"""A function that yields what a file packs."""
 
 
 def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> str | None:
@@ -33,7 +65,7 @@ def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> 
     'an AWS key'
     >>> secret_in(LocalFile("a.md", b"risk-sharing desk-top-publishing-software-of-1993", 50))
     """
-    secret_forms = [(f"the value of {n}", form) for n, v in (own_secrets or {}).items() for form in _encodings(v)]
+    secret_forms = [(f"the value of {n}", form) for n, v in (own_secrets or {}).items() for form in _list_encodings(v)]
     packed, place = file.content, file.path if isinstance(file.content, bytes) else str(file.content)
     with io.BytesIO(packed) if isinstance(packed, bytes) else packed.open("rb") as content:
         for view in chain(readings(file.path.encode()), views(content, place)):
@@ -47,19 +79,6 @@ def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> 
             if _has_named_key(view):
                 return KEY_BY_NAME
     return None
-
-
-KEY_BY_NAME = "a key, as the word before it says"
-_WORDS = (b"api_key", b"apikey", b"api-key", b"token", b"authorization", b"secret")
-_KEY_AND_MORE = re.compile(
-    rb"[\s\"'`:=>\]\\]{1,12}(?:(?i:bearer|basic|token)[\s\"'=:]{1,4})?"
-    rb"(?=[A-Za-z]{0,39}[0-9])(?=[0-9]{0,39}[A-Za-z])(?:[A-Za-z0-9]{32}|[A-Za-z0-9]{40})"
-)
-_KEY_AFTER_WORD = re.compile(_KEY_AND_MORE.pattern + rb"(?![A-Za-z0-9_+-])")
-"""A key without a prefix (Mistral's, W&B's older ones): 32 or 40 letters and digits, like many digests.
-
-`_KEY_AND_MORE` also matches if letters or digits follow, as where columns of Arrow store texts end to end.
-"""
 
 
 def _has_named_key(view: bytes, pattern: re.Pattern[bytes] = _KEY_AFTER_WORD) -> bool:
@@ -78,35 +97,13 @@ def _has_named_key(view: bytes, pattern: re.Pattern[bytes] = _KEY_AFTER_WORD) ->
     return False
 
 
-def _encodings(value: str) -> Iterator[bytes]:
+def _list_encodings(value: str) -> Iterator[bytes]:
     """Yield the bytes of a credential in files; `readings` turns ASCII text of any encoding into the first form."""
     for form in sorted(spellings(value)):
         yield form.encode("utf-8", "surrogateescape")
     if not value.isascii():
         yield value.encode("utf-16-le", "surrogatepass")
         yield value.encode("utf-16-be", "surrogatepass")
-
-
-MAX_UNPACKED_BYTES = 1 << 30
-"""The most bytes that a file may unpack to."""
-MAX_ROW_GROUP_BYTES = 1 << 30
-"""The most bytes of a decoded row group of Parquet."""
-BLOCK, OVERLAP = 1 << 22, 1 << 16
-"""Bytes that are searched together, and the last bytes of a block that are searched again with the next."""
-MAX_BASE64_NESTING = 2
-"""The most levels of base64 within base64."""
-
-_MIN_BASE64_RUN = 24
-"""The shortest run of base64 characters that is decoded; the shortest key takes 27."""
-_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\r\n"
-_IN_RUN = bytes(ord("a") if byte in _BASE64 else ord(".") for byte in range(256))
-_QUOTED = re.compile(rb"""["'][ \t]{0,4}[,+\\]?[ \t]{0,4}(?:\r?\n)?[ \t>#]*+(?:[-+] )?["']""")
-_INDENTED = re.compile(rb"""["']?\r?\n(?=[ \t>"'#-])[ \t>"'#]*+(?:- ["']?)?""")
-"""Patterns between lines of base64 in JSON, notebooks, YAML, Markdown quotations and source code."""
-_URL_SAFE = bytes.maketrans(b"-_", b"+/")
-_STARTS = (rb"\\u00", rb"\\U000000", rb"\\x", b"%")
-_ESCAPES = [re.compile(start + b"([2-7][0-9A-Fa-f])") for start in _STARTS]
-"""A pattern for each start: that is ten times as fast as one pattern of alternatives."""
 
 
 def views(file: IO[bytes], name: str) -> Iterator[bytes]:
@@ -139,7 +136,7 @@ def readings(block: bytes, depth: int = MAX_BASE64_NESTING) -> Iterator[bytes]:
     plain = _plain(block)
     if plain != block:
         yield plain
-    runs = [*_runs(_INDENTED.sub(b"\n", _QUOTED.sub(b"\n", plain)))] if depth else []
+    runs = [*_find_runs(_INDENTED.sub(b"\n", _QUOTED.sub(b"\n", plain)))] if depth else []
     for start in range(4 if runs else 0):  # a run may start at any of a group's four characters
         ends = (run[start:] for run in runs)
         yield from readings(b"\n".join(binascii.a2b_base64(end + b"A" * (-len(end) % 4)) for end in ends), depth - 1)
@@ -156,7 +153,7 @@ def _plain(block: bytes) -> bytes:
     return plain
 
 
-def _runs(block: bytes) -> Iterator[bytes]:
+def _find_runs(block: bytes) -> Iterator[bytes]:
     """Yield the runs of characters that may be base64, without line ends."""
     marked = block.translate(_IN_RUN)  # `find` is ten times as fast as a pattern
     start = marked.find(b"a" * _MIN_BASE64_RUN)
@@ -174,10 +171,6 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
         overlap = block[-OVERLAP:]
 
 
-Unpack = Callable[[IO[bytes]], Iterator[bytes]]
-"""A function that yields what a file packs."""
-
-
 def _kind(head: bytes) -> tuple[str | None, Unpack]:
     """Return the type of a packed file, for errors, and the function that unpacks it; None if it is not packed."""
     tar = "tar" if head[257:262] == b"ustar" else None
@@ -188,7 +181,7 @@ def _refuse(file: IO[bytes]) -> Iterator[bytes]:
     raise ValueError("a release holds no such file; take it out, or unpack it")
 
 
-def _gzip(file: IO[bytes]) -> Iterator[bytes]:
+def _read_gzip(file: IO[bytes]) -> Iterator[bytes]:
     size, overlap = 0, b""
     with gzip.GzipFile(fileobj=file, mode="rb") as stream:
         while block := stream.read(BLOCK):
@@ -201,7 +194,7 @@ def _gzip(file: IO[bytes]) -> Iterator[bytes]:
             overlap = block[-OVERLAP:]
 
 
-def _parquet(file: IO[bytes]) -> Iterator[bytes]:
+def _read_parquet(file: IO[bytes]) -> Iterator[bytes]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file) as parquet:
@@ -209,10 +202,10 @@ def _parquet(file: IO[bytes]) -> Iterator[bytes]:
             size = parquet.metadata.row_group(number).total_byte_size
             if size > MAX_ROW_GROUP_BYTES:
                 raise ValueError(f"row group {number} is {size:,} bytes; write smaller ones")
-        yield from _tables(parquet.iter_batches(batch_size=2000))
+        yield from _serialize_tables(parquet.iter_batches(batch_size=2000))
 
 
-def _tables(batches: Any) -> Iterator[bytes]:
+def _serialize_tables(batches: Any) -> Iterator[bytes]:
     """Yield batches of rows as Arrow streams, which have each column's texts end to end."""
     import pyarrow as pa
 
@@ -224,23 +217,23 @@ def _tables(batches: Any) -> Iterator[bytes]:
         # Where a key ends shows only in its own text. A dictionary is in the first stream alone.
         has_key = has_key or _has_named_key(stream, _KEY_AND_MORE)
         if has_key:
-            yield b"\n".join(_texts(batch.to_pylist()))
+            yield b"\n".join(_read_texts(batch.to_pylist()))
         sink.seek(0)
         sink.truncate()
 
 
-def _texts(value: Any) -> Iterator[bytes]:
+def _read_texts(value: Any) -> Iterator[bytes]:
     """Yield the texts within a value of Arrow, each on its own."""
     if isinstance(value, str | bytes):
         yield value.encode() if isinstance(value, str) else value
     elif isinstance(value, dict | list | tuple):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
+            yield from _read_texts(inner)
 
 
 _KINDS: tuple[tuple[bytes | tuple[bytes, ...], str, Unpack], ...] = (
-    (b"\x1f\x8b", "gzip", _gzip),
-    ((b"PAR1", b"PARE"), "Parquet", _parquet),
+    (b"\x1f\x8b", "gzip", _read_gzip),
+    ((b"PAR1", b"PARE"), "Parquet", _read_parquet),
     ((b"PK\x03\x04", b"PK\x05\x06"), "zip", _refuse),
     (tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)), "bzip2", _refuse),
     (b"\xfd7zXZ\0", "xz", _refuse),

@@ -19,7 +19,6 @@ STAGES = (
 )
 """The stages in the order of their making; those of blocks come last."""
 SKIP_TRAINING, ONLY = "--skip-training", "--only"
-"""The options that leave out parts."""
 
 
 def modules() -> list[str]:

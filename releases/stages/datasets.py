@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from builders.benchmarks import BENCHMARKS, expected_cost
-from builders.benchmarks.custom import OwnBenchmark, describe
+from builders.benchmarks.custom import describe
 from builders.steps.refined import read_refined
 from builders.verified.build import build, counts, overview
 from builders.verified.collect import Build, count, questions, spec_of
@@ -23,7 +23,7 @@ from builders.work.publishing import read_statistics
 from cards.datasets import CARDS, AuditScores
 from evaluators.audit.report import check_rows, read_scores
 from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
-from releases.stage import CostEstimate, Forecast, Release, Result, Stage, price_rows
+from releases.stage import CostEstimate, Forecast, Release, Stage, StageResult, price_rows
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import Allowance
 from safe_stepwise.errors import at_place, check_choice
@@ -32,10 +32,7 @@ from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEP
 
 
 def open_teachers(release: Release[Any], spec: str, allowance: Allowance, **options: Any) -> Teachers:
-    """Resolve a teacher's spec to teachers that the release closes; raise ``UserError`` for a bad spec.
-
-    ``options`` are further arguments of `resolve_teacher`.
-    """
+    """Resolve a spec as `resolve_teacher` does, to teachers that the release closes."""
     teachers = resolve_teacher(spec, **release.options.model_options, allowance=allowance, **options)
     release.annotators.append(teachers)
     return teachers
@@ -55,6 +52,7 @@ class DatasetsStage(Stage[Manifest]):
     def _build(self, entry: BuildEntry) -> Build:
         release, manifest = self.release, self.release.manifest
         folder = release.file.parent
+        own = entry.own and describe(str(folder / entry.input), entry.split, replace(entry.own, name=entry.benchmark))
         allowance = manifest.allowance.restrict([prompt.role for prompt in (*PROMPTS, ADJUDICATE)])
         return copy_into(
             Build,
@@ -67,17 +65,10 @@ class DatasetsStage(Stage[Manifest]):
             keep_rejects=entry.on_error == "keep",
             evaluation_size=manifest.evaluation_size,
             evaluation_passages=manifest.evaluation_passages or PASSAGES,
-            own_benchmark=self._own_benchmark(entry),
+            own_benchmark=own,
             keep_work=True,
             **release.options.engine_options,
         )
-
-    def _own_benchmark(self, entry: BuildEntry) -> OwnBenchmark | None:
-        """Describe the benchmark of an entry that is one's own; None for a known benchmark."""
-        if entry.own is None:
-            return None
-        source = str(self.release.file.parent / entry.input)
-        return describe(source, entry.split, replace(entry.own, name=entry.benchmark))
 
     def validate(self) -> None:
         folder = self.release.file.parent
@@ -110,14 +101,14 @@ class DatasetsStage(Stage[Manifest]):
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         """Estimate what verifying costs; read available sources to their ends, so that bad rows are found."""
         for number, (entry, plan) in enumerate(zip(self.release.manifest.builds, self.builds, strict=True)):
-            is_here = is_local(plan)
-            expected = 0 if is_here else self.release.expected_rows(f"builds[{number}].input", entry)
-            rows = count(plan) if is_here else min(expected, entry.limit or expected)
+            is_available = is_local(plan)
+            expected = 0 if is_available else self.release.require_expected_rows(f"builds[{number}].input", entry)
+            rows = count(plan) if is_available else min(expected, entry.limit or expected)
             forecast.build_rows.append(rows)
             name = f"verify {entry.benchmark} {entry.split}"
             if not isinstance(plan.teacher, LLMTeachers):
                 yield CostEstimate(name, rows)
-            elif is_here:
+            elif is_available:
                 roles = estimate(questions(plan), plan.teacher).values()
                 prompt = sum(role.prompt for role in roles)
                 calls, reply = sum(role.calls for role in roles), sum(role.completion for role in roles)
@@ -128,11 +119,11 @@ class DatasetsStage(Stage[Manifest]):
     def missing(self) -> list[str]:
         return [f"{plan.source} is not here" for plan in self.builds if not is_local(plan)]
 
-    def make(self) -> Result:
+    def make(self) -> StageResult:
         audit = read_audits(self.release.manifest).get(LABELS)
         cards = {name: partial(card, audit=audit) for name, card in CARDS.items()}
         statistics = [build(plan, cards) for plan in self.builds]
-        return Result(overview(statistics), counts(statistics))
+        return StageResult(overview(statistics), counts(statistics))
 
     def _refuse_unnamed(self) -> None:
         """Raise ``UserError`` for a dataset or block in the folder that the manifest does not name."""
@@ -144,7 +135,7 @@ class DatasetsStage(Stage[Manifest]):
                 present.append(name)
         blocks = (self.release.output / BLOCKS).glob("*")
         present += [f"{BLOCKS}/{block.name}" for block in blocks if block.name not in manifest.blocks]
-        self.release.refuse_unnamed(name for name in present if name not in build_names)
+        self.release.refuse_unnamed([name for name in present if name not in build_names])
 
 
 @dataclass(frozen=True)
@@ -157,21 +148,21 @@ class AuditsStage(Stage[Manifest]):
     def needs(self) -> list[str]:
         return [DATASETS, *([OWN_SET] if any(audit.of == STEPS for audit in self.release.manifest.audits) else [])]
 
-    follows = REFINEMENT
+    remade_after = REFINEMENT
 
-    def make(self) -> Result:
+    def make(self) -> StageResult:
         manifest = self.release.manifest
         audits = read_audits(manifest)
         for entry in manifest.audits:
             check_rows(audits[entry.of].scores, entry.file, self.release.datasets)
         lines = [f"audit of {kind}: {a.scores['rows']:,} rows, all of this release" for kind, a in audits.items()]
-        return Result("\n".join(lines), {f"audit-{kind}": {"sha256": a.sha256} for kind, a in audits.items()})
+        return StageResult("\n".join(lines), {f"audit-{kind}": {"sha256": a.sha256} for kind, a in audits.items()})
 
 
 def read_audits(manifest: Manifest) -> dict[str, AuditScores]:
     """Read the scores of audits, by ``labels`` or ``steps``; raise ``UserError`` for a file of something else."""
     audits: dict[str, AuditScores] = {}
     for entry in manifest.audits:
-        scores = read_scores(entry.file, entry.of)  # raises for a missing file, before the digest would
+        scores = read_scores(entry.file, entry.of)  # before the digest, as it raises a clear error for a missing file
         audits[entry.of] = AuditScores(entry.file.name, files.sha256_of(entry.file), scores)
     return audits

@@ -8,24 +8,23 @@ from typing import Any
 from builders.paths.questions import Questions
 from builders.paths.relation_readers import READERS
 from evaluators.deliberation.command import run_deliberation
-from evaluators.deliberation.options import BASELINES, CANDIDATES, Options, engines_of, split_name
+from evaluators.deliberation.options import BASELINES, CANDIDATES, NO_GRAPH, Options, engines_of, split_name
 from evaluators.traces import page
+from releases import stage
 from releases.manifest import OWN_ADAPTER
 from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest
-from releases.settings import check_player
-from releases.stage import CostEstimate, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
 from releases.stages.training import write_card
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.store.names import ADAPTER, PATHS, RESULTS, SFT, paths_set
-from trainers.checkpoints import read_json
+from trainers.checkpoints import read_record
 
 _ADAPTER_FOLDERS = {OWN_SFT: SFT, OWN_ADAPTER: ADAPTER}
 """The folder of each adapter in the release, by its placeholder in specs."""
 
 
 @dataclass(frozen=True)
-class DeliberationStage(Stage[PathsManifest]):
+class DeliberationStage(stage.Stage[PathsManifest]):
     """Release stage: evaluate answers over paths in one mode; the last one adds the scores to the proposer's card."""
 
     entry: DeliberationEntry
@@ -39,10 +38,10 @@ class DeliberationStage(Stage[PathsManifest]):
     )
 
     @classmethod
-    def from_manifest(cls, release: Release[Any]) -> "Iterator[DeliberationStage]":
+    def from_manifest(cls, release: stage.Release[Any]) -> "Iterator[DeliberationStage]":
         """Yield one stage for each mode of the manifest's evaluation."""
         if (entry := release.manifest.deliberation) is not None:
-            yield from (cls(release, EVALUATION, entry, mode) for mode in entry.places)
+            yield from (cls(release, EVALUATION, entry, mode) for mode in entry.report_folders)
 
     @property
     def needs(self) -> list[str]:
@@ -57,38 +56,39 @@ class DeliberationStage(Stage[PathsManifest]):
                 raise UserError(f"{min(learners)}: {benchmark} has no gold path to learn from; write labels: weak")
             self.options()
         for spec in (*specs, *([self.entry.generator] if self.entry.generator else ())):
-            check_player(spec, f"{EVALUATION}.paths", trained)
+            stage.check_player(spec, f"{EVALUATION}.paths", trained)
 
-    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
+    def price(self, forecast: stage.Forecast) -> Iterator[stage.CostEstimate]:
         """Yield the highest cost of each proposer, with that of the generator."""
-        entry, expected = self.entry, forecast.expected["deliberation"]
+        entry, expected = self.entry, forecast.expectations["deliberation"]
         key = EVALUATION if entry.questions else PATHS
         rows = forecast.question_rows(self.release, key)
         topics = max(forecast.sources[key].topics for key in rows)
         candidates = (entry.candidates or (CANDIDATES if entry.generator else 1)) * topics
         questions, paths = sum(rows.values()), self.release.manifest.paths
-        if entry.per_hop is not None:  # as if all were held out
-            questions = min(questions, entry.per_hop * (paths.max_hops or READERS[paths.benchmark].HOPS))
+        if entry.per_hop is not None:  # as if all were held out; rows without numbers of hops are one group
+            reader = READERS[paths.benchmark]
+            questions = min(questions, entry.per_hop * ((paths.max_hops or reader.HOPS) if reader.HAS_GOLD else 1))
         for contender in entry.paths:
             name, spec = split_name(contender)
             title = f"answer by {name or spec}, {self.mode}"
             proposed = 0 if spec in BASELINES else candidates
-            costs = [price_engine(spec, title, questions, _multiply(expected["propose"], proposed))]
+            costs = [stage.price_engine(spec, title, questions, _multiply(expected["propose"], proposed))]
             if entry.generator is not None:
-                loop = _multiply(expected["loop"], 1 + 2 * candidates)
-                costs.append(price_engine(entry.generator, title, questions, loop))
-            yield add_costs(title, costs, questions)
+                loop = _multiply(expected["loop"], 1 if spec == NO_GRAPH else 1 + 2 * candidates)
+                costs.append(stage.price_engine(entry.generator, title, questions, loop))
+            yield stage.add_costs(title, costs, questions)
 
-    def make(self) -> Result:
+    def make(self) -> stage.StageResult:
         options = self.options()
         options.output.mkdir(parents=True, exist_ok=True)
         summary = run_deliberation(options, Questions.of_options)
-        self.refuse_failed(sum(run["failed"] for run in read_json(options.output / RESULTS)["runs"]))
+        self.refuse_failed(sum(run["failed"] for run in read_record(options.output / RESULTS)["runs"]))
         page.show(options.output)
         if self.mode == self.entry.ways[-1] and self.entry.uses(OWN_ADAPTER):
-            output, reports = self.release.output, self.entry.places.values()
-            write_card(self.release, {report: read_json(output / report / RESULTS) for report in reports})
-        return Result(summary)
+            output, reports = self.release.output, self.entry.report_folders.values()
+            write_card(self.release, {report: read_record(output / report / RESULTS) for report in reports})
+        return stage.StageResult(summary)
 
     def options(self) -> Options:
         """Return the options with which `evaluate_deliberation` would make this evaluation."""
@@ -101,7 +101,7 @@ class DeliberationStage(Stage[PathsManifest]):
             entry,
             questions=tuple(source.input for source in entry.questions or paths.questions),
             paths=tuple(map(self._fill_folders, entry.paths)),
-            output=release.output / entry.places[self.mode],
+            output=release.output / entry.report_folders[self.mode],
             kb=None if paths.kb is None else Path(paths.kb.input),
             benchmark=paths.benchmark,
             split=entry.split if entry.questions else paths.split,
@@ -121,5 +121,5 @@ class DeliberationStage(Stage[PathsManifest]):
         return spec
 
 
-def _multiply(unit_cost: UnitCost, number: int) -> UnitCost:
+def _multiply(unit_cost: stage.UnitCost, number: int) -> stage.UnitCost:
     return {key: number * value for key, value in unit_cost.items()}

@@ -11,7 +11,7 @@ from builders.benchmarks import sources
 from builders.paths import build as probes
 from builders.paths.kg_build import build, summary
 from builders.paths.kg_collect import PathsBuild
-from builders.paths.relation_readers import READERS, questions
+from builders.paths.relation_readers import READERS, check_graph, questions
 from builders.paths.sources import ProbeBuild
 from builders.work.publishing import publish_lines, recover, swap_in
 from cards.datasets import path_probe
@@ -19,9 +19,9 @@ from cards.datasets import paths as card
 from evaluators.derivations import read_derivations
 from releases.manifest import PROBE, Manifest, PathProbeEntry
 from releases.paths_manifest import PathsManifest
-from releases.stage import CostEstimate, Forecast, Result, SourceRows, Stage
+from releases.stage import CostEstimate, Forecast, SourceRows, Stage, StageResult
 from safe_stepwise.commands.options import copy_into
-from safe_stepwise.errors import UserError, check_choice
+from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.store.names import DATASETS, PATH_PROBE, PATHS, REJECTS, WORK, paths_set
 from safe_stepwise.store.tables import text_table
 
@@ -52,10 +52,8 @@ class PathsSetStage(Stage[PathsManifest]):
     def validate(self) -> None:
         entry = self.release.manifest.paths
         check_choice(entry.benchmark, READERS, "paths.benchmark")
-        if entry.kb is None and READERS[entry.benchmark].NEEDS_GRAPH:
-            raise UserError(f"paths.kb: {entry.benchmark} has its graph in a file of its own; name it")
-        if entry.kb is not None and not READERS[entry.benchmark].NEEDS_GRAPH:
-            raise UserError(f"paths.kb: rows of {entry.benchmark} bring their graph; leave it out")
+        with at_place("paths.kb"):
+            check_graph(entry.benchmark, entry.kb)
 
     def check(self) -> None:
         """Raise ``UserError`` for a missing source, another digest, and another set in the folder."""
@@ -85,7 +83,7 @@ class PathsSetStage(Stage[PathsManifest]):
         reader = READERS[self.release.manifest.paths.benchmark]
         for key, entry in self.release.manifest.sources.items():
             place = f"{key}: {entry.input}"
-            if not entry.is_here:
+            if not entry.is_available:
                 yield f"{place} is not here; get it from {reader.HOMEPAGE} and put it there"
             elif entry.sha256 is not None and (digest := sources.digest(entry.input)) != entry.sha256:
                 yield (
@@ -93,17 +91,17 @@ class PathsSetStage(Stage[PathsManifest]):
                     "meant, or correct the digest"
                 )
 
-    def make(self) -> Result:
+    def make(self) -> StageResult:
         statistics = build(self.plan, card)
         rows = {config: {n: file.rows for n, file in splits.items()} for config, splits in statistics["files"].items()}
         counts = {"questions": statistics["rows"], "rejected": statistics["rejected"], "rows": rows}
-        return Result(summary(self.plan, statistics), {paths_set(self.plan.benchmark): counts})
+        return StageResult(summary(self.plan, statistics), {paths_set(self.plan.benchmark): counts})
 
     def _read(self, key: str) -> SourceRows:
         """Describe a source. Questions are read to their end, to find bad rows, unless bad rows are rejected."""
         manifest = self.release.manifest
         paths, entry = manifest.paths, manifest.sources[key]
-        if entry.is_hub or not entry.is_here:
+        if entry.is_hub or not entry.is_available:
             return SourceRows()
         digest = sources.digest(entry.input)
         if key == "paths.kb" or paths.on_error == "keep":
@@ -116,10 +114,6 @@ class PathsSetStage(Stage[PathsManifest]):
         for rows, question in enumerate(questions(paths.benchmark, entry.input, split, limit), 1):  # noqa: B007
             topics = max(topics, len(question.topics))
         return SourceRows(digest, rows, topics)
-
-
-PROBE_REJECTS = f"{PROBE}_{REJECTS}"
-"""The file of questions without a row in the probe; `REJECTS` is that of the builds."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +134,7 @@ class PathProbeStage(Stage[Manifest]):
             if not file.is_file():
                 raise UserError(f"{self.release.file}: {PROBE}: {file} is not here; bring it")
 
-    def make(self) -> Result:
+    def make(self) -> StageResult:
         """Build the probe in the folder of unfinished work, then move it into place."""
         datasets, entry = self.release.datasets, self.entry
         recover(datasets / PATH_PROBE)
@@ -157,7 +151,8 @@ class PathProbeStage(Stage[Manifest]):
         derivations = read_derivations(plan.derivations) if plan.derivations is not None else {}
         statistics = probes.build(plan, path_probe, derivations)
         rejects = plan.output / REJECTS
-        publish_lines(datasets / PROBE_REJECTS, rejects.read_bytes() if rejects.is_file() else b"")
+        # `REJECTS` is the file of the builds.
+        publish_lines(datasets / f"{PROBE}_{REJECTS}", rejects.read_bytes() if rejects.is_file() else b"")
         swap_in(plan.output / PATH_PROBE, datasets / PATH_PROBE)
         counts = {name: statistics[name] for name in ("rows", "questions")}
-        return Result(probes.summary(datasets, statistics), {"path-probe": counts})
+        return StageResult(probes.summary(datasets, statistics), {"path-probe": counts})

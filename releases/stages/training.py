@@ -7,31 +7,32 @@ from pathlib import Path
 from typing import Any, Generic
 
 from builders.steps.earlier_build import find_steps
+from builders.steps.probes import label_by_probes
 from builders.verified.lookup import add_annotations
 from cards.models import License, license_of_base, model_card, proposer_card
 from evaluators.verifier.command import QUALITY as QUALITY_FILE
 from evaluators.verifier.command import Options, run_verifiers
-from releases import report, settings
+from releases import report
 from releases.manifest import OWN_ADAPTER, OWN_SET, AdapterEntry, Manifest
 from releases.paths_manifest import PathsManifest
 from releases.reading import RecipeEntry
-from releases.stage import CostEstimate, Forecast, M, Release, Result, Stage
+from releases.stage import CostEstimate, Forecast, M, Release, Stage, StageResult, check_player
 from safe_stepwise.engines.weights import Model, find_adapter, find_model
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
-from safe_stepwise.store import names
+from safe_stepwise.store import names, progress
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.progress import note
-from trainers.checkpoints import read_json
-from trainers.config import GeneratorRecipe, PathRecipe, Recipe, VerifierRecipe
+from trainers import checkpoints, config
 from trainers.models import find_base, need_libraries
 from trainers.record import RECORD
 from trainers.run import train
 
+QUALITY = Path(names.REPORT) / "verifier"
+
 
 @dataclass(frozen=True)
 class TrainingStage(Stage[M], Generic[M]):
-    """Release stage: train a model or an adapter and write its card; go on from an earlier run's checkpoint."""
+    """Release stage: train a model or an adapter and write its card; continue from an earlier run's checkpoint."""
 
     trains = True
 
@@ -46,7 +47,7 @@ class TrainingStage(Stage[M], Generic[M]):
 
     @property
     @abstractmethod
-    def recipe(self) -> Recipe:
+    def recipe(self) -> config.Recipe:
         """The recipe with the release's rows as its dataset; raises ``UserError`` for a bad recipe."""
 
     @abstractmethod
@@ -58,14 +59,14 @@ class TrainingStage(Stage[M], Generic[M]):
         need_libraries(self.recipe)
         find_base(self.recipe.base_model)
 
-    def make(self) -> Result:
-        record = train(self.recipe, resume=True, warn=note)
+    def make(self) -> StageResult:
+        record = train(self.recipe, resume=True, warn=progress.note)
         self.finish(record)
-        return Result(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")
+        return StageResult(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")
 
     def cost(self, name: str, rows: int, forecast: Forecast, kind: str = "training") -> CostEstimate:
         """Return the cost of training on ``rows`` rows for all epochs, by the tokens of a ``kind`` of row."""
-        tokens = rows * self.recipe.epochs * forecast.expected[kind]["tokens_per_row"]
+        tokens = rows * self.recipe.epochs * forecast.expectations[kind]["tokens_per_row"]
         return CostEstimate(f"{name} {self.recipe.base_model}", rows, trained=round(tokens))
 
     @property
@@ -84,9 +85,6 @@ def _rows_of(training: TrainingStage[Manifest], sets: Sequence[str]) -> int:
     return sum(min(rows, training.recipe.filters.rows or rows) for rows in counts)
 
 
-QUALITY = Path(names.REPORT) / "verifier"
-
-
 @dataclass(frozen=True)
 class AdapterStage(TrainingStage[Manifest]):
     """Release stage: train a verifier adapter, the published one or one of a block."""
@@ -97,7 +95,7 @@ class AdapterStage(TrainingStage[Manifest]):
     steps: Path
     """The folder of the verifier set on which it is trained."""
     plus: Path | None = None
-    """The folder of a second set on which it is trained, too."""
+    """The folder of a second set to train on."""
 
     @classmethod
     def of_release(cls, release: Release[Manifest]) -> "AdapterStage":
@@ -135,14 +133,14 @@ class AdapterStage(TrainingStage[Manifest]):
         return self.home / names.ADAPTER
 
     @property
-    def recipe(self) -> VerifierRecipe:
+    def recipe(self) -> config.VerifierRecipe | config.EncoderRecipe:
         plus = {} if self.plus is None else {"plus": [str(self.plus)]}
-        return self.entry.read(VerifierRecipe, dataset=str(self.steps), output=str(self.folder), **plus)
+        return self.entry.read(self.entry.kind, dataset=str(self.steps), output=str(self.folder), **plus)
 
     def validate(self) -> None:
         if self.entry.verifier is not None:
             place = names.ADAPTER if self.name == names.ADAPTER else f"blocks.{self.name}.adapters.{self.home.name}"
-            settings.check_player(self.entry.verifier, f"{place}.verifier", (OWN_ADAPTER,))
+            check_player(self.entry.verifier, f"{place}.verifier", (OWN_ADAPTER,))
 
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         """Yield the cost of training on the release's set, the block's, or both."""
@@ -160,10 +158,11 @@ class AdapterStage(TrainingStage[Manifest]):
                 **self.release.options.model_options,
                 allowance=self.release.manifest.allowance.restrict([ROLE]),
                 incomplete_evidence=self.recipe.incomplete_evidence,
+                probes=self.entry.kind is config.EncoderRecipe,  # what reads no more than they do is worth no more
                 drop_category=self.recipe.filters.dropped_category,
             )
-            print(run_verifiers(options, find_steps, add_annotations))
-            verifiers = read_json(options.output / QUALITY_FILE)["verifiers"]
+            print(run_verifiers(options, find_steps, add_annotations, label_by_probes))
+            verifiers = checkpoints.read_record(options.output / QUALITY_FILE)["verifiers"]
             self.refuse_failed(sum(verifier["failed"] for verifier in verifiers))
         self.write_card()
 
@@ -175,26 +174,26 @@ class AdapterStage(TrainingStage[Manifest]):
         details: dict[str, Any] = {
             "version": self.release.manifest.version,
             "license": self.license,
-            "steps": read_json(self.steps / names.STEPS_RECORD),
-            "loops": self._results(),
+            "steps": checkpoints.read_record(self.steps / names.STEPS_RECORD),
+            "loops": self._read_results(),
             "main_folder": (self.home / names.REPORT).relative_to(output).as_posix(),
         }
-        record, quality = read_json(folder / RECORD), None
+        record, quality = checkpoints.read_record(folder / RECORD), None
         if self.entry.verifier is not None:
-            quality = read_json(self.home / QUALITY / QUALITY_FILE)
+            quality = checkpoints.read_record(self.home / QUALITY / QUALITY_FILE)
         if self.model != folder:
             weights = find_model(Model(str(self.model)))
         else:
-            details["config"] = read_json(folder / "adapter_config.json")
+            details["config"] = checkpoints.read_record(folder / "adapter_config.json")
             weights = find_adapter(Model(str(folder)))
         self.write_readme(model_card(record, quality, weights_name=str(weights), **details))
 
-    def _results(self) -> dict[str, Any]:
+    def _read_results(self) -> dict[str, Any]:
         """Read ``results.json`` of evaluations, by report folder: the adapter's, or all for the published adapter."""
         output = self.release.output
         folders = report.folders(output) if self.home == output else [self.home / names.REPORT]
         files = {folder.relative_to(output).as_posix(): folder / names.RESULTS for folder in folders}
-        return {name: read_json(file) for name, file in files.items() if file.is_file()}
+        return {name: checkpoints.read_record(file) for name, file in files.items() if file.is_file()}
 
 
 @dataclass(frozen=True)
@@ -210,10 +209,10 @@ class GeneratorStage(TrainingStage[Manifest]):
         return self.release.datasets / names.VERIFIER_STEPS
 
     @property
-    def recipe(self) -> GeneratorRecipe:
+    def recipe(self) -> config.GeneratorRecipe:
         entry = self.release.manifest.generator
         assert entry is not None
-        return entry.read(GeneratorRecipe, dataset=str(self.steps), output=str(self.folder))
+        return entry.read(config.GeneratorRecipe, dataset=str(self.steps), output=str(self.folder))
 
     def check(self) -> None:
         if self.recipe.tuning != "full":
@@ -224,7 +223,7 @@ class GeneratorStage(TrainingStage[Manifest]):
         yield self.cost("generator of", _rows_of(self, [OWN_SET]), forecast)
 
     def finish(self, record: Any) -> None:
-        steps, version = read_json(self.steps / names.STEPS_RECORD), self.release.manifest.version
+        steps, version = checkpoints.read_record(self.steps / names.STEPS_RECORD), self.release.manifest.version
         self.write_readme(model_card(record, version=version, license=self.license, steps=steps))
 
 
@@ -257,10 +256,10 @@ class ProposerStage(TrainingStage[PathsManifest]):
         return self.release.datasets / names.paths_set(self.release.manifest.paths.benchmark)
 
     @property
-    def recipe(self) -> PathRecipe:
+    def recipe(self) -> config.PathRecipe:
         options = {"dataset": str(self.dataset), "output": str(self.folder)}
         options |= {} if self.start is None else {"start": str(self.start)}
-        return self.entry.read(PathRecipe, **options)
+        return self.entry.read(config.PathRecipe, **options)
 
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         recipe = self.recipe
@@ -277,9 +276,9 @@ def write_card(release: Release[PathsManifest], results: Mapping[str, Any]) -> N
     trainings = list(ProposerStage.from_manifest(release))
     published = trainings[-1]
     text = proposer_card(
-        [read_json(training.folder / RECORD) for training in trainings],
-        read_json(published.dataset / names.PATHS_RECORD),
-        config=read_json(published.folder / "adapter_config.json"),
+        [checkpoints.read_record(training.folder / RECORD) for training in trainings],
+        checkpoints.read_record(published.dataset / names.PATHS_RECORD),
+        config=checkpoints.read_record(published.folder / "adapter_config.json"),
         version=release.manifest.version,
         license=published.license,
         results=results,

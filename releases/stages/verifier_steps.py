@@ -14,16 +14,15 @@ from typing import Any
 
 from builders.benchmarks import expected_cost
 from builders.steps import chunks, earlier_build, refinement, statistics
-from builders.steps.build import MAX_LENGTH, StepsBuild, build
+from builders.steps.build import StepsBuild, build
 from builders.steps.model import INJECT, TRAJECTORY, resolve_maker
 from builders.steps.refined import REFINED, STATISTICS, join_refined
 from builders.steps.refinement import ANNOTATIONS, refine
 from builders.verified.teachers.choice import resolve_teacher
 from builders.work.publishing import SingleCard
 from cards.datasets import verifier_steps as card
+from releases import stage
 from releases.manifest import OWN_ADAPTER, OWN_SET, REFINEMENT, Manifest, RefinementEntry, StepsEntry
-from releases.settings import check_player
-from releases.stage import CostEstimate, Forecast, Release, Result, Stage, add_costs, price_engine, price_rows
 from releases.stages.datasets import open_teachers, read_audits
 from releases.stages.training import AdapterStage
 from safe_stepwise.commands.options import copy_into
@@ -32,10 +31,9 @@ from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.open import Opener
 from safe_stepwise.prompts import roles_of
 from safe_stepwise.records import canonical_json, identity
-from safe_stepwise.store import boundary, names
+from safe_stepwise.store import boundary, names, progress
 from safe_stepwise.store.files import sha256_of, write_atomically
 from safe_stepwise.store.parquet import labeled_files
-from safe_stepwise.store.progress import note
 from trainers.config import CHANGEABLE
 from trainers.run import train
 
@@ -43,15 +41,15 @@ _LOOP = (*GENERATE, *VERIFY)
 _PROMPTS = ("steps/trajectory", "steps/inject", *_LOOP)
 """The prompts of a round's requests."""
 _IDENTITY, _SET, _MINED = "begun.json", "set", "mined"
-"""The file with the digests of all that rounds depend on; a round's folders with its set and its mined rows."""
+"""The file with the digests of everything that rounds depend on; a round's folders with its set and its mined rows."""
 
 
 @dataclass(frozen=True)
-class VerifierSetStage(Stage[Manifest]):
+class VerifierSetStage(stage.Stage[Manifest]):
     """Builds the verifier set of the release or of a block; ``name`` is the part's name."""
 
     @classmethod
-    def from_manifest(cls, release: Release[Any]) -> "Iterator[VerifierSetStage]":
+    def from_manifest(cls, release: stage.Release[Any]) -> "Iterator[VerifierSetStage]":
         """Yield the release's set, and that of each block that has one."""
         yield from (cls(release, name) for name in release.manifest.sets)
 
@@ -65,7 +63,7 @@ class VerifierSetStage(Stage[Manifest]):
         return [names.DATASETS, *([REFINEMENT] if is_mined else []), *([OWN_SET] if self.entry.rows_of else [])]
 
     @property
-    def follows(self) -> str:
+    def remade_after(self) -> str:
         steps = self.release.manifest.verifier_steps
         is_mined = steps is not None and steps.refinement is not None
         return REFINEMENT if is_mined and (self.name == OWN_SET or self.entry.rows_of) else ""
@@ -75,7 +73,13 @@ class VerifierSetStage(Stage[Manifest]):
         entry, manifest = self.entry, self.release.manifest
         allowance = manifest.allowance.restrict([TRAJECTORY.role, INJECT.role])
         teacher = open_teachers(self.release, entry.teacher, allowance)
-        maker = resolve_maker(teacher, manifest.seed, unverifiable=entry.unverifiable, prompts=entry.prompt_set.name)
+        maker = resolve_maker(
+            teacher,
+            manifest.seed,
+            unverifiable=entry.unverifiable,
+            prompts=entry.prompt_set.name,
+            planners=entry.planners,
+        )
         self.release.annotators.append(maker)
         return maker
 
@@ -93,13 +97,12 @@ class VerifierSetStage(Stage[Manifest]):
             version=release.manifest.version,
             seed=release.manifest.seed,
             workers=release.options.workers,
-            max_length=entry.max_length or MAX_LENGTH,
             refined=entry.refined_from,
         )
 
     def build(self, plan: StepsBuild, render_card: SingleCard = card) -> statistics.Record:
         """Build a set by a plan, the stage's plan or that of a round of refinement; return its record."""
-        return build(plan, self.maker, render_card, note)
+        return build(plan, self.maker, render_card, progress.note)
 
     def validate(self) -> None:
         key = OWN_SET if self.name == OWN_SET else f"blocks.{self.name}.{OWN_SET}"
@@ -110,19 +113,19 @@ class VerifierSetStage(Stage[Manifest]):
             raise UserError(f"{self.release.file}: {fault}")
         self.maker.check()
 
-    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
+    def price(self, forecast: stage.Forecast) -> Iterator[stage.CostEstimate]:
         entry = self.entry
         if entry.teacher == "annotations":
-            yield CostEstimate("verifier set", entry.rows)
+            yield stage.CostEstimate("verifier set", entry.rows)
             return
         benchmarks = sorted({build.benchmark for build in self.release.manifest.builds})
         questions = dict.fromkeys(benchmarks, (entry.questions or entry.rows) // len(benchmarks))
         questions |= {name: share.questions for name, share in (entry.per_benchmark or {}).items()}
         costs = [
-            price_rows(name, entry.pool or number, expected_cost(name, "verifier_steps"))
+            stage.price_rows(name, entry.pool or number, expected_cost(name, "verifier_steps"))
             for name, number in questions.items()
         ]
-        yield add_costs("verifier set", costs, entry.rows)
+        yield stage.add_costs("verifier set", costs, entry.rows)
 
     def missing(self) -> list[str]:
         entry, is_own = self.entry, self.name == OWN_SET
@@ -132,7 +135,7 @@ class VerifierSetStage(Stage[Manifest]):
         mend = ", or say with refinement how to mine them" if is_own else ""
         return [f"{place}.refined: {entry.refined} rows come from no file; name it as refined_from{mend}"]
 
-    def make(self) -> Result:
+    def make(self) -> stage.StageResult:
         plan, is_own = self.plan, self.name == OWN_SET  # audits are of the release's set
         if self.entry.refinement is not None and not self.release.options.skip_training:
             plan = replace(plan, refined=self.release.output / names.REPORT / REFINEMENT / REFINED)
@@ -141,17 +144,17 @@ class VerifierSetStage(Stage[Manifest]):
         audit = read_audits(self.release.manifest).get(names.STEPS) if is_own else None
         record = self.build(plan, partial(card, audit=audit))
         key = "verifier-steps" if is_own else f"verifier-steps-{self.name}"
-        return Result(statistics.summary(plan.output, record), {key: statistics.counts(record)})
+        return stage.StageResult(statistics.summary(plan.output, record), {key: statistics.counts(record)})
 
 
 @dataclass(frozen=True)
-class RefinementStage(Stage[Manifest]):
+class RefinementStage(stage.Stage[Manifest]):
     """The rounds that mine refined rows for the release's verifier set."""
 
     trains = True
 
     @classmethod
-    def from_manifest(cls, release: Release[Any]) -> "Iterator[RefinementStage]":
+    def from_manifest(cls, release: stage.Release[Any]) -> "Iterator[RefinementStage]":
         """Yield the stage if the release's verifier set has ``refinement``."""
         steps = release.manifest.verifier_steps
         if steps is not None and steps.refinement is not None:
@@ -174,7 +177,7 @@ class RefinementStage(Stage[Manifest]):
         """Raise ``UserError`` for an unknown player, and for a verifier that no round trains."""
         entry, place = self.entry, f"{OWN_SET}.{REFINEMENT}"
         for role, spec in (("generator", entry.generator), ("verifier", entry.verifier)):
-            check_player(spec, f"{place}.{role}", (OWN_ADAPTER,))
+            stage.check_player(spec, f"{place}.{role}", (OWN_ADAPTER,))
         resolve_teacher(entry.teacher, option=f"{place}.teacher", lists=None)
         if OWN_ADAPTER not in entry.verifier and not entry.verifier.startswith(("symbolic", "mock")):
             raise UserError(
@@ -185,28 +188,32 @@ class RefinementStage(Stage[Manifest]):
     def check(self) -> None:
         self._adapter(self.release.output).check()
 
-    def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
+    def price(self, forecast: stage.Forecast) -> Iterator[stage.CostEstimate]:
         manifest, entry, steps = self.release.manifest, self.entry, self.verifier_set.entry
         builds = zip(manifest.builds, forecast.build_rows, strict=True)
         train_rows = sum(min(rows, steps.pool or rows) for build, rows in builds if build.split == names.TRAIN)
         questions = min(train_rows, entry.limit or train_rows) * entry.rounds
         (training,) = AdapterStage.of_release(self.release).price(forecast)
-        yield CostEstimate("refinement: train", training.rows * entry.rounds, trained=training.trained * entry.rounds)
-        loop = forecast.expected["evaluation"]["safe"]
-        yield price_engine(entry.generator, "refinement: run the loop", questions, loop)
+        yield stage.CostEstimate(
+            "refinement: train", training.rows * entry.rounds, trained=training.trained * entry.rounds
+        )
+        loop = forecast.expectations["evaluation"]["safe"]
+        yield stage.price_engine(entry.generator, "refinement: run the loop", questions, loop)
         if entry.teacher != ANNOTATIONS:
-            relabel = forecast.expected["refinement"]["relabel"]
-            yield price_engine(entry.teacher, "refinement: relabel", entry.rows * entry.rounds, relabel)
+            relabel = forecast.expectations["refinement"]["relabel"]
+            yield stage.price_engine(entry.teacher, "refinement: relabel", entry.rows * entry.rounds, relabel)
 
-    def make(self) -> Result:
+    def make(self) -> stage.StageResult:
         """Make the rounds; raise ``UserError`` if an earlier run began them with, for example, another manifest."""
         self._check_identity()
         steps, summaries, mined, joined = self.verifier_set, list[str](), list[Path](), None
         for number in range(1, self.entry.rounds + 1):
             folder = self._work / f"round-{number}"
             if not (folder / _SET / names.VERIFIER_STEPS / names.STEPS_RECORD).is_file():
-                steps.build(self._plan(folder, joined))
-            train(self._adapter(folder).recipe, resume=True, warn=note)
+                file = joined and joined / REFINED  # the first round has none
+                composition = steps.plan.composition if file else replace(steps.plan.composition, refined=0)
+                steps.build(replace(steps.plan, output=folder / _SET, composition=composition, refined=file))
+            train(self._adapter(folder).recipe, resume=True, warn=progress.note)
             summary = "mined by an earlier run"
             if not (folder / _MINED / STATISTICS).is_file():
                 summary = self._mine_cases(folder)
@@ -217,7 +224,7 @@ class RefinementStage(Stage[Manifest]):
         report = self.release.output / names.REPORT / REFINEMENT
         rows = join_refined(mined, report)
         text = "\n\n".join([*summaries, f"{report}: {rows:,} refined rows"])
-        return Result(text, {REFINEMENT: {"rounds": self.entry.rounds, "rows": rows}})
+        return stage.StageResult(text, {REFINEMENT: {"rounds": self.entry.rounds, "rows": rows}})
 
     @property
     def _work(self) -> Path:
@@ -226,14 +233,8 @@ class RefinementStage(Stage[Manifest]):
     def _adapter(self, folder: Path) -> AdapterStage:
         """Return the training of a round's adapter, on the round's set, without Missing Evidence, as the loop is."""
         adapter = AdapterStage.of_release(self.release)
-        entry = replace(adapter.entry, incomplete_evidence=False)
+        entry = replace(adapter.entry, change={**adapter.entry.change, "incomplete_evidence": False})
         return replace(adapter, entry=entry, home=folder, steps=folder / _SET / names.VERIFIER_STEPS)
-
-    def _plan(self, folder: Path, refined: Path | None) -> StepsBuild:
-        """Return the plan of a round's verifier set; that of the first round has no refined rows."""
-        plan, file = self.verifier_set.plan, None if refined is None else refined / REFINED
-        composition = plan.composition if file else replace(plan.composition, refined=0)
-        return replace(plan, output=folder / _SET, composition=composition, refined=file)
 
     def _mine_cases(self, folder: Path) -> str:
         """Mine a round's hard cases from the questions that steps are made from; return the summary."""
@@ -254,7 +255,7 @@ class RefinementStage(Stage[Manifest]):
     def _check_identity(self) -> None:
         """Write the digests of what rounds are made from; raise ``UserError`` if an earlier run wrote others."""
         file, manifest = self._work / _IDENTITY, self.release.manifest
-        recipe = self._adapter(self.release.output).recipe.plain()
+        recipe = self._adapter(self.release.output).recipe.as_json()
         files = [file for split in labeled_files(self.release.datasets / names.VERIFIED).values() for file in split]
         allowance = manifest.allowance.restrict(roles_of(_PROMPTS)).plain
         current = {

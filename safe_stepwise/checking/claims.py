@@ -1,12 +1,11 @@
 """Compares a step's claim with the facts of a plan: does it state one, alter its value, or use another relation?
 
-A *free* hop has a question in words for its relation. A fact with a ``sentence`` has no wording of its own: a step has
-to repeat that sentence. Such a sentence is a link by the names in it (its *linking names*).
+A *free* hop has a question in words instead of a relation. A fact with a ``sentence`` has no wording: a step has to
+repeat that sentence. The names in it that link it to other facts are its *linking names*.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
-from operator import attrgetter
 
 from safe_stepwise.checking.plans import DESCRIBED, Item, Plan
 from safe_stepwise.checking.statements import filled_question, is_free
@@ -20,17 +19,17 @@ from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.records import Passage, Question, Step, Triple
 
 MIN_SOURCE_SHARE = 0.8
-"""Minimum share of a claim's content words that a passage or sentence it is taken from has."""
-MIN_QUOTE_SHARE = 0.7
-"""Minimum share of a sentence's content words in a step that misquotes it: with another name in it."""
+"""Minimum share of a claim's content words that its source, a passage or a sentence, contains."""
+MIN_MISQUOTE_SHARE = 0.7
+"""Minimum share of a sentence's content words in a step that misquotes it with another name."""
 
-_MIN_QUESTION_SHARE = 0.8  # of a hop's content words in a quoted question that is the hop's
+_MIN_QUESTION_SHARE = 0.8  # of a hop's content words in a quotation of its question
 _MIN_SENTENCE_SHARE = 0.7  # of a claim's content words in the sentence that the claim repeats
 _MIN_ANSWER_SHARE = 1 / 3
 """Minimum share of a free hop's content words in the title and sentence that answer it. Of 287 hops of MuSiQue, nearly
 all with less were not stated by their sentence."""
-_MIN_QUOTE_WORDS = 4  # content words besides the value in a sentence that a step can be recognised to quote
-_MIN_COPIED_SHARE = 0.6  # of the content words of a sentence without linking names in a step that quotes it
+_MIN_QUOTE_WORDS = 4  # content words, besides the value, of a sentence whose quotation can be recognised
+_MIN_UNLINKED_SHARE = 0.6  # of the content words of a sentence without linking names in a step that quotes it
 
 
 class Claims:
@@ -39,7 +38,7 @@ class Claims:
     def __init__(self, question: Question, plan: Plan, graph: KnowledgeGraph) -> None:
         self.question, self.plan, self.graph = question, plan, graph
         self.passages = question.passages
-        self.facts = [plan.items[place] for place in plan.facts]
+        self.facts = [plan.items[place] for place in plan.fact_places]
         self._stated: dict[tuple[object, ...], bool] = {}
         self._in_passages: dict[str, bool] = {}
 
@@ -56,19 +55,19 @@ class Claims:
             self._in_passages[value] = any(has_value(page, value) for page in self.passages)
         return self._in_passages[value]
 
-    def as_context(self, previous: Sequence[Step]) -> Passage:
+    def searchable_context(self, previous: Sequence[Step]) -> Passage:
         """Return the question and some accepted steps as one text to search."""
         return Passage("", (self.question.question, *(step.text for step in previous)))
 
     def value_of(self, item: Item) -> str:
-        """Return what a fact adds: its tail, or the name that makes a quoted sentence a link."""
+        """Return what a fact adds: its tail, or the first linking name of its sentence."""
         if item.sentence is not None:
-            keys = self._linking_names(item)
-            return keys[0] if keys else item.page(self.passages).title
+            linking_names = self._linking_names(item)
+            return linking_names[0] if linking_names else item.page(self.passages).title
         return item.triples[0].tail
 
     def joint(self, item: Item, earlier: Item) -> str:
-        """Return the first end of an item that an earlier item shares; its very first end if none is shared."""
+        """Return the first end of an item that an earlier item shares; the item's first end if none is shared."""
         ends = {normal_name(name) for name in earlier.ends}
         return next((name for name in item.ends if normal_name(name) in ends), item.ends[0])
 
@@ -76,35 +75,35 @@ class Claims:
         """Whether a claim states the fact at a place (from 0) of the plan (cached)."""
         key = (reading.claim, reading.cited, reading.refers, place)
         if key not in self._stated:
-            self._stated[key] = self._states(reading, self.plan.items[place])
+            self._stated[key] = self._states_fact(reading, self.plan.items[place])
         return self._stated[key]
 
-    def _states(self, reading: Reading, item: Item) -> bool:
+    def _states_fact(self, reading: Reading, item: Item) -> bool:
         if item.sentence is not None:
-            return self._quotes(reading, item)
+            return self._quotes_sentence(reading, item)
         if reading.denies or (reading.announces and not reading.cited and not reading.refers):
             return False
         first = item.triples[0]
         if is_free(first):
-            return reading.mentions(first.tail) and _answers_question(reading, item)
+            return reading.mentions(first.tail) and _is_about_hop(reading, item)
         return any(_states_triple(reading, triple) for triple in item.triples)
 
-    def _quotes(self, reading: Reading, item: Item) -> bool:
+    def _quotes_sentence(self, reading: Reading, item: Item) -> bool:
         """Whether a step repeats the sentence of an item: its words and its linking names."""
         page = item.page(self.passages)
-        if reading.cited and item.passage not in reading.cited:
+        if reading.cited and item.passage_number not in reading.cited:
             return False
         if coverage(reading.words, f"{page.title} {item.quoted(self.passages)}") < _MIN_SENTENCE_SHARE:
             return False
         if not all(has_value(page, value) for value in reading.values):
             return False
-        keys = self._linking_names(item)
-        if item.triples[0].relation == DESCRIBED or not keys:
-            return self.quoted_share(reading, item) >= _MIN_COPIED_SHARE or self._has_asked_words(reading, item)
-        return all(reading.mentions(key) for key in keys)
+        linking_names = self._linking_names(item)
+        if item.triples[0].relation == DESCRIBED or not linking_names:
+            return self.quoted_share(reading, item) >= _MIN_UNLINKED_SHARE or self._has_asked_words(reading, item)
+        return all(reading.mentions(key) for key in linking_names)
 
     def _has_asked_words(self, reading: Reading, item: Item) -> bool:
-        """Whether a step has the words of an item's sentence, besides its title's, that the question or answer has."""
+        """Whether a step has all words that an item's sentence (not its title) shares with question or answer."""
         needed = content_words(item.quoted(self.passages)) & self.question_words(item.page(self.passages))
         return bool(needed) and needed <= reading.words
 
@@ -121,15 +120,15 @@ class Claims:
         return tuple(dict.fromkeys(n for n in names if mentions(sentence, n)))
 
     def quoted_share(self, reading: Reading, item: Item) -> float:
-        """Return the share (0-1) of an item's sentence in a step, by content words outside linking names."""
-        keys = [content_words(key) for key in self._linking_names(item)]
-        words = content_words(item.quoted(self.passages)).difference(*keys)
+        """Return the share (0-1) that a step has of the content words of an item's sentence without linking names."""
+        linking_names = [content_words(key) for key in self._linking_names(item)]
+        words = content_words(item.quoted(self.passages)).difference(*linking_names)
         return coverage(words, reading.claim)
 
-    def other_value(self, reading: Reading, item: Item) -> str | None:
-        """Return the value that a step gives instead of an item's; None if it gives none."""
+    def find_wrong_value(self, reading: Reading, item: Item) -> str | None:
+        """Return the value that a step gives instead of that of an item; None if it gives none."""
         triple = item.triples[0]
-        if (altered := self._altered(reading, item)) or item.sentence is not None:
+        if (altered := self._find_misquoted_value(reading, item)) or item.sentence is not None:
             return altered
         values = [v for v in reading.values if not _is_end(v, triple)]
         if not values or reading.mentions(triple.tail):
@@ -137,8 +136,8 @@ class Claims:
         if is_free(triple) and content_words(triple.tail) <= reading.words:
             return None
         if triple.relation in RELATIONS:
-            return self._misstated(reading, triple, values)
-        if reading.cited and item.passage not in reading.cited:
+            return self._find_misstated_value(reading, triple, values)
+        if reading.cited and item.passage_number not in reading.cited:
             return None
         if is_free(triple):
             question_words = content_words(filled_question(item.triples))
@@ -147,22 +146,22 @@ class Claims:
         is_about_head = reading.mentions(triple.head) and content_words(triple.relation) <= reading.words
         return values[-1] if is_about_head else None
 
-    def _misstated(self, reading: Reading, triple: Triple, values: Sequence[str]) -> str | None:
-        """Return the value that a step states instead of a triple's, and that no passage states; else None."""
-        # What the step means comes first, so that a number in a film's name is not called its date.
+    def _find_misstated_value(self, reading: Reading, triple: Triple, values: Sequence[str]) -> str | None:
+        """Return the value that a step states instead of a triple's and no passage states; None if there is none."""
+        # Likely values come first, so that a number in a film's name is not taken for its date.
         likely = sorted(values, key=lambda value: _is_unlike(value, triple))
         claims = (Triple(triple.head, triple.relation, value) for value in likely)
         return next((claim.tail for claim in claims if self._is_only_in_step(reading, claim)), None)
 
-    def _altered(self, reading: Reading, item: Item) -> str | None:
-        """Return the value that a step puts instead of a fact's when it quotes the fact's sentence; else None."""
+    def _find_misquoted_value(self, reading: Reading, item: Item) -> str | None:
+        """Return the value with which a step misquotes the sentence of a fact; None if it does not misquote it."""
         place, page = self.place_of(item), item.page(self.passages)
-        if place is None or (reading.cited and item.passage not in reading.cited):
+        if place is None or (reading.cited and item.passage_number not in reading.cited):
             return None
-        keys = [self.value_of(item)] if item.sentence is None else self._linking_names(item)
-        words = content_words(page.sentences[place]).difference(*map(content_words, keys))
-        is_right = bool(keys) and all(map(reading.mentions, keys))
-        if is_right or len(words) < _MIN_QUOTE_WORDS or coverage(words, reading.claim) < MIN_QUOTE_SHARE:
+        linking_names = [self.value_of(item)] if item.sentence is None else self._linking_names(item)
+        words = content_words(page.sentences[place]).difference(*map(content_words, linking_names))
+        is_right = bool(linking_names) and all(map(reading.mentions, linking_names))
+        if is_right or len(words) < _MIN_QUOTE_WORDS or coverage(words, reading.claim) < MIN_MISQUOTE_SHARE:
             return None
         return next((v for v in reading.values if not has_value(page, v)), None)
 
@@ -172,8 +171,8 @@ class Claims:
         if item.sentence is not None:
             return item.sentence
         if triple.relation not in RELATIONS:
-            return max(self._answering(item), default=(0.0, 0, None))[2]
-        triples = self.graph.find(triple.head, triple.relation, triple.tail)
+            return max(self._find_answering_sentences(item), default=(0.0, 0, None))[2]
+        triples = self.graph.find(*triple.names)
         place = next((t.sentence for t in triples if t.passage == triple.passage), None)
         return place if place is not None and place < len(sentences) else None
 
@@ -187,23 +186,26 @@ class Claims:
         if item.sentence is not None:
             return triple.relation != DESCRIBED or self._is_asked_about(item)
         if triple.relation not in RELATIONS:
-            return bool(self._answering(item))
-        # A nation beside a person's name is often that of a film, and "The Caine Mutiny" is not a mutiny.
-        citizen = triple.relation == "country of citizenship"
-        if not is_about(read(page), triple.head) and (citizen or _in_longer_names(page, triple.head)):
+            return bool(self._find_answering_sentences(item))
+        # A nation beside a person's name is often a film's, and "The Caine Mutiny" is not a mutiny.
+        is_citizenship = triple.relation == "country of citizenship"
+        if not is_about(read(page), triple.head) and (is_citizenship or _in_longer_names(page, triple.head)):
             return False
-        return ground(triple.head, triple.relation, triple.tail, [(1, page)]).status == "stated"
+        return ground(*triple.names, [(1, page)]).status == "stated"
 
     def _is_asked_about(self, item: Item) -> bool:
-        """Whether a sentence without linking names shares some word with the question."""
+        """Whether a sentence without linking names shares some word with the question.
+
+        True also if the plan is not a chain, or the passage is about the answer.
+        """
         page, question = item.page(self.passages), self.question
         if self.plan.kind != "sequential" or is_about(read(page), question.answer):
             return True
         question_words = content_words(question.question) - content_words(page.title)
         return bool(question_words & content_words(item.quoted(self.passages)))
 
-    def _answering(self, item: Item) -> list[tuple[float, int, int]]:
-        """Return the sentences that may answer a hop, each as (share of its words, -place, place), places from 0."""
+    def _find_answering_sentences(self, item: Item) -> list[tuple[float, int, int]]:
+        """Return the sentences that may answer a hop, as (share of the hop's words, -place, place), places from 0."""
         page, triple = item.page(self.passages), item.triples[0]
         words = filled_question(item.triples) if is_free(triple) else f"{triple.head} {triple.relation}"
         question_words = content_words(words) - content_words(triple.tail)
@@ -216,12 +218,12 @@ class Claims:
         return matches
 
     def _is_only_in_step(self, reading: Reading, claim: Triple) -> bool:
+        """Whether a step states a triple that no passage states."""
         if not _states_triple(reading, claim):
             return False
-        pages = tuple(enumerate(self.passages, 1))
-        return ground(claim.head, claim.relation, claim.tail, pages).status != "stated"
+        return ground(*claim.names, tuple(enumerate(self.passages, 1))).status != "stated"
 
-    def other_relation(self, reading: Reading, item: Item) -> bool:
+    def states_other_relation(self, reading: Reading, item: Item) -> bool:
         """Whether a step joins both ends of a fact by a relation that no passage states."""
         triple = item.triples[0]
         if item.sentence is not None or triple.relation not in RELATIONS:
@@ -232,7 +234,7 @@ class Claims:
         alike = (r.name for r in RELATIONS.values() if r.group and r.kind == definition.kind and r is not definition)
         return any(self._is_only_in_step(reading, Triple(triple.head, name, triple.tail)) for name in alike)
 
-    def taken_from(self, reading: Reading, number: int) -> bool:
+    def is_taken_from(self, reading: Reading, number: int) -> bool:
         """Whether a claim comes from a passage (number from 1), but not from a sentence that the plan needs."""
         page = self.passages[number - 1]
         if any(not has_value(page, name) for name in reading.values):
@@ -241,30 +243,29 @@ class Claims:
             return True
         if coverage(reading.words, f"{page.title} {page.text}") < MIN_SOURCE_SHARE:
             return False
-        needed = [item for item in self.facts if item.passage == number]
+        needed = [item for item in self.facts if item.passage_number == number]
         if not needed:
             return True
         shares = [coverage(reading.words, f"{page.title} {s}") for s in page.sentences]
         gives_needed = any(reading.mentions(self.value_of(item)) for item in needed)
         # Something else in a supporting sentence may be needed, though the plan does not use it.
-        places = [f.sentence for f in self.question.supporting_facts if f.title == page.title]
+        places = self.question.supporting_sentences(page.title)
         is_supporting = any(shares[place] >= MIN_SOURCE_SHARE for place in places if place < len(shares))
         return max(shares) >= MIN_SOURCE_SHARE and not gives_needed and not is_supporting
 
     def _states_unneeded(self, reading: Reading, number: int) -> bool:
         """Whether a claim states a triple that the graph has from a passage and the plan does not need."""
-        parts_of = attrgetter("head", "relation", "tail")
-        needed = {parts_of(triple) for item in self.facts for triple in item.triples}
+        needed = {triple.names for item in self.facts for triple in item.triples}
         triples = (t for t in self.graph.triples if t.passage == number and t.relation in RELATIONS)
-        return any(_states_triple(reading, triple) for triple in triples if parts_of(triple) not in needed)
+        return any(_states_triple(reading, triple) for triple in triples if triple.names not in needed)
 
-    def asks_for(self, reading: Reading, item: Item) -> bool:
-        """Whether a step that denies something does so about an item's fact."""
+    def denies_fact(self, reading: Reading, item: Item) -> bool:
+        """Whether a denial in a step is about the fact of an item."""
         triple = item.triples[0]
         if item.sentence is not None:
             return reading.mentions(item.page(self.passages).title)
         if is_free(triple):
-            return _answers_question(reading, item)
+            return _is_about_hop(reading, item)
         return reading.mentions(triple.head) or reading.mentions(triple.tail)
 
 
@@ -280,9 +281,9 @@ def _in_longer_names(page: Passage, name: str) -> bool:
 
 
 def _states_triple(reading: Reading, triple: Triple) -> bool:
+    """Whether a step states a triple; of a relation that is not one of `RELATIONS`, it need only name both ends."""
     if triple.relation in RELATIONS:
-        finding = ground(triple.head, triple.relation, triple.tail, [(1, reading.page)])
-        return finding.status == "stated"
+        return ground(*triple.names, [(1, reading.page)]).status == "stated"
     return reading.mentions(triple.head) and reading.mentions(triple.tail)
 
 
@@ -295,14 +296,14 @@ def _is_end(value: str, triple: Triple) -> bool:
 
 
 def _is_unlike(value: str, triple: Triple) -> bool:
-    """Whether a value is unlike a triple's: not a date if that is one, or a part of the head's name."""
+    """Whether a value differs in kind from a triple's: it is not a date, or it is part of the head's name."""
     if as_date(triple.tail) and not as_date(value):
         return True
     return set(normal_name(value).split()) <= set(normal_name(triple.head).split())
 
 
-def _answers_question(reading: Reading, item: Item) -> bool:
-    """Whether a step is about a free hop: it names the head, or repeats the question."""
+def _is_about_hop(reading: Reading, item: Item) -> bool:
+    """Whether a step is about a free hop: it names the hop's head or repeats its question."""
     head = item.triples[0].head
     if _quoted_question(reading) is None and reading.mentions(head):
         return head != item.triples[0].tail or _repeats_question(reading, item)

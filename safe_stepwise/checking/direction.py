@@ -1,20 +1,19 @@
-"""Decides which way a sentence's predications join two names, for every rule that reads claims.
+"""Decides in which direction a sentence's predications join two names, for all rules that read claims.
 
-A *tie* is a predication (`language.syntax`) that has both ends of a fact among its arguments. The ends that its senses
-give to their roles tell its direction.
+A *tie* is a predication (`language.syntax`) with both ends of a fact among its arguments. Its direction follows from
+the ends that its senses give to the roles of these arguments.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from operator import eq
 from typing import NamedTuple
 
+from safe_stepwise.checking.words import BOUNDS
 from safe_stepwise.language.senses import Meaning
 from safe_stepwise.language.syntax import Argument, Predication, Syntax
 
 IsEnd = Callable[[Argument, str], bool]
-"""Recognises an end of a fact by an argument and a name that it stands for; the name is "" if it has none."""
-BOUNDS = frozenset(("before", "after", "near", "around", "outside", "beyond", "until", "till"))
-"""Roles of a place or time that is named to say where or when something else is."""
+"""Recognises an end of a fact by an argument and a name that the argument stands for ("" if it has none)."""
 _HEADS = frozenset(("subj", "is"))
 """Roles that come first in a predication without a known sense."""
 
@@ -27,7 +26,7 @@ class Tie(NamedTuple):
     tails: frozenset[str]
 
     def signs(self) -> Mapping[str, int]:
-        """Return by sense, else by verb or noun, 1 if it runs from head to tail, -1 if back, 0 if either way."""
+        """Map each sense (or the verb or noun) to 1 if it runs from head to tail, -1 for the reverse, 0 for both."""
         ends = {e.sense: e.end_of for e in self.predication.expressions}
         if not ends:
             ends = {self.predication.predicate: lambda role: "head" if role in _HEADS else "tail"}
@@ -40,7 +39,7 @@ class Tie(NamedTuple):
         return 1 if "head" in heads or "tail" in tails else -1
 
     def direction(self, meaning: Meaning, is_same: Callable[[str, str], bool] = eq) -> int | None:
-        """Return the sign of a relation's sense, the best of several; None if the tie expresses none of them."""
+        """Return the sign of a relation's senses, the best one; None if the tie expresses none of these senses."""
         signs: list[int] = []
         for sense, sign in self.signs().items():
             signs += [sign] if any(is_same(sense, expressed) for expressed in meaning.senses) else []
@@ -49,9 +48,9 @@ class Tie(NamedTuple):
 
 
 def ties(syntax: Syntax, is_head: IsEnd, is_tail: IsEnd) -> Iterator[Tie]:
-    """Yield the predications that have both ends; each end is recognised by an argument and a name that it stands for.
+    """Yield the predications that have both ends of a fact, which ``is_head`` and ``is_tail`` recognise.
 
-    A noun stands for whoever it is said to be. "The music of Dune Rain was composed": it stands for its work, too.
+    A noun stands for the names that it describes, and for its work in "The music of Dune Rain was composed".
     """
     owners: dict[int, list[Predication]] = {}
     for predication in syntax.predications:
@@ -63,7 +62,7 @@ def ties(syntax: Syntax, is_head: IsEnd, is_tail: IsEnd) -> Iterator[Tie]:
         for role, argument in predication.arguments:
             if role in BOUNDS and "named_after" not in senses:
                 continue
-            names = [argument.value] if argument.value else [*syntax.holders.get(argument.token, ())] or [""]
+            names = [argument.value] if argument.value else [*syntax.described.get(argument.token, ())] or [""]
             for noun in owners.get(argument.token, ()):
                 if any(e.sense in senses for e in noun.expressions):
                     names += [a.value for a in noun.roles.get("of", ())]

@@ -26,10 +26,10 @@ _DIFFERENT = wording("inference", "different", re.IGNORECASE)
 _ALIKE = re.compile(r"\b(?:same|both|share[sd]?|agree[sd]?|identical|match(?:es)?|alike)\b", re.IGNORECASE)
 _COMPARATIVE = wording("inference", "comparative", re.IGNORECASE)
 _PREDICATE = wording("inference", "predicate", re.IGNORECASE)
-"""What stands before a comparative that says something of the clause's only name: "is the" older."""
+"""The words before a comparative that applies to the clause's only name: "is the" before "older"."""
 _THAN = re.compile(r"(?: [\w-]+){0,3} than\b", re.IGNORECASE)
 _EVENTS = {name: re.compile(text, re.IGNORECASE) for name, text in load("patterns")["events"].items()}
-_FIRST_MARK = 0xE000  # of the private characters that stand for names
+_FIRST_MARK = 0xE000  # the first of the private characters that replace names
 _MARK = re.compile("[\ue000-\uf8ff]")
 _CLAUSE = re.compile(r";|\. |,? (?:so|thus|hence|therefore|but|while|whereas)\b,?|, (?=[\ue000-\uf8ff]|the |it |and )")
 _IDLE = re.compile(r"\W*(?:and |when |by )?(?:comparing|between|given|of|from)\b", re.IGNORECASE)
@@ -38,9 +38,7 @@ _AMOUNT = re.compile(r"\b\d[\d,.]*(?: (?:million|billion|thousand))?")
 _DIFFERENCE = re.compile(r"(?:\b([\w,]+) (?:full )?(?:(years?)|(?:month|week|day|decade)s?)|\b(\d[\d,]*)) $")
 _DATED_NAME = re.compile(r"([\ue000-\uf8ff]) ?\(([^()]*)\)")
 _NUMBERS = wording("inference", "numbers", re.IGNORECASE)
-_YEARS = re.compile(
-    r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.{0,300}\b(\d{1,3})\b", re.IGNORECASE
-)
+_YEARS = wording("inference", "years", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True)
 class Lifespan:
-    """A life between two dates, in full years; ``kind`` is its wordings' name, ``fault`` that of a wrong result."""
+    """A life between two dates, in full years; ``kind`` and ``fault`` name the wordings of right and wrong results."""
 
     head: str
     born: str
@@ -63,7 +61,7 @@ class Lifespan:
     fault: ClassVar = "false_calculation"
 
     def amount(self, years: int) -> str:
-        """Word a number of years for the wordings of this kind, which have the unit."""
+        """Write a number of years for the wordings of this kind, which have the unit."""
         return str(years)
 
     @property
@@ -77,12 +75,12 @@ class Lifespan:
         return f", from {self.born} to {self.died}"
 
     def is_stated(self, reading: Reading) -> bool | None:
-        """Whether a step gives the life span right, without a day give or take a year; None if it gives none."""
+        """Whether a step gives the right life span, to a year if a day is unknown; None if it gives none."""
         match = _YEARS.search(reading.claim)
         if match is None or not reading.mentions(self.head):
             return None
-        full = all((date := as_date(text)) and date.day for text in (self.born, self.died))
-        return abs(int(match[1] or match[2]) - self.number) <= (0 if full else 1)
+        are_days = all((date := as_date(text)) and date.day for text in (self.born, self.died))
+        return abs(int(match[1] or match[2]) - self.number) <= (0 if are_days else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class Count:
     grounds: ClassVar = ""
 
     def amount(self, number: int) -> str:
-        """Word a number of the things that are counted."""
+        """Write a number of the things that are counted."""
         return count_phrase(self.relation, number)
 
     @property
@@ -106,7 +104,7 @@ class Count:
         return f"{self.head} has {self.amount(self.number)}"
 
     def is_stated(self, reading: Reading) -> bool | None:
-        """Whether a step gives the count right; None if it does not name the head with one number.
+        """Whether a step gives the right count; None if it does not name the head with exactly one number.
 
         >>> two = Count("Dune Rain", "director", 2)
         >>> two.is_stated(read_step("By Step 1 and Step 2, Dune Rain has three directors."))
@@ -121,7 +119,7 @@ class Count:
 
 
 def lifespan_of(facts: Sequence[Triple]) -> Lifespan:
-    """Return the life between a fact of birth and a fact of death; 0 years if a date can't be parsed.
+    """Return the life between the dates of birth and death; 0 years if a date can't be parsed.
 
     >>> lifespan_of([Triple("Ana", "date of birth", "3 May 1901"),
     ...              Triple("Ana", "date of death", "2 May 1970")]).number
@@ -132,13 +130,13 @@ def lifespan_of(facts: Sequence[Triple]) -> Lifespan:
     first, last = as_date(born.tail), as_date(died.tail)
     years = 0
     if first and last:
-        early = bool(first.day and last.day) and last[1:3] < first[1:3]
-        years = last.year - first.year - early
+        is_before_birthday = bool(first.day and last.day) and last[1:3] < first[1:3]
+        years = last.year - first.year - is_before_birthday
     return Lifespan(born.head, born.tail, died.tail, years)
 
 
 def calculation_of(plan: Plan, item: Item) -> Lifespan | Count | None:
-    """Return the life span or count that an item of a plan derives; None for another item."""
+    """Return the life span or count that an item of a plan derives; None for other items."""
     facts = [plan.items[use].triples[0] for use in item.uses if plan.items[use].triples]
     if item.derivation == "life span":
         return lifespan_of(facts)
@@ -148,10 +146,10 @@ def calculation_of(plan: Plan, item: Item) -> Lifespan | Count | None:
     return None
 
 
-def concludes(reading: Reading) -> bool:
+def marks_conclusion(reading: Reading) -> bool:
     """Whether a step marks its claim as a conclusion ("so", "the answer is").
 
-    >>> [concludes(read_step(text)) for text in ("So the answer is yes.", "Oru is a town.")]
+    >>> [marks_conclusion(read_step(text)) for text in ("So the answer is yes.", "Oru is a town.")]
     [True, False]
     """
     return bool(conclusion_of(reading.claim))
@@ -177,22 +175,22 @@ def names_answer(reading: Reading) -> bool:
 
 
 def parse_conclusion(reading: Reading, question: Question, plan: Plan, names: Sequence[str]) -> Conclusion:
-    """Parse what a step concludes about the question. ``names`` are wrong answers that it could give.
+    """Parse what a step concludes about the question. ``names`` are answers that it could wrongly give.
 
     If a step refers to earlier ones and marks no conclusion, all of its claim counts as the conclusion.
     """
     clause = conclusion_of(reading.claim)
     says_yes_or_no = _SAYS_YES_NO.search(reading.claim) is not None
-    idle = reading.announces and not says_yes_or_no
-    is_unmarked = reading.refers and not idle and not _YEARS.search(reading.claim)
+    is_idle = reading.announces and not says_yes_or_no
+    is_unmarked = reading.refers and not is_idle and not _YEARS.search(reading.claim)
     if not clause and is_unmarked:
         clause = reading.claim
     if not clause:
         return Conclusion(None)
     if is_yes_or_no(question.answer):
-        return _yes_or_no(reading, clause, question.answer.lower(), asks_sameness=plan.operation == "same")
-    conclusion = _named_answer(clause, question, names)
-    if conclusion.right and holds(reading.claim) is False:
+        return _parse_yes_or_no(reading, clause, question.answer.lower(), asks_sameness=plan.operation == "same")
+    conclusion = _parse_named_answer(clause, question, names)
+    if conclusion.right and comparisons_hold(reading.claim) is False:
         return Conclusion(False, question.answer)
     return conclusion
 
@@ -209,14 +207,14 @@ def conclusion_of(claim: str) -> str:
     return claim[markers[-1].end() :] if markers else ""
 
 
-def _yes_or_no(reading: Reading, clause: str, answer: str, *, asks_sameness: bool) -> Conclusion:
+def _parse_yes_or_no(reading: Reading, clause: str, answer: str, *, asks_sameness: bool) -> Conclusion:
     premise = claim_polarity(reading.claim[: len(reading.claim) - len(clause)]) if asks_sameness else None
-    explicit = _YES_NO.search(clause)
-    verdict = (explicit[1] or explicit[2]).lower() if explicit else claim_polarity(clause)
+    explicit_match = _YES_NO.search(clause)
+    verdict = (explicit_match[1] or explicit_match[2]).lower() if explicit_match else claim_polarity(clause)
     if verdict is None:
         return Conclusion(None)
-    consistent = premise in (None, answer) and holds(reading.claim) is not False
-    return Conclusion(verdict == answer and consistent, verdict)
+    is_consistent = premise in (None, answer) and comparisons_hold(reading.claim) is not False
+    return Conclusion(verdict == answer and is_consistent, verdict)
 
 
 def claim_polarity(text: str) -> str | None:
@@ -230,16 +228,16 @@ def claim_polarity(text: str) -> str | None:
     return "yes" if _ALIKE.search(text) else None
 
 
-def _named_answer(clause: str, question: Question, names: Sequence[str]) -> Conclusion:
+def _parse_named_answer(clause: str, question: Question, names: Sequence[str]) -> Conclusion:
     reading = read_step(clause)
-    places = [place for a in question.accepted if (place := first_mention(reading.text, a)) is not None]
+    places = [offset for a in question.accepted if (offset := first_mention(reading.text, a)) is not None]
     words = {word for answer in question.accepted for word in normal_name(answer).split()}
     rivals: dict[str, int] = {}
     question_text = read(Passage("", (question.question,)))
     for name in dict.fromkeys([*names, *reading.values]):
-        place = first_mention(reading.text, name)
-        if place is not None and not set(normal_name(name).split()) & words:
-            rivals.setdefault(name, place)
+        offset = first_mention(reading.text, name)
+        if offset is not None and not set(normal_name(name).split()) & words:
+            rivals.setdefault(name, offset)
     if places:
         earliest = min(places)
         sides = {n: p for n, p in rivals.items() if p < earliest and not mentions(question_text, n)}
@@ -248,19 +246,19 @@ def _named_answer(clause: str, question: Question, names: Sequence[str]) -> Conc
 
 
 class Measure(NamedTuple):
-    """A date (year, month, day) or a number that a fact gives of a name; ``event``: which, as birth; "": unknown."""
+    """A date (year, month, day) or a number that a fact gives for a name; ``event`` is "" if it is unknown."""
 
     name: str
     value: tuple[float, ...]
     event: str
 
-    def is_like(self, other: Measure) -> bool:
-        """Whether two measures are of one kind, so that they can be compared."""
-        return self.event == other.event and len(self.value) == len(other.value)
+    def is_like(self, measure: Measure) -> bool:
+        """Whether two measures can be compared, as they are of the same event and kind."""
+        return self.event == measure.event and len(self.value) == len(measure.value)
 
 
 def measure_of(name: str, value: str, relation: str) -> Measure | None:
-    """Return what a fact measures; None if its value is no date or number. ``relation`` may be a whole sentence.
+    """Return what a fact measures; None if its value is not a date or number. ``relation`` may be a whole sentence.
 
     >>> measure_of("Ana", "3 May 1901", "date of birth")
     Measure(name='Ana', value=(1901, 5, 3), event='birth')
@@ -268,11 +266,16 @@ def measure_of(name: str, value: str, relation: str) -> Measure | None:
     date, number = as_date(value), as_number(value)
     if date is None and number is None:
         return None
-    return Measure(name, date[:3] if date else (number or 0.0,), _event(relation))
+    return Measure(name, date[:3] if date else (number or 0.0,), _find_event(relation))
 
 
-def _event(text: str) -> str:
+def _find_event(text: str) -> str:
     return next((event for event, pattern in _EVENTS.items() if pattern.search(text)), "")
+
+
+def tells_event(text: str) -> bool:
+    """Whether a text says of which event the dates are that it compares: "born before", "is older"."""
+    return bool(_find_event(text)) or any(cue.startswith(("old", "young")) for cue in comparatives_in(text))
 
 
 def comparatives_in(text: str) -> tuple[str, ...]:
@@ -284,13 +287,13 @@ def comparatives_in(text: str) -> tuple[str, ...]:
     return tuple(match[0].lower() for match in _COMPARATIVE.finditer(text))
 
 
-def holds(claim: str, measures: Sequence[Measure] = ()) -> bool | None:
-    """Whether the comparisons of a claim hold; None if it has none, or not all that it says can be decided.
+def comparisons_hold(claim: str, measures: Sequence[Measure] = ()) -> bool | None:
+    """Whether the comparisons of a claim hold; None if it has none, or if one can't be decided.
 
     A name stands for its measure ("Ana is older than Edo", "Ana is the older one").
 
     >>> ana, edo = (measure_of(name, date, "born") for name, date in (("Ana", "1901"), ("Edo", "1950")))
-    >>> holds("Since 1901 is earlier than 1950, Edo is older.", [ana, edo])
+    >>> comparisons_hold("Since 1901 is earlier than 1950, Edo is older.", [ana, edo])
     False
     """
     by_mark: dict[str, list[Measure]] = {}
@@ -300,7 +303,7 @@ def holds(claim: str, measures: Sequence[Measure] = ()) -> bool | None:
         by_mark[mark] = [measure for measure in measures if measure.name == name]
         claim = re.sub(rf"(?<!\w){re.escape(without_qualifier(fold(name)))}(?!\w)", mark, claim, flags=re.IGNORECASE)
     clauses = [clause for clause in _CLAUSE.split(claim) if clause and not _is_idle(clause)]
-    verdicts = [verdict for clause in clauses for verdict in _clause_holds(clause, by_mark)]
+    verdicts = [verdict for clause in clauses for verdict in _judge_comparisons(clause, by_mark)]
     if False in verdicts:
         return False
     return True if verdicts and all(verdicts) else None
@@ -312,8 +315,8 @@ def _is_idle(clause: str) -> bool:
     return not says_more and bool(_IDLE.match(clause) or not _MARK.search(clause))
 
 
-def _clause_holds(clause: str, by_mark: Mapping[str, Sequence[Measure]]) -> Iterator[bool | None]:
-    """Yield whether each comparison of a clause holds; None for one that can't be decided, or if there is none."""
+def _judge_comparisons(clause: str, by_mark: Mapping[str, Sequence[Measure]]) -> Iterator[bool | None]:
+    """Yield whether each comparison of a clause holds, or None if it can't be decided; one None if there is none."""
     cues = list(_COMPARATIVE.finditer(clause))
     if not cues or _DENIAL.search(clause):
         yield None
@@ -324,41 +327,42 @@ def _clause_holds(clause: str, by_mark: Mapping[str, Sequence[Measure]]) -> Iter
             yield False
     for cue in cues:
         marks = list(_marks(clause, cue, by_mark))
-        before = [measure for place, measure in marks if place < cue.start()]
-        after = [measure for place, measure in marks if place > cue.start()]
-        named = [measure for _, measure in marks if measure.name]
+        before = [measure for offset, measure in marks if offset < cue.start()]
+        after = [measure for offset, measure in marks if offset > cue.start()]
+        with_names = [measure for _, measure in marks if measure.name]
         pairs: list[tuple[Measure, Measure]] = []
         if cue["before"] or cue["after"] or _THAN.match(clause, cue.end()):
             pairs = [(before[-1], after[0])] if before and after else []
-        elif len(named) == 1 and _PREDICATE.search(clause[: cue.start()]):
+        elif len(with_names) == 1 and _PREDICATE.search(clause[: cue.start()]):
             rivals = (measure for same_name in by_mark.values() for measure in same_name)
-            pairs = [(named[0], r) for r in rivals if r.name != named[0].name and r.is_like(named[0])]
-        yield from [_agrees(clause, cue, *pair) for pair in pairs] or [None]
+            first = with_names[0]
+            pairs = [(first, rival) for rival in rivals if rival.name != first.name and rival.is_like(first)]
+        yield from [_comparison_holds(clause, cue, *pair) for pair in pairs] or [None]
 
 
 def _marks(clause: str, cue: re.Match[str], by_mark: Mapping[str, Sequence[Measure]]) -> Iterator[tuple[int, Measure]]:
-    """Yield the places of dates, or of numbers if the cue compares these, and of the names that have one."""
+    """Yield the offsets of the measures that a cue can compare: dates or numbers, and names that have one of these."""
     is_timed = bool(cue["early"] or cue["late"] or cue["before"] or cue["after"])
-    event = _event(clause)
+    event = _find_event(clause)
     dates = [d for d in dates_in(clause) if d.year and not clause.startswith(" year", d.end)]
     marks = [(d.start, Measure("", d[:3], event)) for d in dates]
     if not is_timed:
         dated = [d for d in dates if d.month or clause.endswith((" in ", " since "), 0, d.start)]
-        places = {place for d in dated for place in range(d.start, d.end)}
+        places = {offset for d in dated for offset in range(d.start, d.end)}
         numbers = ((match.start(), as_number(match[0])) for match in _AMOUNT.finditer(clause))
         marks = [(n, Measure("", (number,), event)) for n, number in numbers if number is not None and n not in places]
     events = {event, ""} if event else {*_EVENTS, ""}
     if not event and cue[0].lower().startswith(("old", "young")):
         events.remove("death")
-    for place, mark in enumerate(clause):
+    for offset, mark in enumerate(clause):
         measures = [measure for measure in by_mark.get(mark, ()) if (len(measure.value) == 3) == is_timed]
         fitting = [measure for measure in measures if measure.event in events]
-        marks += [(place, measure) for measure in fitting if len(fitting) == 1]
+        marks += [(offset, measure) for measure in fitting if len(fitting) == 1]
     yield from sorted(marks)
 
 
-def _agrees(clause: str, cue: re.Match[str], left: Measure, right: Measure) -> bool | None:
-    """Whether a cue's order and difference are those of two measures; None if they can't be compared."""
+def _comparison_holds(clause: str, cue: re.Match[str], left: Measure, right: Measure) -> bool | None:
+    """Whether two measures have the order and difference that a clause states; None if they can't be compared."""
     is_dated = len(left.value) == 3
     size = min(3 - value.count(0) for value in (left.value, right.value)) if is_dated else 1
     left_value, right_value = left.value[:size], right.value[:size]

@@ -1,25 +1,24 @@
 """Rewards reinforcement learning by the checker: for one step, or for a whole trajectory.
 
-The functions have the signature of TRL's ``reward_funcs``: prompts, completions and the rows' columns by name, a list
-each; they return a number from 0 to 1 for each completion. The columns are those of a verified row with its label
-(config ``B_labeled`` of the labels), or of anyone's own row: question, answer and passages, with or without
-annotations, in any form that `store.rows` reads. `step_reward` also needs ``previous_steps``, the accepted steps in
-the form of `steps`.
+The functions have the signature of TRL's ``reward_funcs``: lists of prompts and completions, and of each column's
+values by its name; they return a number from 0 to 1 for each completion. The columns are those of a verified row with
+its label (config ``B_labeled`` of the labels), or of an *own row*, a user's: question, answer and passages, with or
+without annotations, in any form that `store.rows` reads. `step_reward` also needs ``previous_steps``, the accepted
+steps in the form of `steps`.
 
 Only proved steps pay. The first step that is proved wrong, or breaks the grammar, ends a trajectory. A step on which
-the checker abstains pays nothing and ends nothing, so that unreadable text earns no more than an honest mistake. A
-trajectory that ends in the right answer, after proved steps that read all needed facts, is worth a half, and the share
-of proved steps is the other half. Any other is worth a quarter of that share: no way round the facts pays more. A row
-whose label gives no plan has the reward None, which TRL leaves out.
+the checker abstains pays nothing and ends nothing, so that unreadable text earns no more than an honest mistake. If a
+trajectory ends in the right answer after proved steps that read all needed facts, half of its reward is for that, and
+half is the share of proved steps. Any other trajectory gets a quarter of that share: avoiding the facts never pays
+more. A row whose label gives no plan has the reward None, which TRL leaves out.
 
-An own row whose annotations give no plan is judged by its passages alone. Which facts it needs is not known, so a
-right answer is earned only if every step is proved, says something new, and shares a name with the question or a step
-before. Even so, a true sentence that names the answer may be about something else than the question asks.
+An own row whose annotations give no plan is judged only by its passages. The facts that it needs are unknown, so a
+right answer is earned only if every step is proved, says something new, and shares a name with the question or an
+earlier step. Even so, a true sentence that names the answer may be about something that the question does not ask.
 """
 
-import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -32,7 +31,7 @@ from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.graphs.hop_lookup import locate
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.language.syntax import names_in_text
-from safe_stepwise.language.text import as_date, has_words, words_of
+from safe_stepwise.language.text import as_date, has_words, normal_words
 from safe_stepwise.records import Question, Step, Triple, canonical_json
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import StepError, final_answer, parse_step, read_step
@@ -48,7 +47,7 @@ COLUMNS = (
 )
 """The columns of a labelled row that the checker needs."""
 _LABEL_COLUMNS = ("reasoning_path", "knowledge_graph")
-_EMPTY: dict[str, Any] = {
+_DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("id", "kind"), ""),
     **dict.fromkeys(("aliases", "supporting_facts", "evidence", "decomposition"), ()),
     "hops": 0,
@@ -59,33 +58,33 @@ MALFORMED, AFTER_THE_ANSWER = "malformed", "after the answer"
 _CACHED_CHECKERS = 256  # so that only the first completion of a group waits for its checker
 _STEP = re.compile(r"^(?=[ \t#>*_-]*+step[ \t]*\d+[*_]*+[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 
-_PADDING = 0.5
-"""Unread steps for each proved one from which on a trajectory earns no answer."""
+_MAX_UNPROVED_PER_PROVED = 0.5
+"""Number of unproved steps per proved step above which a trajectory earns no answer."""
 
 Completion = str | Sequence[Mapping[str, Any]]
 """A text, or the turns of a conversation."""
 Rewards = list[float | None]
 Labeller = Callable[[Sequence[Step], Step], str | None]
-"""Labels a step after accepted ones; None if nothing is proved."""
+"""Labels a step that follows accepted steps; None if nothing is proved."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrajectory:
     """The checker's judgement of one trajectory.
 
-    ``labels`` are those of its steps up to the first fault, None if the checker abstained; ``steps`` is the number of
-    its steps, ``needed`` the number that its plan takes, less what it read together with another fact.
+    ``labels`` has a label for each step up to the first fault, None if the checker abstained; ``steps`` is the number
+    of its steps, ``needed`` the number of steps in its plan, less the facts that it read in one step with another.
     """
 
     labels: tuple[str | None, ...]
     steps: int
     needed: int
     earned: bool
-    """Whether it ends in the right answer, with proved steps that read all facts before, no fault and no padding."""
+    """Whether it ends in the right answer after proved steps that read all facts, without a fault or padding."""
 
     @property
     def fault(self) -> str:
-        """The label of the faulty step that ended it, "" if there is none."""
+        """The label of the faulty step that ended the trajectory; "" if there is none."""
         last = self.labels[-1] if self.labels else None
         return last if last not in (None, CORRECT) else ""
 
@@ -103,39 +102,39 @@ class JudgedTrajectory:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """How the steps of one row are labelled, and how a whole trajectory is judged."""
+    """The functions that label a step of one row and judge a whole trajectory."""
 
-    label: Labeller
-    judge: Callable[[str], JudgedTrajectory]
+    label_step: Labeller
+    judge_trajectory: Callable[[str], JudgedTrajectory]
 
 
 def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
-    """Judge a trajectory of steps that each begin a line; text before the first step is skipped.
+    """Judge a trajectory, in which each step begins a line; text before the first step is skipped.
 
     >>> from safe_stepwise.records import Passage, Question
     >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
     >>> hop = Triple("Dune Rain", "director", "Ors Velt", 1)
-    >>> asked = Question("q", "b", "train", "Who directed Dune Rain?", "Ors Velt", passages=(page,))
-    >>> checker = Checker(asked, [hop], [hop])
+    >>> question = Question("q", "b", "train", "Who directed Dune Rain?", "Ors Velt", passages=(page,))
+    >>> checker = Checker(question, [hop], [hop])
     >>> judge_trajectory(checker, "Step 1: ####ANSWER: Ors Velt (Final Answer)").fault
     'Wrong Conclusion'
-    >>> told = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
+    >>> trajectory = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
     ... Step 2: From Step 1 it follows that the answer is Ors Velt. (Logical)
     ... Step 3: ####ANSWER: Ors Velt (Final Answer)'''
-    >>> judge_trajectory(checker, told).reward
+    >>> judge_trajectory(checker, trajectory).reward
     1.0
     """
-    texts = _split_steps(text)
-    labels, accepted = _label_all(_by_plan(checker), texts)
+    texts = split_steps(text)
+    labels, accepted = _label_all(_label_by_plan(checker), texts)
     established = checker.established(accepted)
-    together = len(established) - len(set(established.values()))
+    read_together = len(established) - len(set(established.values()))
     conclusions = {step.number for step in accepted if step.kind == "Logical"}
-    relied = {*established.values(), *(() if len(checker.plan.items) - 1 in established else conclusions)}
-    is_proved = all(labels[number - 1] == CORRECT for number in relied)
-    ended = bool(accepted) and accepted[-1].kind == "Final Answer" and len(accepted) == len(texts)
-    is_brief = labels.count(None) <= _PADDING * labels.count(CORRECT)
-    earned = ended and labels[-1] == CORRECT and is_proved and is_brief
-    return JudgedTrajectory(tuple(labels), len(texts), len(checker.plan.items) + 1 - together, earned)
+    relied_on = {*established.values(), *(() if len(checker.plan.items) - 1 in established else conclusions)}
+    is_proved = all(labels[number - 1] == CORRECT for number in relied_on)
+    is_ended = bool(accepted) and accepted[-1].kind == "Final Answer" and len(accepted) == len(texts)
+    has_little_padding = labels.count(None) <= _MAX_UNPROVED_PER_PROVED * labels.count(CORRECT)
+    earned = is_ended and labels[-1] == CORRECT and is_proved and has_little_padding
+    return JudgedTrajectory(tuple(labels), len(texts), len(checker.plan.items) + 1 - read_together, earned)
 
 
 def judge_by_passages_alone(question: Question, text: str) -> JudgedTrajectory:
@@ -143,42 +142,44 @@ def judge_by_passages_alone(question: Question, text: str) -> JudgedTrajectory:
 
     >>> from safe_stepwise.records import Passage
     >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",))
-    >>> asked = Question("q", "", "", "Who directed Dune Rain?", "Ors Velt", passages=(page,))
-    >>> told = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
+    >>> question = Question("q", "", "", "Who directed Dune Rain?", "Ors Velt", passages=(page,))
+    >>> trajectory = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
     ... Step 2: ####ANSWER: Ors Velt (Final Answer)'''
-    >>> judge_by_passages_alone(asked, told).reward
+    >>> judge_by_passages_alone(question, trajectory).reward
     1.0
     """
-    texts = _split_steps(text)
-    labels, accepted = _label_all(_by_passages(question), texts)
-    ended = set(labels) == {CORRECT} and accepted[-1].kind == "Final Answer"
-    distinct = {" ".join(words_of(step.text).split()) for step in accepted}
-    earned = ended and len(distinct) == len(accepted) and _are_linked(question, accepted[:-1])
+    texts = split_steps(text)
+    labels, accepted = _label_all(_label_by_passages(question), texts)
+    is_ended = set(labels) == {CORRECT} and accepted[-1].kind == "Final Answer"
+    distinct = {" ".join(normal_words(step.text).split()) for step in accepted}
+    earned = is_ended and len(distinct) == len(accepted) and _are_linked(question, accepted[:-1])
     return JudgedTrajectory(tuple(labels), len(texts), max(len(texts), question.hops + 1), earned)
 
 
 def _are_linked(question: Question, steps: Sequence[Step]) -> bool:
-    """Whether each step shares a name with the question or an earlier step, and they name what a comparison names."""
-    reached = _names(question.question)
+    """Whether each step shares a name with the question or an earlier step; they name all that is compared."""
+    reached = _find_names(question.question)
     compared = {*reached} if comparatives_in(question.question) else set()
     for step in steps if reached else ():
-        names = _names(step.text)
+        names = _find_names(step.text)
         if names and not any(has_words(name, other) or has_words(other, name) for name in names for other in reached):
             return False
         reached |= names
-    texts = words_of(" ".join(step.text for step in steps))
+    texts = normal_words(" ".join(step.text for step in steps))
     return bool(steps) and all(has_words(texts, name) for name in compared)
 
 
-def _names(text: str) -> set[str]:
-    return {words_of(name) for name in names_in_text(text) if not as_date(name)} - {""}
+def _find_names(text: str) -> set[str]:
+    """Return the normalised names of a text, without dates."""
+    return {normal_words(name) for name in names_in_text(text) if not as_date(name)} - {""}
 
 
-def _split_steps(text: str) -> list[str]:
+def split_steps(text: str) -> list[str]:
+    """Return the texts of the steps in a trajectory, in which each step begins a line."""
     return [step for step in _STEP.split(text)[1:] if step.strip()]
 
 
-def _by_plan(checker: Checker) -> Labeller:
+def _label_by_plan(checker: Checker) -> Labeller:
     def label(previous: Sequence[Step], step: Step) -> str | None:
         verdict = checker.check(previous, step)
         return verdict.error_type if verdict else None
@@ -186,12 +187,14 @@ def _by_plan(checker: Checker) -> Labeller:
     return label
 
 
-def _by_passages(question: Question) -> Labeller:
+def _label_by_passages(question: Question) -> Labeller:
     labels = {SOUND: CORRECT, UNDECIDED: None}
 
     def label(previous: Sequence[Step], step: Step) -> str | None:
         if step.kind == "Final Answer" and not exact_match(final_answer(step), question.accepted):
             return "Wrong Conclusion"
+        if normal_words(step.text) in {normal_words(earlier.text) for earlier in previous}:
+            return "Redundancy"
         verdict = judge_by_passages(question.question, question.passages, previous, step)
         return labels.get(verdict.label, verdict.label)
 
@@ -203,15 +206,15 @@ def _label_all(label: Labeller, texts: Sequence[str]) -> tuple[list[str | None],
     labels: list[str | None] = []
     accepted: list[Step] = []
     for text in texts:
-        labels.append(_label(label, accepted, text))
+        labels.append(label_step(label, accepted, text))
         if labels[-1] not in (None, CORRECT):
             break
         accepted.append(read_step(text))
     return labels, accepted
 
 
-def _label(label: Labeller, accepted: Sequence[Step], text: str) -> str | None:
-    """Label the text of a step after the accepted ones; None if nothing is proved."""
+def label_step(label: Labeller, accepted: Sequence[Step], text: str) -> str | None:
+    """Label the text of a step that follows accepted steps; None if nothing is proved."""
     if accepted and accepted[-1].kind == "Final Answer":
         return AFTER_THE_ANSWER
     try:
@@ -228,9 +231,9 @@ def trajectory_reward(prompts: Sequence[Any], completions: Sequence[Completion],
 
     Raises ``UserError`` with all columns that are missing, and for a completion that has no text.
     """
-    judges, log = _judges(columns, len(completions)), columns.get("log_metric")
-    judged = [judge and judge.judge(_text(text)) for judge, text in zip(judges, completions, strict=True)]
-    _log(log, [label for verdict in judged if verdict for label in verdict.labels])
+    pairs = zip(_judge_rows(_split_columns(columns, len(completions))), completions, strict=True)
+    judged = [judge and judge.judge_trajectory(_read_completion(text)) for judge, text in pairs]
+    _log_abstained(columns, [label for verdict in judged if verdict for label in verdict.labels])
     return [verdict.reward if verdict else None for verdict in judged]
 
 
@@ -241,59 +244,47 @@ def step_reward(
     previous_steps: Sequence[Sequence[str]],
     **columns: Any,
 ) -> Rewards:
-    """Return 1 for each completion that is a step proved right, else 0; None for a labelled row without a plan.
+    """Return 1 for each completion that is a proved step, else 0; None for a labelled row without a plan.
 
     Raises ``UserError`` with all columns that are missing, or for previous steps that break the grammar.
     """
-    judges, log = _judges(columns, len(completions)), columns.get("log_metric")
-    labels = [
-        judge and (_label(judge.label, _steps(previous), _text(completion)),)
-        for judge, completion, previous in zip(judges, completions, previous_steps, strict=True)
-    ]
-    _log(log, [labels_[0] for labels_ in labels if labels_])
-    return [float(labels_[0] == CORRECT) if labels_ else None for labels_ in labels]
-
-
-async def async_trajectory_reward(
-    prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
-) -> Rewards:
-    """Compute `trajectory_reward` in a thread, so that other rewards need not wait."""
-    return await asyncio.to_thread(trajectory_reward, prompts, completions, **columns)
-
-
-async def async_step_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:
-    """Compute `step_reward` in a thread, so that other rewards need not wait."""
-    return await asyncio.to_thread(step_reward, prompts, completions, **columns)
+    judges = _judge_rows(_split_columns(columns, len(completions)))
+    labels = {
+        number: label_step(judge.label_step, _parse_steps(previous), _read_completion(completion))
+        for number, (judge, completion, previous) in enumerate(zip(judges, completions, previous_steps, strict=True))
+        if judge
+    }
+    _log_abstained(columns, [*labels.values()])
+    return [float(labels[n] == CORRECT) if n in labels else None for n in range(len(completions))]
 
 
 def compute_score(
     data_source: str, solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None, **_: Any
 ) -> dict[str, Any]:
-    """Return verl's score of one completion (``custom_reward_function``): `trajectory_reward`, and each step's share.
+    """Return verl's score of one completion (``custom_reward_function``): `trajectory_reward`, and one per step.
 
-    ``extra_info`` holds the row's columns, of which ``ground_truth`` may be the answer. ``score`` is 0 for a labelled
-    row without a plan; ``step_scores`` are 1 for each proved step and 0 for any other, in order.
+    ``extra_info`` holds the row's columns; ``ground_truth`` is the answer unless they have one. ``score`` is 0 for a
+    labelled row without a plan; ``step_scores`` has 1 for each proved step and 0 for any other, in order.
 
     >>> row = {"question": "Where was Ors Velt born?", "passages": ["Ors Velt was born in Oru."]}
     >>> solution = "Step 1: Ors Velt was born in Oru. (Attribution)\\nStep 2: ####ANSWER: Oru (Final Answer)"
     >>> compute_score("own", solution, "Oru", row)
     {'score': 1.0, 'step_scores': [1, 1]}
     """
-    row = {"answer": ground_truth, **(extra_info or {})}
-    (judge,) = _judges({name: [value] for name, value in row.items()}, 1)
+    judge = judge_for_row({"answer": ground_truth, **(extra_info or {})})
     if judge is None:
         return {"score": 0.0, "step_scores": []}
-    judged = judge.judge(_text(solution_str))
+    judged = judge.judge_trajectory(_read_completion(solution_str))
     return {"score": judged.reward, "step_scores": [int(label == CORRECT) for label in judged.labels]}
 
 
 def checker_of(row: Mapping[str, Any]) -> Checker | None:
     """Return the checker (cached) of a row with these `COLUMNS`; None if the row gives no plan."""
-    return _checker(canonical_json({name: row[name] for name in COLUMNS}))
+    return _make_checker(canonical_json({name: row[name] for name in COLUMNS}))
 
 
 @lru_cache(maxsize=_CACHED_CHECKERS)
-def _checker(row: str) -> Checker | None:
+def _make_checker(row: str) -> Checker | None:
     content = parse_json(row)
     path, graph = ([Triple(**triple) for triple in content[name]] for name in ("reasoning_path", "knowledge_graph"))
     try:
@@ -302,43 +293,58 @@ def _checker(row: str) -> Checker | None:
         return None
 
 
-def _judges(columns: Mapping[str, Any], number: int) -> list[Judge | None]:
-    """Return the judge of each row: by its label, or if it has none by its annotations or passages."""
-    if not any(name in columns for name in _LABEL_COLUMNS):
-        lists = {name: values for name, values in columns.items() if isinstance(values, list | tuple)}
-        if short := [name for name, values in lists.items() if len(values) != number]:
-            raise UserError(f"{short[0]} has {len(lists[short[0]])} values for {number} completions: give one of each")
-        own_rows = [{name: values[n] for name, values in lists.items()} for n in range(number)]
-        columns_ = rows.guess_columns(own_rows)
-        rows.check_columns(columns_, own_rows, "the rows", "rename the columns that hold them")
-        return [_own_judge_of(row, columns_, f"row {n}") for n, row in enumerate(own_rows, 1)]
-    if lacking := [name for name in COLUMNS if name not in columns]:
+def judge_for_row(row: Mapping[str, Any]) -> Judge | None:
+    """Return the judge of a row; None for a labelled row without a plan. Raises as `trajectory_reward` does."""
+    return _judge_rows([row])[0]
+
+
+def _has_labels(names: Iterable[str]) -> bool:
+    return any(name in _LABEL_COLUMNS for name in names)
+
+
+def _split_columns(columns: Mapping[str, Any], number: int) -> list[dict[str, Any]]:
+    """Split columns into rows; other values are left out. Raises ``UserError`` for own columns of another length."""
+    lists = {name: values for name, values in columns.items() if isinstance(values, list | tuple)}
+    if _has_labels(columns):
+        lists = {name: columns[name] for name in COLUMNS if name in columns}
+    elif short := [name for name, values in lists.items() if len(values) != number]:
+        raise UserError(f"{short[0]} has {len(lists[short[0]])} values for {number} completions: give one of each")
+    return [{name: values[n] for name, values in lists.items()} for n in range(number)]
+
+
+def _judge_rows(table: Sequence[Mapping[str, Any]]) -> list[Judge | None]:
+    """Return the judge of each row: by its label, or without labels, by its annotations or passages."""
+    names = dict.fromkeys(name for row in table for name in row)
+    if not _has_labels(names):
+        guessed_columns = rows.guess_columns(table)
+        rows.check_columns(guessed_columns, table, "the rows", "rename the columns that hold them")
+        return [_judge_own_row(row, guessed_columns, f"row {n}") for n, row in enumerate(table, 1)]
+    if lacking := [name for name in COLUMNS if name not in names]:
         raise UserError(
             f"the rows have no column {', '.join(lacking)}: train on rows of a config that ends in _labeled "
             "(musique_labeled), and keep all of their columns"
         )
-    checkers = [checker_of({name: columns[name][n] for name in COLUMNS}) for n in range(number)]
-    return [_planned(checker) if checker else None for checker in checkers]
+    checkers = map(checker_of, table)
+    return [_make_plan_judge(checker) if checker else None for checker in checkers]
 
 
-def _planned(checker: Checker) -> Judge:
-    return Judge(_by_plan(checker), partial(judge_trajectory, checker))
+def _make_plan_judge(checker: Checker) -> Judge:
+    return Judge(_label_by_plan(checker), partial(judge_trajectory, checker))
 
 
-def _own_judge_of(row: Mapping[str, Any], columns: rows.Columns, place: str) -> Judge:
-    """Return the judge of an own row; raises ``UserError`` with ``place`` for a row of no use."""
+def _judge_own_row(row: Mapping[str, Any], columns: rows.Columns, place: str) -> Judge:
+    """Return the judge of an own row; raises ``UserError`` with ``place`` for a row that can't be used."""
     with at_place(place, (ValueError, TypeError)):
-        return _own_judge(canonical_json(rows.with_answer(rows.own_columns(row, columns))))
+        return _make_own_judge(canonical_json(rows.with_answer(rows.own_columns(row, columns))))
 
 
 @lru_cache(maxsize=_CACHED_CHECKERS)
-def _own_judge(own_row: str) -> Judge:
-    """Return the judge (cached) of a row in our columns; raises ``ValueError`` for a row of no use."""
-    content = _EMPTY | parse_json(own_row)
+def _make_own_judge(own_row: str) -> Judge:
+    """Return the judge (cached) of a row in our columns; raises ``ValueError`` for a row that can't be used."""
+    content = _DEFAULTS | parse_json(own_row)
     pages = content.get("passages")
-    is_list = isinstance(pages, list) and all(isinstance(page, dict) and _has_text(page) for page in pages)
-    if not is_list or not pages:
-        raise RowError("passages is no list of texts, or of objects with title and text or sentences")
+    if not isinstance(pages, list) or not pages or not all(map(_is_passage, pages)):
+        raise RowError("passages must be a list of texts, or of objects with a text or sentences")
     content["passages"] = [{"title": "", "is_gold": False, **page} for page in pages]
     question = question_of(content, benchmark="", split="")
     sizes.check_size(question)
@@ -347,16 +353,17 @@ def _own_judge(own_row: str) -> Judge:
         path = _annotated_path(question)
         checker = Checker(question, path, path)
     except PlanError:
-        return Judge(_by_passages(question), partial(judge_by_passages_alone, question))
-    return _planned(checker)
+        return Judge(_label_by_passages(question), partial(judge_by_passages_alone, question))
+    return _make_plan_judge(checker)
 
 
-def _has_text(page: Mapping[str, Any]) -> bool:
-    return isinstance(page.get("text"), str) or isinstance(page.get("sentences"), list)
+def _is_passage(page: Any) -> bool:
+    has_text = isinstance(page, dict) and isinstance(page.get("text"), str)
+    return has_text or (isinstance(page, dict) and isinstance(page.get("sentences"), list))
 
 
 def _annotated_path(question: Question) -> tuple[Triple, ...]:
-    """Return the path that a question's annotations give, each triple with the passage and sentence that state it.
+    """Return the path that a question's annotations give; each triple has the passage and sentence that state it.
 
     Raises ``PlanError`` for a question without annotations, and for a hop that no passage states.
     """
@@ -372,37 +379,38 @@ def _annotated_path(question: Question) -> tuple[Triple, ...]:
     return tuple(path) or tuple(described_subjects(question))
 
 
-def _steps(previous: Sequence[str]) -> list[Step]:
+def _parse_steps(previous: Sequence[str]) -> list[Step]:
     try:
         return [parse_step(step) for step in previous]
     except (StepError, TypeError, AttributeError) as error:
-        raise UserError(f"previous_steps holds what is no step, or no list of texts: {error}") from None
+        raise UserError(f"previous_steps must be lists of well-formed steps: {error}") from None
 
 
-def _text(completion: Completion) -> str:
+def _read_completion(completion: Completion) -> str:
     """Return a completion's text without its thought; content may be a text or a list of parts.
 
-    Raises ``UserError`` for a completion of another form.
+    Raises ``UserError`` for a completion with a different form.
     """
     if isinstance(completion, str):
         return split_thought(completion).text
     try:
         contents = [turn.get("content") or "" for turn in completion]
-        texts = [content if isinstance(content, str) else "".join(map(_text_of, content)) for content in contents]
+        texts = [content if isinstance(content, str) else "".join(map(_read_part, content)) for content in contents]
     except (TypeError, AttributeError):
         kind = type(completion).__name__
         raise UserError(f"a completion ({kind}) is neither a text nor turns with a content: give either") from None
     return "\n".join(split_thought(text).text for text in texts)
 
 
-def _text_of(item: Any) -> str:
+def _read_part(item: Any) -> str:
     """Return the text of a part of a turn's content; "" for a thought or an image."""
     if isinstance(item, str):
         return item
     return str(item.get("text") or "") if str(item.get("type", "text")).endswith("text") else ""
 
 
-def _log(log_metric: Any, labels: Sequence[str | None]) -> None:
+def _log_abstained(columns: Mapping[str, Any], labels: Sequence[str | None]) -> None:
     """Log to TRL the share of steps on which the checker abstained."""
+    log_metric = columns.get("log_metric")
     if log_metric is not None and labels:
         log_metric("checker_abstained", labels.count(None) / len(labels))

@@ -1,4 +1,4 @@
-"""Words facts, questions and references to steps, from the wordings in ``vocabulary/statements.yaml``.
+"""Writes facts, questions and references to steps, from the wordings in ``vocabulary/statements.yaml``.
 
 The caller selects a wording by a number, so that a dataset can vary them and a test can try all.
 """
@@ -17,18 +17,20 @@ _WORDINGS: Mapping[str, Any] = load("statements")
 _FIELD = re.compile(r"{(\w+)}")
 _PRONOUN = wording("statements", "pronoun")
 _FULL_STOP = re.compile(r"(?<=[^\W\d_]{5})\.$")
-_ARTICLE_TWICE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
+_REPEATED_ARTICLE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
-_SMALL = word_list("stop_words") | frozenset("he her his it its she their they".split())
+_LOWER_CASE_OPENERS = word_list("stop_words") | frozenset("he her his it its she their they".split())
 _QUESTION_OPENS = re.compile(r"^(?:who|what|when|where|which|how|why|in |on )", re.IGNORECASE)
-LONGEST_NAME = 5
-"""Maximum words of an answer that a sentence uses like a name; a longer one is quoted."""
-LONGEST_QUOTATION = 320
-"""Maximum characters of a quoted sentence; a longer one is cut after the clause that is needed."""
+_REWORDED = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, _WORDINGS['rewordings']))})(?![\w-])")
+_KEPT_IN = 4  # of this many words that could be replaced, one is not
+MAX_NAME_WORDS = 5
+"""A longer answer is quoted, not used like a name."""
+MAX_QUOTATION_CHARS = 320
+"""A longer quoted sentence is cut after the clause that is needed."""
 
 
 def pick(wordings: Sequence[str], choice: int) -> str:
-    """Select the wording that any number stands for."""
+    """Select a wording by a number of any size."""
     return wordings[choice % len(wordings)]
 
 
@@ -42,7 +44,7 @@ def fill(wording: str, **values: object) -> str:
 
 
 def is_noun(relation: str) -> bool:
-    """Whether a relation is a known one that "the … of somebody" can express.
+    """Whether a relation is known and "the … of somebody" can express it.
 
     >>> is_noun("director"), is_noun("educated at")
     (True, False)
@@ -56,11 +58,11 @@ def noun_of(relation: str) -> str:
     >>> noun_of("director"), noun_of("Count Olaf in the series that Netflix made")
     ('the director', 'the “Count Olaf in the series that Netflix made”')
     """
-    return f"the {relation}" if len(relation.split()) <= LONGEST_NAME else f"the “{relation}”"
+    return f"the {relation}" if len(relation.split()) <= MAX_NAME_WORDS else f"the “{relation}”"
 
 
 def count_phrase(relation: str, number: int) -> str:
-    """Word a number of things that stand in a relation.
+    """Write a number of values of a relation.
 
     >>> count_phrase("director", 2), count_phrase("country of citizenship", 2), count_phrase("cast member", 1)
     ('2 directors', '2 countries of citizenship', '1 cast member')
@@ -69,7 +71,7 @@ def count_phrase(relation: str, number: int) -> str:
 
 
 def plural(relation: str) -> str:
-    """Return a relation as a plural noun; a relation that is not a noun comes in quotes.
+    """Return a relation as a plural noun; a relation that is not a noun is quoted.
 
     >>> plural("country"), plural("educated at")
     ('countries', 'things under “educated at”')
@@ -100,7 +102,7 @@ def filled_question(triples: Sequence[Triple]) -> str:
     words = triples[0].relation
     for triple in triples:
         words = words.replace("…", triple.head, 1)
-    return _ARTICLE_TWICE.sub(r"\1", words)
+    return _REPEATED_ARTICLE.sub(r"\1", words)
 
 
 def wordings(triple: Triple) -> tuple[str, ...]:
@@ -115,25 +117,25 @@ def wordings(triple: Triple) -> tuple[str, ...]:
         templates = _WORDINGS["of_a_people"].get(triple.relation, templates)
     patterns = templates or [f"{noun_of(triple.relation)} of {{h}} is {{t}}"]
     date = as_date(triple.tail)
-    on = "on" if date and date.day else "in"
+    preposition = "on" if date and date.day else "in"
     tail = triple.tail.title() if date and triple.tail.islower() else triple.tail
-    return tuple(fill(pattern, on=on, h=triple.head, t=tail) for pattern in patterns)
+    return tuple(fill(pattern, on=preposition, h=triple.head, t=tail) for pattern in patterns)
 
 
 def state(triples: Sequence[Triple], choice: int) -> str:
-    """Word a fact as a clause; ``choice`` selects the wording."""
+    """Write a fact as a clause; ``choice`` selects the wording."""
     triple = triples[0]
     if is_free(triple):
         question = filled_question(triples).strip(" ?") + "?"
         answer = _FULL_STOP.sub("", triple.tail)
-        if len(answer.split()) > LONGEST_NAME:
+        if len(answer.split()) > MAX_NAME_WORDS:
             answer = f"“{answer}”"
         return fill(pick(_WORDINGS["answers"], choice), q=question, t=answer)
     return pick(wordings(triple), choice)
 
 
 def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
-    """Quote a passage's sentence (number from 0) so that it can be understood alone.
+    """Quote a passage's sentence (number from 0) so that it can be understood by itself.
 
     If the passage begins with its title, the title replaces a pronoun that opens the sentence. A long sentence is cut
     after the clause that has ``needed``.
@@ -145,12 +147,12 @@ def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
     title = without_qualifier(passage.title)
     words = " ".join(passage.sentences[sentence].split())
     if needed != passage.title:
-        words = _shortened(words, needed)
+        words = _cut_after_needed(words, needed)
     if not title.strip():
         return words
     before = passage.sentences[sentence - 1] if sentence else ""
-    opens = before.strip().startswith(title.split()[0]) or _PRONOUN.match(before.strip())
-    if not opens or not names_subject(passage, passage.sentences[0]) or title.startswith("List"):
+    follows_subject = before.strip().startswith(title.split()[0]) or _PRONOUN.match(before.strip())
+    if not follows_subject or not names_subject(passage, passage.sentences[0]) or title.startswith("List"):
         return words  # it is unknown whom a pronoun means
     text = _PRONOUN.sub(lambda _: title, words)
     text = _POSSESSIVE.sub(lambda _: f"{title}'s", text)
@@ -159,19 +161,32 @@ def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
     return text
 
 
+def reword(clause: str, choice: int) -> str:
+    """Replace some words of a clause by words that mean the same; ``choice`` selects which.
+
+    >>> reword("Dune Rain is a film by Ors Velt", 1), reword("It was founded in Oru", 1)
+    ('Dune Rain is a movie by Ors Velt', 'It was established in Oru')
+    """
+
+    def replacement(match: re.Match[str]) -> str:
+        return match[0] if (choice + match.start()) % _KEPT_IN == _KEPT_IN - 1 else _WORDINGS["rewordings"][match[0]]
+
+    return _REWORDED.sub(replacement, clause)
+
+
 def as_clause(sentence: str, title: str) -> str:
-    """Return a sentence as it goes on after "says that": its first word is small unless it opens a name.
+    """Return a sentence as it continues after "says that": in lower case, unless a name opens it.
 
     >>> as_clause("The idea was his.", "Ana Vorr"), as_clause("The Silent Ford is a film.", "The Silent Ford")
     ('the idea was his.', 'The Silent Ford is a film.')
     """
     first, _, rest = sentence.partition(" ")
     opens_a_name = sentence.startswith(title.split(" (")[0]) or rest[:1].isupper()
-    return sentence if opens_a_name or first.lower() not in _SMALL else f"{first.lower()} {rest}"
+    return sentence if opens_a_name or first.lower() not in _LOWER_CASE_OPENERS else f"{first.lower()} {rest}"
 
 
 def names_subject(passage: Passage, sentence: str) -> bool:
-    """Whether a sentence names its passage's subject, so that it can be understood alone.
+    """Whether a sentence names its passage's subject, so that it can be understood by itself.
 
     >>> names_subject(Passage("Oru", ("A big town.",)), "A big town.")
     False
@@ -180,8 +195,9 @@ def names_subject(passage: Passage, sentence: str) -> bool:
     return title in sentence or any(word in sentence for word in title.split() if len(word) > 3)
 
 
-def _shortened(sentence: str, needed: str) -> str:
-    if len(sentence) <= LONGEST_QUOTATION:
+def _cut_after_needed(sentence: str, needed: str) -> str:
+    """Cut a sentence longer than `MAX_QUOTATION_CHARS` after the clause that has ``needed``."""
+    if len(sentence) <= MAX_QUOTATION_CHARS:
         return sentence
     match = re.search(rf"(?<!\w){re.escape(needed)}(?!\w)", sentence, re.IGNORECASE)
     for end in re.finditer(r"[,;] | and | but ", sentence[match.end() :]) if match else ():
@@ -192,7 +208,7 @@ def _shortened(sentence: str, needed: str) -> str:
 
 
 def list_steps(numbers: Sequence[int]) -> str:
-    """Word a list of step numbers.
+    """Write a list of step numbers.
 
     >>> list_steps([1]), list_steps([1, 2]), list_steps([1, 2, 4])
     ('Step 1', 'Step 1 and Step 2', 'Step 1, Step 2 and Step 4')
@@ -205,7 +221,7 @@ _QUESTIONS: Mapping[str, Any] = load("questions")
 
 
 def phrase_question(triples: Sequence[Triple], for_head: bool = False) -> str:
-    """Word the question that a fact answers with its tail; ``for_head``: with its head.
+    """Write the question that a fact answers with its tail; ``for_head``: with its head.
 
     >>> phrase_question([Triple("Dune Rain", "director", "Ors Velt")])
     'Who directed Dune Rain?'
@@ -227,7 +243,7 @@ def phrase_question(triples: Sequence[Triple], for_head: bool = False) -> str:
 
 
 def besides(question: str, answers: Sequence[str]) -> str:
-    """Word a question for another answer than the known ones.
+    """Write a question for an answer besides the known ones.
 
     >>> besides("Who directed Dune Rain?", ["Ors Velt"])
     'Besides Ors Velt, who directed Dune Rain?'
@@ -237,7 +253,7 @@ def besides(question: str, answers: Sequence[str]) -> str:
 
 
 def condition_on(question: str, answered: Sequence[tuple[str, str]]) -> str:
-    """Word a question under the condition of answered ones, given as pairs of question and answer.
+    """Write a question on the condition of other questions' answers, given as pairs of question and answer.
 
     >>> condition_on("Where was its director born?", [("Who directed Dune Rain?", "Ors Velt")])
     'Where was its director born, given that the answer to “Who directed Dune Rain?” is Ors Velt?'

@@ -1,4 +1,4 @@
-"""Words steps and the checker's findings: a diagnosis (why a step is wrong) and guidance (what to do next).
+"""Writes steps and the checker's findings: a diagnosis (why a step is wrong) and guidance (what to do next).
 
 The caller decides what a step says. A grammar (``vocabulary/phrases.yaml``) varies the words, whatever label the step
 will get, so that no wording gives a label away. Half of the wordings are reserved for tests. Small models get brief
@@ -48,7 +48,7 @@ def is_brief(style: WordingStyle) -> bool:
 
 
 def phrase(kind: str, seed: str, *, style: WordingStyle = "seen", **values: object) -> str:
-    """Word a step of a kind with the given values; wordings that need a missing value are skipped.
+    """Write a step of a kind with the given values; wordings that need a missing value are skipped.
 
     Equal arguments give equal words. Raises ``KeyError`` for an unknown kind, and ``_MissingValue`` (a fault of the
     caller) if every wording needs a value that is missing.
@@ -105,9 +105,9 @@ LONGEST_QUOTE = 200
 
 
 def render(section: str, code: str, text: str, *, style: WordingStyle = "seen", **values: Any) -> str:
-    """Word a finding: ``section`` is "diagnosis" or "guidance", ``code`` its entry in the vocabulary.
+    """Write a finding: ``section`` is "diagnosis" or "guidance", ``code`` the kind of finding or action in it.
 
-    ``text`` selects among the wordings. A wording that needs a value which is missing or None is skipped.
+    ``text`` is the step's text; it seeds the choice of wording. A wording that needs a missing value is skipped.
 
     >>> render("guidance", "conclude", "a step", steps="Step 1")
     'Conclude from Step 1 what the question asks for, as the facts for it are in.'
@@ -190,7 +190,7 @@ def _capitalise(clause: str) -> str:
 
 
 def sought(item: Item, passages: Sequence[Passage]) -> str:
-    """Word what an item looks for as a noun phrase or a question, without its value."""
+    """Write what an item looks for as a noun phrase or a question, without its value."""
     triple = item.triples[0]
     if item.sentence is not None:
         return item.page(passages).title
@@ -211,7 +211,7 @@ def search_query(item: Item, passages: Sequence[Passage]) -> str:
 
 
 def missing(item: Item, passages: Sequence[Passage]) -> str:
-    """Word what an item looks for so that it fits inside a sentence."""
+    """Write what an item looks for so that it fits inside a sentence."""
     if item.sentence is not None:
         return f"the key fact about “{sought(item, passages)}”"
     if is_free(item.triples[0]):
@@ -220,7 +220,7 @@ def missing(item: Item, passages: Sequence[Passage]) -> str:
 
 
 def state_item(item: Item, passages: Sequence[Passage], choice: int = 0) -> str:
-    """Word the fact of an item: in our statement, or in the passage's sentence if we have no wording for it."""
+    """Write the fact of an item: in our statement, or in the passage's sentence if we have no wording for it."""
     if item.sentence is not None:
         return _in_quotes(item.quoted(passages))
     return state(item.triples, choice)
@@ -251,7 +251,7 @@ def guide_to(
     unnamed: bool = False,
     style: WordingStyle = "seen",
 ) -> str:
-    """Word the action for an item (``after_error``: for it again); ``unnamed`` leaves out the telling title."""
+    """Write the action for an item (``after_error``: for it again); ``unnamed`` leaves out the telling title."""
     codes = ("find", "instead")
     if unnamed:
         codes = ("read_unnamed", "read_unnamed")
@@ -260,4 +260,4 @@ def guide_to(
     elif is_free(item.triples[0]):
         codes = ("ask", "ask_instead")
     target = sought(item, passages)
-    return render("guidance", codes[after_error], text, style=style, what=target, passage=item.passage)
+    return render("guidance", codes[after_error], text, style=style, what=target, passage=item.passage_number)

@@ -64,10 +64,7 @@ def append(file: Path, text: str) -> None:
 
 
 def wait_for_answer(question: Question, loop: Loop, on_attempt: OnAttempt, attempts: list[Attempt]) -> dict[str, Any]:
-    """Answer a question under a progress bar and return the record; raises ``UserError`` if an engine can't work.
-
-    ``on_attempt`` is called with each attempt, and has to append it to ``attempts``.
-    """
+    """Answer a question under a progress bar; ``on_attempt`` has to append to ``attempts``. Raises ``UserError``."""
 
     async def answer() -> dict[str, Any]:
         async with loop.opened() as clients:

@@ -1,4 +1,7 @@
-"""Runs a command and ends the process: with its exit status, and errors on one line."""
+"""Runs a command line and ends the process: `run` maps each way a command can end to an exit status.
+
+A user's mistake is printed on one line, without credentials. Every command of `safe-stepwise` and `scripts` ends here.
+"""
 
 import os
 import signal
@@ -17,27 +20,28 @@ EXIT_STATUS = (
 
 
 def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
-    """Run a command and exit: 0 done, 2 a user's mistake (one line), 1 a fault of ours.
+    """Run a command and exit: 0 done, 2 a user's mistake (one line), 1 a bug of ours.
 
     Ctrl-C exits with 130, as in any shell command; so does SIGTERM. Where the output's reader ends first (`head`), the
-    status is that of a command which SIGPIPE ends, 141: the work may not be done, and no fault of ours.
+    status is that of a command which SIGPIPE ends, 141: the work may not be done, and there is no bug.
     """
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    signal.signal(signal.SIGTERM, _interrupt)
     terminal.guard_output()
     try:
-        status = _carry_out(main)
+        status = _status_of(main)
         sys.stdout.flush()
     except OSError:
-        if (fault := _output_fault()) is None:
+        if (output_error := _close_output()) is None:
             raise
         status = 128 + signal.SIGPIPE
-        if not isinstance(fault, BrokenPipeError):  # else the reader of the output has read enough (`head`)
+        if not isinstance(output_error, BrokenPipeError):  # else the reader of the output has read enough (`head`)
             status = 2
-            _print_error(f"error: the output cannot be written: {fault.strerror}")
+            _print_error(f"error: the output cannot be written: {output_error.strerror}")
     progress.leave(status)
 
 
-def _carry_out(main: Callable[[Sequence[str]], None]) -> int:
+def _status_of(main: Callable[[Sequence[str]], None]) -> int:
+    """Run a command with the process's arguments and return its exit status; print a user's mistake on one line."""
     try:
         main(sys.argv[1:])
     except UserError as error:
@@ -47,19 +51,19 @@ def _carry_out(main: Callable[[Sequence[str]], None]) -> int:
     except KeyboardInterrupt:
         _print_error("interrupted; the same command resumes")
         return 130
-    except SystemExit as ending:
-        if not isinstance(ending.code, int):
+    except SystemExit as request:
+        if not isinstance(request.code, int):
             raise
-        return ending.code
+        return request.code
     return 0
 
 
-def _output_fault() -> OSError | None:
-    """Return the error of a standard output that is closed or full, if any, and discard what is still unwritten."""
+def _close_output() -> OSError | None:
+    """Print an empty line; return the error of a closed or full standard output, and discard what is unwritten."""
     try:
         print(flush=True)
     except OSError as error:
-        _discard(1)
+        _discard_output(1)
         return error
     return None
 
@@ -69,10 +73,10 @@ def _print_error(line: str) -> None:
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
-        _discard(2)
+        _discard_output(2)
 
 
-def _discard(descriptor: int) -> None:
+def _discard_output(descriptor: int) -> None:
     """Send the rest of a closed output nowhere; Python would end with status 120 otherwise."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
@@ -82,7 +86,7 @@ def strip_keys(message: str) -> str:
     return terminal.printable(terminal.redact_keys(message, terminal.credentials().values()))
 
 
-def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     """Handle SIGTERM as Ctrl-C is handled at the moment (an event loop has its own way), even where Ctrl-C is ignored.
 
     Only the first counts: `timeout` and schedulers send it twice, which would interrupt the clean-up.

@@ -21,7 +21,8 @@ class Options:
     output: Path
 
 
-def export_file(options: Options) -> str:
+@command
+def main(options: Options) -> str:
     """Write the rows of each chain and return a summary; raises ``UserError`` for a chain that does not fit."""
     rows, total, left_out = list[Any](), 0, 0
     for place, chain in read_chains(options.file, options.source_format):
@@ -38,6 +39,3 @@ def export_file(options: Options) -> str:
         f"; {left_out:,} have not the labels that {options.format} needs, and were left out" if left_out else ""
     )
     return f"{options.output}: {len(rows):,} rows of {total:,} chains{left_out_note}"
-
-
-main = command(export_file)

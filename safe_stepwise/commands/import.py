@@ -20,7 +20,8 @@ class Options:
     output: Path
 
 
-def import_file(options: Options) -> str:
+@command
+def main(options: Options) -> str:
     """Write a chain a line and return a summary; raises ``UserError`` for a row of another form."""
     chains = [chain for _, chain in read_chains(options.file, options.format)]
     with report_unwritable(options.output):
@@ -31,6 +32,3 @@ def import_file(options: Options) -> str:
         f"{options.output}: {len(chains):,} chains of {labels.total():,} steps, {searches:,} of them bare searches; "
         f"labels: right {labels[1]:,}, neutral {labels[0]:,}, wrong {labels[-1]:,}, none {labels[None]:,}"
     )
-
-
-main = command(import_file)

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from safe_stepwise.commands.options import copy_into
 from safe_stepwise.commands.values import Count, Name, Natural, Seconds, Share
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import TIMEOUT_S
 from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods import METHODS, running
+from safe_stepwise.methods.base import Method
+from safe_stepwise.methods.best_of import BestOf
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER, Stepwise
+from safe_stepwise.methods.prompt_sets import EvidenceChoice
 from safe_stepwise.open import check_spec, open_clients
 from safe_stepwise.records import Attempt, Question, Trajectory
 
@@ -33,6 +37,7 @@ class Loop:
     max_steps: Count = _LIMITS.max_steps
     max_retries: Natural = _LIMITS.max_retries
     on_exhausted: Literal["accept", "drop"] = _LIMITS.on_exhausted
+    verifier_evidence: EvidenceChoice | None = None
     scores: bool = False
     accept_above: Share | None = None
     allowance: Allowance = AS_PROMPTED
@@ -73,15 +78,14 @@ class Loop:
         """Open the players' engines for a context, which yields their clients by role."""
         return open_clients(self.specs, self.cache, self.timeout, self.allowance)
 
-    async def answer(self, question: Question, clients: Mapping[str, Client], on_attempt: OnAttempt) -> Trajectory:
-        """Answer a question by the loop; ``on_attempt`` is called with each attempt as it ends."""
+    async def answer(
+        self, question: Question, clients: Mapping[str, Client], on_attempt: OnAttempt, samples: int = 1
+    ) -> Trajectory:
+        """Answer a question; of several ``samples`` the verifier, or a generator that judges itself, chooses one."""
         players = {role: clients[role] for role in self.stepwise.roles}
-        limits = Limits(
-            self.max_steps,
-            self.max_retries,
-            self.on_exhausted,
-            scores=self.scores or None,
-            accept_above=self.accept_above,
-            on_attempt=on_attempt,
-        )
-        return await running.make_answerer(self.stepwise, players, limits)(question)
+        method: Method = self.stepwise
+        if samples > 1:
+            method = BestOf(samples).applied_to(method)
+            players.setdefault(VERIFIER, players[GENERATOR])
+        limits = copy_into(Limits, self, scores=self.scores or None, on_attempt=on_attempt)
+        return await running.make_answerer(method, players, limits)(question)

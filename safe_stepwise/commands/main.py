@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
-import yaml
 from click.shell_completion import CompletionItem
 
 from safe_stepwise import __version__
 from safe_stepwise.commands import command
 from safe_stepwise.commands.command import NAME, SETTINGS
 from safe_stepwise.commands.ending import EXIT_STATUS, run
-from safe_stepwise.errors import UserError, check_choice, checkout
+from safe_stepwise.errors import UserError, check_choice, checkout, require_modules
+from safe_stepwise.store.packaged import read_yaml
+from safe_stepwise.store.tables import fill
 
-_COMMANDS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
-    Path(__file__).with_name("commands.yaml").read_text(encoding="utf-8")
-)
+_COMMANDS: Mapping[str, Mapping[str, str]] = read_yaml(Path(__file__).with_name("commands.yaml"))
 PACKAGE_COMMANDS = _COMMANDS["package"]
 """The summary of each command of the package, by name; each is a file here of that name."""
 CHECKOUT_COMMANDS = _COMMANDS["checkout"]
@@ -64,6 +63,8 @@ def _find_scripts(name: str) -> None:
             f"`pip install -e .` in it; this is the installed package, whose commands are "
             f"{', '.join(PACKAGE_COMMANDS)}"
         )
+    modules = ("datasets", "evaluate", "matplotlib", "pyarrow", "sklearn")
+    require_modules(name, "what builds and reports need", "metric,build,report", *modules)
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
 
@@ -77,11 +78,20 @@ def group() -> None:
     """
 
 
+def first_steps() -> str:
+    """Return what to try first: three commands that need no model, and where the others are."""
+    folder = Path(__file__).with_name("templates")
+    return fill(folder, "first_steps.txt.jinja", name=NAME, is_checkout=checkout() is not None).rstrip("\n")
+
+
 def carry_out(arguments: Sequence[str]) -> None:
     """Run a command line; raises ``UserError`` for a mistake in it."""
     if "_SAFE_STEPWISE_COMPLETE" in os.environ:
         group(prog_name=NAME)  # a shell wants completions
-    command.carry_out(group, list(arguments) or ["--help"], NAME)
+    if arguments:
+        command.carry_out(group, list(arguments), NAME)
+    else:
+        print(first_steps())
 
 
 def main() -> NoReturn:

@@ -4,10 +4,11 @@ A field's *type* says which values are valid, and its default is the option's. T
 *entry* for each option, by *group*: ``--help`` shows the group ``everyday``, ``--help-all`` every group. A field
 without an entry is no option. An entry ``--limit N: HELP`` fills the field ``limit``; ``--input SOURCE: {field:
 sources, help: ...}`` fills a field of another name, ``field: loop.feedback`` one of a nested dataclass. Its ``values``
-map the words that a user may write to values of the field.
+map the words that a user may write to values of the field. `ModelOptions` are those of every command that asks models.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache, partial
 from itertools import chain
@@ -16,12 +17,13 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import click
-import yaml
 
 from safe_stepwise import prompts
-from safe_stepwise.commands.values import COUNT, NATURAL, ByRole, Choice, ExampleRoles, Name, Place
-from safe_stepwise.engines.base import EFFORTS, Allowance
+from safe_stepwise.commands.values import COUNT, NATURAL, ByRole, Choice, Count, ExampleRoles, Name, Place, Seconds
+from safe_stepwise.engines import client
+from safe_stepwise.engines.base import AS_PROMPTED, EFFORTS, Allowance, Engine
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.packaged import read_yaml
 
 EVERYDAY, SHARED = "everyday", "shared"
 T = TypeVar("T")
@@ -47,7 +49,7 @@ class OptionSpec:
 @cache
 def read_option_specs(file: Path) -> Mapping[str, OptionSpec]:
     """Read the specs of a help file's options, by field, with the groups of ``shared.yaml`` that the file names."""
-    groups = yaml.safe_load(file.read_text(encoding="utf-8"))
+    groups = read_yaml(file)
     shared_groups = groups.pop(SHARED, ())
     specs = [_option_spec(group, key, entry) for group, options in groups.items() for key, entry in options.items()]
     by_field = {entry.field: entry for entry in specs}
@@ -239,3 +241,26 @@ def _type(kind: Any, metadata: Sequence[Any], values: Mapping[str, Any] | None) 
     if values is not None:
         return Choice(values)
     return metadata[0] if metadata else {Path: Place(), int: NATURAL}.get(kind, kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """The file of replies, the requests under way, the seconds of one call, and the allowance by role."""
+
+    cache: Path | None = None
+    in_flight: Count = client.IN_FLIGHT
+    timeout: Seconds | None = None
+    allowance: Allowance = AS_PROMPTED
+
+    @property
+    def cache_file(self) -> Path:
+        """The file of the response cache: ``cache``, or the user's own."""
+        return self.cache or client.default_cache()
+
+    def replies(self) -> closing[client.ResponseCache]:
+        """Open the response cache, and close it after the context; raises ``UserError`` if it can't be used."""
+        return closing(client.ResponseCache(self.cache_file))
+
+    def client(self, engine: Engine, replies: client.ResponseCache) -> client.Client:
+        """Make a client of an engine, with the response cache ``replies`` and the limits of these options."""
+        return client.Client(engine, replies, self.in_flight, client.TRIES, self.allowance)

@@ -6,23 +6,18 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.formats import FORMATS
 from safe_stepwise.formats.chains import Chain, check_chain
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
-from safe_stepwise.store import boundary, rows, sizes
-from safe_stepwise.store.terminal import printable
+from safe_stepwise.store import boundary, rows, sizes, terminal
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")
 _ANNOTATIONS: Mapping[str, str] = {"decomposition": "musique", "evidence": "2wikimultihopqa"}
 """A column of annotations, and the benchmark that has it; all other rows are read as HotpotQA's."""
 MAX_SENTENCES = 10_000
 """Sentences of a passage."""
-MAX_QUOTED_QUESTIONS = 3
-"""Questions of a file that an error message quotes."""
 _OVER_LINES = re.compile(r"\s*(?:\[\s*?(?:\{|\n)|\{[ \t\r]*\n)")
 """How a list of objects, or an indented object, opens; no line of JSONL does."""
 _LISTS = ("aliases", "supporting_facts", "evidence", "decomposition")
@@ -30,14 +25,11 @@ _LISTS = ("aliases", "supporting_facts", "evidence", "decomposition")
 
 def examples() -> list[dict[str, Any]]:
     """Read the package's example rows: questions with passages and annotations."""
-    return list(yaml.safe_load(EXAMPLES.read_text(encoding="utf-8")))
+    return list(boundary.read_yaml(EXAMPLES))
 
 
 def read_values(file: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the values of a JSONL file, or the members of a JSON list, each after its name (``FILE, line 3``).
-
-    Raises ``UserError`` for a file, or a line, that can't be read, and for an object that has a key twice.
-    """
+    """Yield a file's JSON values after their places (``FILE, line 3``); raises ``UserError`` for bad JSON."""
     text = _read_text(file)
     if file.suffix == ".json" or _OVER_LINES.match(text):
         try:
@@ -93,7 +85,7 @@ def check_columns(place: str, row: Mapping[str, Any], *names: str) -> None:
     """Raise ``UserError`` with ``place`` and all named columns that a row lacks, or has empty or of another type."""
     faults = []
     if lacking := ["{1} ({2})".format(*_COLUMNS[name]) for name in names if row.get(name) is None]:
-        keys = printable(", ".join(row))[:200]
+        keys = terminal.printable(", ".join(row))[:200]
         faults.append(f"lacks {', '.join(lacking)}" + (f" and has {keys}" if keys else ""))
         faults += ["a chat is read by safe-stepwise import --format openai"] if "messages" in row else []
     for name in names:
@@ -120,7 +112,7 @@ def parse_question(place: str, row: Mapping[str, Any], benchmark: str | None = N
         for n, page in enumerate(row["passages"], 1)
     ]
     annotated = next((b for name, b in _ANNOTATIONS.items() if row.get(name)), "hotpotqa")
-    defaults = {"id": identity(row["question"]), "answer": "", "kind": "", "hops": 0, "split": ""}
+    defaults = {"id": identity(row["question"]), "answer": "", "kind": "", "hops": 0, "split": "", "paths": ()}
     lists = {name: row.get(name) or [] for name in _LISTS}
     content = {**defaults, "benchmark": annotated, **row, **lists, "passages": pages}
     content |= {"benchmark": benchmark} if benchmark else {}
@@ -148,7 +140,7 @@ def read_question(file: Path, question: str | None) -> Question:
         if values and all(isinstance(value, Mapping) and "passages" in value for _, value in values):
             chosen = [row for row in values if question in (None, row[1].get("question"))]
             if not chosen or (question is None and len(chosen) > 1):
-                raise UserError(f"{file}: {_list_questions([row.get('question') for _, row in values])}")
+                raise UserError(f"{file}: has {len(values)} rows; give --question in the words of one of them")
             return parse_question(*chosen[0])
         pages = [parse_passage(value, place) for place, value in values]
     if not pages:
@@ -156,14 +148,6 @@ def read_question(file: Path, question: str | None) -> Question:
     if question is None:
         raise UserError("give --question, too: the passages alone ask nothing")
     return unannotated_question(question, pages)
-
-
-def _list_questions(questions: Sequence[Any]) -> str:
-    texts = [text for text in questions if isinstance(text, str)]
-    if not texts:
-        return "no row has a question (a text)"
-    choice = [*map(printable, texts[:MAX_QUOTED_QUESTIONS]), *(["..."] if len(texts) > MAX_QUOTED_QUESTIONS else [])]
-    return f"has {len(questions)} rows; give --question as one has it: {'; '.join(choice)}"
 
 
 def unannotated_question(question: str, pages: Sequence[Passage]) -> Question:

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from safe_stepwise import __version__
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.options import check_exclusive
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, require_modules
 from safe_stepwise.store.files import remove_folder, write_folder
 
 NAME = "safe_stepwise"
@@ -25,10 +24,6 @@ FOLDER = f"metrics/evaluate-metric--{NAME}"
 @dataclass(frozen=True, kw_only=True)
 class Options:
     remove: bool = False
-    check: bool = False
-
-    def __post_init__(self) -> None:
-        check_exclusive(self, "remove", "check")
 
 
 def source() -> str:
@@ -43,6 +38,7 @@ def registered() -> list[Path]:
 
 def register() -> Path:
     """Copy the metric to where ``evaluate`` finds it, remove older copies, return the path; raises ``UserError``."""
+    require_modules("register", "evaluate", "metric", "evaluate")
     from evaluate.loading import files_to_hash, init_dynamic_modules
 
     module = source()
@@ -76,27 +72,13 @@ def remove() -> int:
     return len(copies)
 
 
-def check() -> Path:
-    """Return the copy that ``evaluate`` imports for the bare name; raises ``UserError`` if it isn't this package's."""
-    local = Path(NAME, f"{NAME}.py")
-    if local.is_file():
-        raise UserError(f"{local.resolve()} comes first in this directory: work in another one")
-    copies = registered()
-    if not copies:
-        raise UserError(f"{NAME} is not registered: run safe-stepwise register")
-    if copies[0].read_text(encoding="utf-8") != source():
-        raise UserError(f"{copies[0]} is of another version than {__version__}: run safe-stepwise register")
-    return copies[0]
-
-
-def register_or_remove(options: Options) -> str:
-    """Register, check or remove the metric's module, and return a line about the result."""
+@command
+def main(options: Options) -> str:
+    """Register or remove the metric's module, and return a line about the result."""
     # transformers, which evaluate imports, would warn twice that there is no torch.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if options.remove:
         return f"removed from {_folder()}: {remove()}"
-    if options.check:
-        return f"{NAME} {__version__} is registered: {check()}"
     return f'evaluate.load("{NAME}") now finds version {__version__}: {register()}'
 
 
@@ -111,6 +93,3 @@ def _folder() -> Path:
     from evaluate import config
 
     return Path(config.HF_MODULES_CACHE, config.MODULE_NAME_FOR_DYNAMIC_MODULES, FOLDER)
-
-
-main = command(register_or_remove)

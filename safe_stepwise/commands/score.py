@@ -25,7 +25,8 @@ class Options:
     timeout: Seconds | None = None
 
 
-def score_file(options: Options) -> str:
+@command
+def main(options: Options) -> str:
     """Score the answers in the rows of a file; return the scores as JSON. Raises ``UserError`` for a bad row."""
     if options.judge is None and options.judge_repeats > 1:
         raise UserError("--judge-repeats is how often a judge is asked: name one by --judge")
@@ -46,16 +47,13 @@ def score_file(options: Options) -> str:
         if not isinstance(question, str | None):
             raise UserError(f"{label}: question is neither a text nor null")
         with at_place(label):
-            input.checked_texts([row["prediction"] or "", question or "", *accepted], "texts")
+            input.check_letters([row["prediction"] or "", question or "", *accepted], "texts")
         predictions.append(row["prediction"])
         references.append(accepted)
         questions.append(question or "")
     settings = {field.name: getattr(options, field.name) for field in fields(options) if field.name != "file"}
     settings |= {"questions": questions if any(questions) else None}
     return canonical_json(compute.answers_given(predictions, references, **settings))
-
-
-main = command(score_file)
 
 
 def _texts(value: Any, label: str) -> list[str]:

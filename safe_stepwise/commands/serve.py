@@ -3,45 +3,42 @@
 ``POST /v1/chat/completions`` takes one question (the last message of the user) and, beside the protocol's fields,
 ``passages``: texts, or objects with title and text. The content of the reply is the answer; one that is not verified
 says so there, with the reasons, and in ``verification``. There, ``"check": true`` in the request adds what the
-passages say of each step, without a model. Attempts at steps come as ``reasoning_content``, in a stream as they end. A
-question whose request to a model failed gets an error.
+passages say of each step, without a model. With ``"n": N`` N trajectories are sampled, and the reply has a choice for
+each, the one that the verifier scores highest first; ``verification`` is about that one, and has all scores in this
+order. Attempts at steps come as ``reasoning_content``, in a stream as they end. A question whose request to a model
+failed gets an error.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
-from safe_stepwise.commands import reading, serving, transcript
-from safe_stepwise.commands.check import report_row
+from safe_stepwise.commands import check, reading, serving, transcript
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.loop import ROLES, Loop, OnAttempt
 from safe_stepwise.commands.serving import ChatReply, HttpRefusal
 from safe_stepwise.commands.values import Count, Natural, Port, Seconds
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.loop import SCORED
 from safe_stepwise.methods.verified import doubts
-from safe_stepwise.records import FAILED, Attempt, Question, Trajectory, Usage
+from safe_stepwise.records import FAILED, Attempt, Question, Sample, Trajectory, Usage
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.progress import note
-from safe_stepwise.store.sizes import MAX_PASSAGES
+from safe_stepwise.store import progress, sizes
 from safe_stepwise.store.terminal import printable, sanitize
 
 MODEL = "safe-stepwise"
 OWNER = "safe-stepwise"
 MARK = "[not verified: {}]"
 """The warning before an answer that is not verified."""
-ALIVE_S = 10.0
-"""Seconds of silence in a stream after which a comment says that work goes on."""
-ALIVE = b": still at work\n\n"
 RETRY_AFTER_S = 5
-OUTCOMES = ("verified", "not verified", "failed", "refused", "gone")
-"""What became of questions, for the line at the end; *gone*: their client left before the end."""
-Answer = Callable[[Question, Mapping[str, Client], OnAttempt], Awaitable[Trajectory]]
+MAX_SAMPLES = 16
+"""The most trajectories that a request may have sampled."""
+Answer = Callable[[Question, Mapping[str, Client], OnAttempt, int], Awaitable[Trajectory]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +46,9 @@ class Bounds:
     """The limits of a server."""
 
     at_once: Count = 32
-    """The most questions that are answered at once."""
     waiting: Natural = 256
-    """The most questions that wait; further ones are refused (status 429)."""
     seconds: Seconds = 600.0
-    """The time limit of a question, its wait included."""
     most_bytes: Count = 4 << 20
-    """The longest body of a request."""
 
 
 @dataclass
@@ -65,8 +58,6 @@ class VerifiedLoop:
     answer: Answer
     players: Mapping[str, Client]
     bounds: Bounds = Bounds()
-    tally: Counter[str] = field(default_factory=Counter)
-    """The number of questions by outcome."""
     log: bool = True
     _active: int = 0
 
@@ -89,21 +80,19 @@ class VerifiedLoop:
         with serving.log_line(self.log) as line:
             # A slot is taken only once the question is here, as a client that sends none would keep it.
             body = await serving.read_body(request)
+            samples = serving.choice_count(body, MAX_SAMPLES)
             question, ignored = await asyncio.to_thread(parse_request, body)
             async with self._admission():
-                marks = self._marks | ({"messages_not_read": ignored} if ignored else {})
-                reply = ChatReply(MODEL, marks)
+                extra_fields = self._marks | ({"messages_not_read": ignored} if ignored else {})
+                reply = ChatReply(MODEL, extra_fields)
                 if body.get("stream"):
                     stream = await serving.begin_stream(request, {})
                     await self._stream(stream, body, question, reply, line)
                     return stream
-                lines: list[str] = []
-                trajectory = await self._answer_counted(
-                    question, lambda attempt: lines.extend(transcript.render_attempt(attempt)), line
-                )
-                message = {"content": render_content(trajectory), "reasoning_content": "\n".join(lines)}
-                reply.marks = marks | {"verification": await _verification(body, question, trajectory)}
-                return serving.answer_json(reply.completion(message, _total_usage(trajectory)))
+                trajectory = await self._answer_noted(question, lambda _: None, line, samples)
+                messages = [_message(trajectory), *map(_message, rank_samples(trajectory)[1:])]
+                reply.extra_fields = extra_fields | {"verification": await _verification(body, question, trajectory)}
+                return serving.answer_json(reply.completion(messages, _total_usage(trajectory)))
 
     async def _stream(
         self,
@@ -116,13 +105,12 @@ class VerifiedLoop:
         """Write each attempt as it ends, then the answer or the error, to a stream whose head is sent."""
         await stream.write(reply.chunk({"role": "assistant", "content": ""}))
         queue: asyncio.Queue[Attempt | None] = asyncio.Queue()
-        answering = asyncio.ensure_future(self._answer_counted(question, queue.put_nowait, line))
+        answering = asyncio.ensure_future(self._answer_noted(question, queue.put_nowait, line))
         answering.add_done_callback(lambda _: queue.put_nowait(None))
         try:
-            async for attempt in _receive(queue):
-                lines = transcript.render_attempt(attempt) if attempt is not None else ()
-                reasons = {"reasoning_content": "".join(f"{text}\n" for text in lines)}
-                await stream.write(ALIVE if attempt is None else reply.chunk(reasons))
+            while (attempt := await queue.get()) is not None:
+                lines = transcript.render_attempt(attempt)
+                await stream.write(reply.chunk({"reasoning_content": "".join(f"{text}\n" for text in lines)}))
             trajectory = await answering
             outcome = await _verification(body, question, trajectory)
         except HttpRefusal as error:
@@ -146,36 +134,30 @@ class VerifiedLoop:
     async def _admission(self) -> AsyncIterator[None]:
         """Count a question as active while it lasts; raises `HttpRefusal` where too many are."""
         if self._active >= self.bounds.at_once + self.bounds.waiting:
-            self.tally["refused"] += 1
             raise HttpRefusal(429, f"{self._active} questions are here already: come again", RETRY_AFTER_S)
         self._active += 1
         try:
             yield
-        except asyncio.CancelledError:
-            self.tally["gone"] += 1
-            raise
         finally:
             self._active -= 1
 
-    async def _answer_counted(self, question: Question, on_attempt: OnAttempt, line: list[str]) -> Trajectory:
-        """Answer a question and count its outcome; raises `HttpRefusal` where it failed."""
-        trajectory = await self._answer_in_time(question, on_attempt)
+    async def _answer_noted(
+        self, question: Question, on_attempt: OnAttempt, line: list[str], samples: int = 1
+    ) -> Trajectory:
+        """Answer a question and note its outcome in the log's line; raises `HttpRefusal` where it failed."""
+        trajectory = await self._answer_in_time(question, on_attempt, samples)
         if trajectory.stop_reason == FAILED:
-            self.tally["failed"] += 1
             raise HttpRefusal(502, f"a request to the model failed ({sanitize(trajectory.failure)}); ask again")
-        outcome = "not verified" if doubts(trajectory) else "verified"
-        self.tally[outcome] += 1
-        line.append(outcome)
+        line.append("not verified" if doubts(trajectory) else "verified")
         line.append(f"{len(trajectory.steps)} steps, {len(trajectory.attempts)} tries")
         return trajectory
 
-    async def _answer_in_time(self, question: Question, on_attempt: OnAttempt) -> Trajectory:
+    async def _answer_in_time(self, question: Question, on_attempt: OnAttempt, samples: int) -> Trajectory:
         """Answer a question within its time limit; raises `HttpRefusal` if it takes longer or no player can work."""
         try:
             async with asyncio.timeout(self.bounds.seconds), self._slots:
-                return await self.answer(question, self.players, on_attempt)
+                return await self.answer(question, self.players, on_attempt, samples)
         except TimeoutError:
-            self.tally["failed"] += 1
             reason = f"no answer within {self.bounds.seconds:g} s; what was done is kept: ask again"
             raise HttpRefusal(504, reason) from None
         except UserError as error:
@@ -184,30 +166,13 @@ class VerifiedLoop:
                 role: Client(client.engine, client.cache, client.in_flight, client.tries, client.allowance)
                 for role, client in self.players.items()
             }
-            self.tally["failed"] += 1
-            note(str(error))
+            progress.note(str(error))
             raise HttpRefusal(503, sanitize(error), RETRY_AFTER_S) from None
 
 
-async def _receive(queue: asyncio.Queue[Attempt | None]) -> AsyncIterator[Attempt | None]:
-    """Yield the attempts in a queue until it holds None; yield None after each `ALIVE_S` seconds of silence."""
-    while True:
-        try:
-            attempt = await asyncio.wait_for(queue.get(), ALIVE_S)
-        except TimeoutError:
-            yield None
-            continue
-        if attempt is None:
-            return
-        yield attempt
-
-
 def parse_request(body: Mapping[str, Any]) -> tuple[Question, int]:
-    """Parse a request; return its question and the number of ignored messages, or raise `HttpRefusal`.
-
-    The loop takes one question, the last message: a system's instructions and earlier messages are ignored.
-    """
-    messages = serving.request_messages(body, MODEL)
+    """Parse a request: its question, the last message, and the number of ignored ones; raises `HttpRefusal`."""
+    messages = serving.validated_messages(body, MODEL)
     if body.get("tools") or body.get("functions"):
         raise HttpRefusal(400, "tools can't be called here: leave them out")
     if not isinstance(body.get("check", False), bool):
@@ -225,8 +190,8 @@ def parse_request(body: Mapping[str, Any]) -> tuple[Question, int]:
             'give the passages to answer from beside the messages, as "passages": a list of texts '
             "or of objects with title and text (openai: extra_body)",
         )
-    if len(passages) > MAX_PASSAGES:  # before each is looked at
-        raise HttpRefusal(400, f"passages has {len(passages)} entries, at most {MAX_PASSAGES} are read")
+    if len(passages) > sizes.MAX_PASSAGES:  # before each is looked at
+        raise HttpRefusal(400, f"passages has {len(passages)} entries, at most {sizes.MAX_PASSAGES} are read")
     try:
         pages = [reading.parse_passage(page, f"passages[{n}]") for n, page in enumerate(passages)]
         return reading.unannotated_question(text, pages), len(messages) - 1
@@ -234,7 +199,18 @@ def parse_request(body: Mapping[str, Any]) -> tuple[Question, int]:
         raise HttpRefusal(400, str(error)) from None
 
 
-def render_content(trajectory: Trajectory) -> str:
+def _message(answered: Trajectory | Sample) -> dict[str, str]:
+    attempts = (attempt for attempt in answered.attempts if attempt.state != SCORED)
+    lines = [text for attempt in attempts for text in transcript.render_attempt(attempt)]
+    return {"content": render_content(answered), "reasoning_content": "\n".join(lines)}
+
+
+def rank_samples(trajectory: Trajectory) -> list[Sample]:
+    """Return a trajectory's samples, the best first; none if it was not chosen among several."""
+    return sorted(trajectory.sampled, key=lambda sample: (not sample.answer, -(sample.score or 0.0)))
+
+
+def render_content(trajectory: Trajectory | Sample) -> str:
     """Render the answer as one line, with a warning before it where it is not verified, which no answer can hide.
 
     >>> render_content(Trajectory("q", "safe", (), (), "", "max_steps"))
@@ -244,10 +220,9 @@ def render_content(trajectory: Trajectory) -> str:
     return "\n\n".join(filter(None, [MARK.format(warning) if warning else "", printable(trajectory.answer)]))
 
 
-def verification(trajectory: Trajectory) -> dict[str, Any]:
-    """Make the object ``verification`` that comes with an answer."""
+async def _verification(body: Mapping[str, Any], question: Question, trajectory: Trajectory) -> dict[str, Any]:
     reasons = doubts(trajectory)
-    return {
+    outcome = {
         "verified": not reasons,
         "doubts": list(reasons),
         "answer": trajectory.answer,
@@ -255,13 +230,10 @@ def verification(trajectory: Trajectory) -> dict[str, Any]:
         "steps": len(trajectory.steps),
         "tries": len(trajectory.attempts),
         "tokens": transcript.tokens_by_role(trajectory),
+        **({"scores": [sample.score for sample in rank_samples(trajectory)]} if trajectory.sampled else {}),
     }
-
-
-async def _verification(body: Mapping[str, Any], question: Question, trajectory: Trajectory) -> dict[str, Any]:
-    outcome = verification(trajectory)
     if body.get("check"):
-        report = await asyncio.to_thread(report_row, question, list(map(format_step, trajectory.steps)))
+        report = await asyncio.to_thread(check.report_row, question, list(map(format_step, trajectory.steps)))
         outcome["check"] = report.as_object()
     return outcome
 
@@ -284,17 +256,16 @@ def serve_loop(options: Options) -> None:
     options.refuse_symbolic(
         None, "no request brings: start `safe-stepwise stand-in`, and name the model that it serves"
     )
-    tally = Counter[str]()
 
     async def run() -> None:
         async with options.opened() as clients:
-            loop = VerifiedLoop(options.answer, clients, options.bounds, tally)
+            loop = VerifiedLoop(options.answer, clients, options.bounds)
             await serving.serve(loop.application(options.host), options.host, options.port, started)
 
     def started(port: int) -> None:
         print(f"{MODEL} answers at http://{options.host}:{port}/v1; Ctrl-C ends it", flush=True)
 
-    serving.run_server(run, lambda: f"ended; {', '.join(f'{name} {tally[name]}' for name in OUTCOMES)}")
+    serving.run_server(run)
 
 
 main = command(serve_loop, roles=ROLES)

@@ -11,8 +11,8 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -43,35 +43,38 @@ class HttpRefusal(Exception):
 class ChatReply:
     """Writes one reply in the protocol's forms, all with the same id."""
 
-    def __init__(self, model: str, marks: Mapping[str, Any]) -> None:
-        self.model, self.marks = model, marks
+    def __init__(self, model: str, extra_fields: Mapping[str, Any]) -> None:
+        self.model, self.extra_fields = model, extra_fields
         self._id = f"chatcmpl-{uuid.uuid4().hex}"
         self._created = int(time.time())
 
-    def completion(self, message: Mapping[str, Any], usage: Usage, finish: str = "stop") -> bytes:
-        """Write the body of a reply that is not a stream."""
-        choice = {"index": 0, "message": {"role": "assistant", **message}, "logprobs": None, "finish_reason": finish}
-        content = self._head("chat.completion") | {"choices": [choice], "usage": usage_object(usage)}
+    def completion(self, messages: Sequence[Mapping[str, Any]], usage: Usage, finish: str = "stop") -> bytes:
+        """Return the body of a reply that is not a stream, with one choice for each message."""
+        choices = [
+            {"index": n, "message": {"role": "assistant", **message}, "logprobs": None, "finish_reason": finish}
+            for n, message in enumerate(messages)
+        ]
+        content = self._envelope("chat.completion") | {"choices": choices, "usage": usage_object(usage)}
         return json.dumps(content).encode()
 
     def chunk(self, delta: Mapping[str, Any], finish: str | None = None, **fields: Any) -> bytes:
-        """Write an event of a stream; ``fields`` are added to it."""
+        """Return an event of a stream; ``fields`` are added to it."""
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return event(self._head("chat.completion.chunk") | {"choices": [choice]} | fields)
+        return event(self._envelope("chat.completion.chunk") | {"choices": [choice]} | fields)
 
     def usage_chunk(self, usage: Usage) -> bytes:
-        """Write the event of a stream that counts its tokens."""
-        return event(self._head("chat.completion.chunk") | {"choices": [], "usage": usage_object(usage)})
+        """Return the event of a stream that counts its tokens."""
+        return event(self._envelope("chat.completion.chunk") | {"choices": [], "usage": usage_object(usage)})
 
-    def _head(self, kind: str) -> dict[str, Any]:
-        return {"id": self._id, "object": kind, "created": self._created, "model": self.model, **self.marks}
+    def _envelope(self, kind: str) -> dict[str, Any]:
+        return {"id": self._id, "object": kind, "created": self._created, "model": self.model, **self.extra_fields}
 
 
 STREAM_END = b"data: [DONE]\n\n"
 
 
 def event(content: Mapping[str, Any]) -> bytes:
-    """Write an event of a stream, in ASCII JSON, which has no line break in it."""
+    """Return an event of a stream, in ASCII JSON, which has no line break in it."""
     return f"data: {json.dumps(content)}\n\n".encode()
 
 
@@ -88,46 +91,53 @@ def usage_object(usage: Usage) -> dict[str, Any]:
 def check_model(name: Any, model: str) -> None:
     """Raise `HttpRefusal` for any other than the server's model."""
     if name != model:
-        raise HttpRefusal(404, f"no such model: this server has {model} alone")
+        raise HttpRefusal(404, f"no such model: this server serves only {model}")
 
 
 def message_text(message: Any) -> str:
     """Return the text of a message; its content is a text or a list of text parts, else `HttpRefusal` is raised."""
     content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):
-        texts = [item["text"] for item in content if isinstance(item, Mapping) and isinstance(item.get("text"), str)]
-        content = "\n".join(texts) if texts and len(texts) == len(content) else None
-    if not isinstance(content, str):
+    blocks = content if isinstance(content, list) else [{"text": content}]
+    texts = [block.get("text") if isinstance(block, Mapping) else None for block in blocks]
+    if not texts or not all(isinstance(text, str) for text in texts):
         raise HttpRefusal(400, "a message's content has to be text")
-    return content
+    return "\n".join(map(str, texts))
 
 
-def request_messages(body: Mapping[str, Any], model: str) -> list[Any]:
+def validated_messages(body: Mapping[str, Any], model: str) -> list[Any]:
     """Return the messages of a request for a ``model``; raises `HttpRefusal` for a request that is not valid."""
     check_model(body.get("model"), model)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise HttpRefusal(400, "messages has to be a list of at least one")
-    if body.get("n") not in (None, 1):
-        raise HttpRefusal(400, "n can't be but 1: the answer is always the same")
     return messages
 
 
-MOST_BYTES = 4 << 20
-BODY_S = 30.0
+def choice_count(body: Mapping[str, Any], most: int) -> int:
+    """Return how many choices a request wants; raises `HttpRefusal` above ``most``, and for several in a stream."""
+    number = 1 if body.get("n") is None else body["n"]
+    if type(number) is not int or not 1 <= number <= most:
+        raise HttpRefusal(400, f"n is {'1' if most == 1 else f'from 1 to {most}'} here")
+    if number > 1 and body.get("stream"):
+        raise HttpRefusal(400, "several choices can't be streamed: leave out stream or n")
+    return number
+
+
+MAX_BODY_BYTES = 4 << 20
+BODY_TIMEOUT_S = 30.0
 """Seconds in which the body of a request has to arrive."""
-HEAD_S = 30.0
-"""Seconds for its head, from the connection's begin or the end of the previous answer."""
-_LEAVE_S = 5.0
+HEADER_TIMEOUT_S = 30.0
+"""Seconds for its headers, from the start of the connection or the end of the previous answer."""
+_SHUTDOWN_S = 5.0
 _SHORT_BODY = 1 << 16
-_EVERYWHERE = ("0.0.0.0", "::", "")
+_ALL_INTERFACES = ("0.0.0.0", "::", "")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Started = Callable[[int], None]
+OnStarted = Callable[[int], None]
 
 
-def model_routes(name: str, marks: Mapping[str, Any], owner: str) -> list[web.RouteDef]:
-    """Make the routes to the list of models and to the one in it; ``marks`` are its further fields."""
-    model = {"id": name, "object": "model", "created": 0, "owned_by": owner, **marks}
+def model_routes(name: str, extra_fields: Mapping[str, Any], owner: str) -> list[web.RouteDef]:
+    """Make the routes to the list of models and to the single model; ``extra_fields`` are its further fields."""
+    model = {"id": name, "object": "model", "created": 0, "owned_by": owner, **extra_fields}
 
     async def get_models(_: web.Request) -> web.Response:
         return answer_json({"object": "list", "data": [model]})
@@ -145,7 +155,7 @@ def application(routes: list[web.RouteDef], most_bytes: int, host: str = "127.0.
     It refuses requests that name another host than ``host`` or this machine, or that come from a page of another site
     (DNS rebinding).
     """
-    names = None if host in _EVERYWHERE else frozenset((*LOOPBACK, host.lower()))
+    names = None if host in _ALL_INTERFACES else frozenset((*LOOPBACK, host.lower()))
     app = web.Application(client_max_size=most_bytes, middlewares=[_errors_as_json, _host_guard(names)])
     app.add_routes(routes)
     return app
@@ -163,7 +173,7 @@ def _host_guard(names: frozenset[str] | None) -> Any:
             )
         origin = request.headers.get("Origin")
         if origin is not None and _hostname(origin) not in (names or {host}):
-            raise HttpRefusal(403, "a page of another site may not ask here")
+            raise HttpRefusal(403, "requests from pages of another site are refused")
         return await handler(request)
 
     return guard
@@ -188,25 +198,25 @@ async def read_body(request: web.Request) -> dict[str, Any]:
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise HttpRefusal(415, "send the body as it is, without Content-Encoding")
     try:
-        async with asyncio.timeout(BODY_S):
+        async with asyncio.timeout(BODY_TIMEOUT_S):
             raw = await request.read()
     except TimeoutError:
-        raise HttpRefusal(408, f"the body was not here within {BODY_S:g} s") from None
+        raise HttpRefusal(408, f"the body did not arrive within {BODY_TIMEOUT_S:g} s") from None
     except web.RequestPayloadError:
-        raise HttpRefusal(400, "the body breaks off") from None
+        raise HttpRefusal(400, "the body is incomplete") from None
     try:
         body = parse_json(raw) if len(raw) <= _SHORT_BODY else await asyncio.to_thread(parse_json, raw)
     except ValueError as error:
-        raise HttpRefusal(400, f"the body is no JSON ({error})") from None
+        raise HttpRefusal(400, f"the body is not JSON ({error})") from None
     if not isinstance(body, dict):
-        raise HttpRefusal(400, "the body is no JSON object")
+        raise HttpRefusal(400, "the body is not a JSON object")
     return body
 
 
 def log_fault() -> HttpRefusal:
     """Print the current exception to the log, and return the refusal that tells the client of a fault."""
     traceback.print_exc()
-    return HttpRefusal(500, "a fault of ours, which its log tells of")
+    return HttpRefusal(500, "internal error; see the server's log")
 
 
 def answer_json(content: Any, status: int = 200) -> web.Response:
@@ -222,11 +232,8 @@ async def begin_stream(request: web.Request, headers: dict[str, str]) -> web.Str
     return response
 
 
-async def serve(app: web.Application, host: str, port: int, started: Started) -> None:
-    """Serve until cancelled; ``started`` is called with the port. Raises ``UserError`` where the port can't be had.
-
-    A client that disconnects cancels the work on its request.
-    """
+async def serve(app: web.Application, host: str, port: int, started: OnStarted) -> None:
+    """Serve until cancelled; ``started`` is called with the port. Raises ``UserError`` where the port can't be had."""
     silent = logging.Logger("safe_stepwise.serving")  # aiohttp would log unreadable headers, which may hold a key
     silent.addHandler(logging.NullHandler())
     runner = web.AppRunner(
@@ -234,9 +241,9 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
         access_log=None,
         logger=silent,
         handler_cancellation=True,
-        shutdown_timeout=_LEAVE_S,
+        shutdown_timeout=_SHUTDOWN_S,
         auto_decompress=False,
-        keepalive_timeout=HEAD_S,  # aiohttp also closes a connection whose head is not complete by then
+        keepalive_timeout=HEADER_TIMEOUT_S,  # aiohttp also closes a connection whose head is not complete by then
     )
     await runner.setup()
     try:
@@ -245,19 +252,17 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
             await site.start()
         except OSError as error:
             reason = error.strerror or error
-            raise UserError(f"{host}:{port}: cannot be served at ({reason})") from None
+            raise UserError(f"{host}:{port}: cannot listen there ({reason})") from None
         started(runner.addresses[0][1])
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()
 
 
-def run_server(serving: Callable[[], Coroutine[Any, Any, None]], end: Callable[[], str]) -> None:
-    """Serve until Ctrl-C or SIGTERM, then print the text that ``end`` returns."""
-    try:
+def run_server(serving: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Serve until Ctrl-C or SIGTERM."""
+    with suppress(KeyboardInterrupt):
         asyncio.run(serving())
-    except KeyboardInterrupt:
-        print(end(), file=sys.stderr)
 
 
 @web.middleware
@@ -289,7 +294,7 @@ def log_line(is_enabled: bool) -> Iterator[list[str]]:
         notes.append(f"refused with {error.status}")
         raise
     except asyncio.CancelledError:
-        notes.append("gone before its end")
+        notes.append("client disconnected")
         raise
     finally:
         if is_enabled:

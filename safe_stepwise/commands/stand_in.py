@@ -5,32 +5,34 @@ recognise them, and each reply has ``"simulated": true``, a fingerprint and a he
 
 HTTP brings messages alone, and a player needs a row's annotations. Our prompts quote all data as JSON strings, one a
 line, so that question, passages, steps and remarks can be read from them (no line of data begins as a line of ours
-does); the annotations come from the rows that the server was started with.
+does); the annotations come from the rows that the server was started with. SG-FSM's Searcher sees only the question's
+passages, its Decomposer what an earlier reply made of the question, its Revisor neither: revisions are refused.
 """
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from safe_stepwise import prompts
-from safe_stepwise.commands import serving
+from safe_stepwise.commands import reading, serving, transcript
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.reading import examples, own_row, parse_question, read_rows
-from safe_stepwise.commands.transcript import ascii_json
 from safe_stepwise.commands.values import Port
 from safe_stepwise.engines import client, openai
 from safe_stepwise.engines.base import GREEDY, NO_USAGE, Engine, EngineError, Message, Request, Sampling, Schema
 from safe_stepwise.engines.mock import prompt_tokens, split_tokens
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods import sg_fsm
 from safe_stepwise.methods.generator import FINAL_ROLE
 from safe_stepwise.methods.generator import ROLE as GENERATE
-from safe_stepwise.methods.scene import JUDGE, AnswerScene, Scene
+from safe_stepwise.methods.scene import JUDGE, AnswerScene, PromptingScene, Scene, SubAnswer
 from safe_stepwise.methods.verifier import ROLE as VERIFY
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Usage, identity
@@ -38,9 +40,14 @@ from safe_stepwise.steps import StepError, parse_step
 from safe_stepwise.store.terminal import credentials, printable
 
 _DECODER = json.JSONDecoder()
-_PASSAGE = re.compile(r"Passage \d+(?: \(|: )(?=\")")
+_PASSAGE = re.compile(r"Passage (\d+)(?: \(|: )(?=\")")
+_SENTENCE = re.compile(r"^\d+: (?=\")")
+_FINDING = re.compile(r'("(?:[^"\\]|\\.)*") ("(?:[^"\\]|\\.)*")(?: \(Passage (\d+)\))?')
+_LEFT_OUT = "Left out: Passage"
 _LAST_CALL = "There is no room for another", "No step is left."
 _ROLES = ("system", "user", "assistant")
+_DECIDING = ("terminate", sg_fsm.INFORMED, *sg_fsm.DECISIONS)  # roles that see the original question
+_MACHINE = (*_DECIDING, "decompose", "search", "summarize", "revise")
 
 
 class QuestionIndex:
@@ -48,22 +55,33 @@ class QuestionIndex:
 
     def __init__(self, questions: Iterable[Question]) -> None:
         self._by_words = {prompts.defuse(question.question): question for question in questions}
+        self._texts = {words: {prompts.defuse(p.text) for p in q.passages} for words, q in self._by_words.items()}
+        self._rewritten: dict[str, PromptingScene] = {}
 
     def __len__(self) -> int:
         return len(self._by_words)
 
-    def scene(self, role: str, user: str) -> Scene | AnswerScene:
+    def scene(self, role: str, user: str) -> Scene | AnswerScene | PromptingScene:
         """Read the scene from a user's message to a role; raises `HttpRefusal` for other prompts or questions."""
         try:
-            return self._scene(role, user.split("\n"))
+            lines = user.split("\n")
+            return self._machine_scene(role, lines) if role in _MACHINE else self._scene(role, lines)
         except (ValueError, StepError, LookupError) as error:
             raise serving.HttpRefusal(400, f"the prompt can't be read as one of ours ({error})") from None
+
+    def note_reply(self, request: Request, reply: str) -> None:
+        """Remember how a reply rewrites a question, as SG-FSM's next prompts show only that."""
+        if isinstance(request.scene, PromptingScene) and request.role in _DECIDING:
+            with suppress(ValueError):  # of a reply that is made unreadable
+                rewritten = json.loads(reply).get("question", request.scene.current)
+                self._rewritten[prompts.defuse(rewritten)] = request.scene
 
     def _scene(self, role: str, lines: Sequence[str]) -> Scene | AnswerScene:
         if role == JUDGE:
             prediction = _value_after(lines, "Contestant's answer: ")
             return AnswerScene(prediction, tuple([json.loads(line[2:]) for line in lines if line.startswith('- "')]))
-        question = self._question(_value_after(lines, "Question: "), _read_passages(lines))
+        words = _value_after(lines, "Question: ")
+        question = self._question(words, _read_passages(lines, self._by_words.get(words)))
         steps = tuple(parse_step(json.loads(line)) for line in lines if line.startswith('"'))
         if role == VERIFY and not steps:
             raise ValueError("it has no step to judge")
@@ -71,8 +89,35 @@ class QuestionIndex:
             return Scene(question, previous=steps[:-1], step=steps[-1])
         return Scene(question, previous=steps, feedback=_last_rejection(lines))
 
-    def _question(self, words: str, pages: Sequence[Passage]) -> Question:
-        """Return the question of this text, with the passages of the prompt in their order."""
+    def _machine_scene(self, role: str, lines: Sequence[str]) -> PromptingScene:
+        """Read the scene of a role of SG-FSM; raises ``ValueError`` for a revision, which shows no question."""
+        faults = tuple(Feedback(json.loads(line[7:]), "", "") for line in lines if line.startswith('Fault: "'))
+        findings = [match.groups() for match in map(_FINDING.fullmatch, lines) if match]
+        sub_answers = tuple(SubAnswer(json.loads(q), int(n or 0), json.loads(a)) for q, a, n in findings)
+        fields: dict[str, Any] = {"evidence": '"evidence' in lines[-1], "sub_answers": sub_answers}
+        if role == "revise":
+            raise ValueError("a revision shows no question, so start the stand-in without the mistake format")
+        if role in _DECIDING:
+            question = self._question(_value_after(lines, "Original question: "))
+            current = _value_after(lines, "The question as it stands: ")
+            return PromptingScene(question, current=current, faults=faults, **fields)
+        words = _value_after(lines, "Question: ")
+        if role == "search":
+            pages = _read_passages(lines, None)
+            texts = {page.text for page in pages}
+            original = max(self._texts, key=lambda name: len(texts & self._texts[name]))
+            question = self._question(original if texts & self._texts[original] else words, pages)
+            current = words if words in self._by_words or words in self._rewritten else ""
+            return PromptingScene(question, current=current, subquestion=words, faults=faults, **fields)
+        if role == "summarize":  # which shows the cited passages alone
+            question = self._question(words, _read_passages([*lines, _LEFT_OUT], self._question(words)))
+            return PromptingScene(question, answer=_value_after(lines, "Answer that came out: "), **fields)
+        return replace(
+            self._rewritten.get(words) or PromptingScene(self._question(words)), current=words, faults=faults
+        )
+
+    def _question(self, words: str, pages: Sequence[Passage] | None = None) -> Question:
+        """Return the question of this text, with the passages of the prompt, if it shows any, in their order."""
         if (question := self._by_words.get(words)) is None:
             raise serving.HttpRefusal(
                 400,
@@ -80,7 +125,7 @@ class QuestionIndex:
                 "and this is none of them; see --examples and --questions",
             )
         originals = {prompts.defuse(page.text): page for page in question.passages}
-        pages = tuple(originals.get(page.text, page) for page in pages)
+        pages = tuple(originals.get(page.text, page) for page in (question.passages if pages is None else pages))
         numbers = {prompts.defuse(page.text): n for n, page in enumerate(pages, 1)}
         texts = [prompts.defuse(page.text) for page in question.passages]
         hops = tuple(
@@ -138,19 +183,25 @@ def _value_after(lines: Sequence[str], head: str) -> str:
     return str(json.loads(match[len(head) :]))
 
 
-def _read_passages(lines: Sequence[str]) -> list[Passage]:
-    passages = []
-    for line in lines:
+def _read_passages(lines: Sequence[str], question: Question | None) -> list[Passage]:
+    """Read the passages of a prompt; those that it leaves out are taken from the question, in its order."""
+    passages = dict[int, Passage]()
+    for place, line in enumerate(lines, 1):
         if (head := _PASSAGE.match(line)) is None:
             continue
-        title, text = "", ""
+        title, text = "", line[head.end() :]
         if head[0].endswith("("):
             title, end = _DECODER.raw_decode(line, head.end())
-            text = json.loads(line[end:].removeprefix("): "))
-        else:
-            text = json.loads(line[head.end() :])
-        passages.append(Passage(title, (text,)))
-    return passages
+            text = line[end:].removeprefix("): ")
+        numbered = takewhile(_SENTENCE.match, lines[place:]) if text == "):" else ()
+        sentences = [_SENTENCE.sub("", sentence, 1) for sentence in numbered] or [text]
+        passages[int(head[1])] = Passage(title, tuple(map(json.loads, sentences)))
+    if question is not None and any(line.startswith(_LEFT_OUT) for line in lines):
+        quoted = {page.text for page in passages.values()}
+        left_out = (page for page in question.passages if prompts.defuse(page.text) not in quoted)
+        numbers = [n for n in range(1, len(question.passages) + 1) if n not in passages]
+        passages |= dict(zip(numbers, left_out, strict=False))
+    return [page for _, page in sorted(passages.items())]
 
 
 def _last_rejection(lines: Sequence[str]) -> Feedback | None:
@@ -197,7 +248,7 @@ class StandIn:
         message, usage, finish = await self._reply(body)
         reply = serving.ChatReply(self.model, MARKS)
         if not body.get("stream"):
-            response = serving.answer_json(reply.completion(message, usage, finish))
+            response = serving.answer_json(reply.completion([message], usage, finish))
             response.headers.update(HEADERS)
             return response
         stream = await serving.begin_stream(request, HEADERS)
@@ -206,7 +257,8 @@ class StandIn:
         return stream
 
     async def _reply(self, body: dict[str, Any]) -> tuple[dict[str, str], Usage, str]:
-        prompt = request_of(body, serving.request_messages(body, self.model))
+        serving.choice_count(body, 1)
+        prompt = request_of(body, serving.validated_messages(body, self.model))
         if not self._is_script:
             prompt = replace(prompt, scene=self._questions.scene(prompt.role, prompt.messages[-1].content))
         try:
@@ -214,6 +266,7 @@ class StandIn:
         except EngineError as error:
             wait = None if error.retry_after is None else max(1, round(error.retry_after))
             raise serving.HttpRefusal(503 if error.transient else 400, str(error), wait) from None
+        self._questions.note_reply(prompt, reply.text)
         usage, message = reply.usage, {"content": reply.transcript}
         if usage == NO_USAGE:
             thought = len(split_tokens(reply.thought))
@@ -236,12 +289,12 @@ class Options:
 def stand_in_for_a_model(options: Options) -> None:
     """Serve until Ctrl-C, or print the rows of the questions (``--examples``)."""
     file = options.questions
-    rows = read_rows(file) if file else ((f"example {row['id']}", row) for row in examples())
+    rows = reading.read_rows(file) if file else ((f"example {row['id']}", row) for row in reading.examples())
     if options.show:
         for _, row in rows:
-            print(ascii_json(row))
+            print(transcript.ascii_json(row))
         return
-    questions = [parse_question(place, own_row(place, row), options.benchmark) for place, row in rows]
+    questions = [reading.parse_question(place, reading.own_row(place, row), options.benchmark) for place, row in rows]
     player = StandIn(options.spec, questions)
 
     def started(port: int) -> None:
@@ -250,8 +303,8 @@ def stand_in_for_a_model(options: Options) -> None:
             print(f"  knows: {printable(question.question)}")
         print("Ctrl-C ends it", flush=True)
 
-    app = player.application(serving.MOST_BYTES, options.host)
-    serving.run_server(partial(serving.serve, app, options.host, options.port, started), lambda: "stand-in ended")
+    app = player.application(serving.MAX_BODY_BYTES, options.host)
+    serving.run_server(partial(serving.serve, app, options.host, options.port, started))
 
 
 main = command(stand_in_for_a_model, "stand-in")

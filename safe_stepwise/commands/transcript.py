@@ -1,22 +1,20 @@
-"""Renders an answer of the loop as text and as JSON, for `answer`, `serve` and `traces`."""
+"""Renders an answer of the loop as text and as JSON, for `answer` and `serve`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from safe_stepwise.engines.client import Client
+from safe_stepwise.methods import running, verified
 from safe_stepwise.methods.base import Method
-from safe_stepwise.methods.running import statistics
-from safe_stepwise.methods.verified import doubts, fate_of, step_of
 from safe_stepwise.records import Attempt, Question, Trajectory, as_object
-from safe_stepwise.store import names, terminal
-from safe_stepwise.store.boundary import plain
+from safe_stepwise.store import boundary, names, terminal
 
 
 def render_attempt(attempt: Attempt) -> Iterator[str]:
     """Yield the lines of an attempt: its step, its verdict, and the guidance for the next one."""
-    yield terminal.printable(step_of(attempt))
-    yield f"    {terminal.printable(fate_of(attempt))}"
+    yield terminal.printable(verified.step_of(attempt))
+    yield f"    {terminal.printable(verified.fate_of(attempt))}"
     if attempt.feedback is not None and attempt.feedback.guidance.strip():
         yield f"    next: {terminal.printable(attempt.feedback.guidance)}"
 
@@ -34,7 +32,7 @@ def answer_record(
     question: Question, trajectory: Trajectory, clients: Mapping[str, Client], method: Method
 ) -> dict[str, Any]:
     """Make the record of an answered or failed question, with its trajectory, as JSON values."""
-    reasons = doubts(trajectory)
+    reasons = verified.doubts(trajectory)
     return {
         "question": question.question,
         "answer": trajectory.answer,
@@ -43,7 +41,7 @@ def answer_record(
         "simulated": any(clients[role].engine.simulated for role in method.roles),
         "players": {role: clients[role].name for role in method.roles},
         "passages": [{"title": p.title, "text": p.text} for p in question.passages],
-        "trajectory": plain(trajectory),
+        "trajectory": boundary.plain(trajectory),
     }
 
 
@@ -63,7 +61,7 @@ def render_answer(record: Mapping[str, Any]) -> str:
 
 def tokens_by_role(trajectory: Trajectory) -> dict[str, dict[str, int]]:
     """Count tokens by role: of prompts, of their cached part, of replies, and of thoughts if there are any."""
-    stats = statistics([trajectory])
+    stats = running.statistics([trajectory])
     counts = {"prompt": stats.prompt_tokens, "cached": stats.cached_tokens, "completion": stats.completion_tokens}
     counts |= {"thought": stats.thought_tokens} if stats.thought_tokens else {}
     return {role: {name: count.get(role, 0) for name, count in counts.items()} for role in stats.calls}

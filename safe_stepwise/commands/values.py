@@ -33,12 +33,9 @@ class Number(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            number = self.kind(value)
+            return self._bounded(self.kind(value))
         except ValueError:
-            number = -1
-        if not self.minimum <= number <= self.maximum:
             self.fail(f"{value[:40]!r} is not {self.description}", param, ctx)
-        return number
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema
@@ -123,17 +120,21 @@ class ByRole(click.ParamType[Any]):
 
 @dataclass(frozen=True)
 class ExampleRoles(click.ParamType[Any]):
-    """The roles whose prompts show examples: names of ``roles``, ``all`` or ``none``."""
+    """The roles whose prompts show examples: names of ``roles``, ``all`` or ``none``; ``NAME=N`` shows the first N."""
 
     roles: Sequence[str]
     name = "roles"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Sequence[str]:
-        choices = (*self.roles, "all", "none")
-        names = [check_choice(role.strip(), choices, spelling(param)) for role in value.split(",")]
-        if "none" in names and len(names) > 1:
-            self.fail("none goes with no other", param, ctx)
-        return self.roles if "all" in names else [role for role in names if role != "none"]
+        choices, chosen = (*self.roles, "all", "none"), list[str]()
+        for name, equals, number in (part.strip().partition("=") for part in value.split(",")):
+            check_choice(name, choices, spelling(param))
+            if equals and (name == "none" or not number.isdecimal()):
+                self.fail(f"{name}={number}: write {name}=N, N being a number of examples", param, ctx)
+            if name == "none" and value.strip() != "none":
+                self.fail("none goes with no other", param, ctx)
+            chosen += [f"{role}{equals}{number}" for role in (self.roles if name == "all" else [name])]
+        return [role for role in chosen if role != "none"]
 
 
 class Choice(click.Choice[str]):
@@ -151,10 +152,7 @@ class Choice(click.Choice[str]):
 
 
 class Place(click.Path):
-    """The path of a file or folder, which need not exist; a named pipe, a socket or a device is an error.
-
-    Pipes that the shell opened (``/dev/stdin``, ``<(command)``) and ``/dev/null`` are accepted.
-    """
+    """A path that need not exist; refuses pipes, sockets and devices, except those of the shell and ``/dev/null``."""
 
     def __init__(self) -> None:
         super().__init__(readable=False, path_type=Path)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-from safe_stepwise.errors import UserError, install_command
 from safe_stepwise.records import Usage
+from safe_stepwise.store.event_loop import gather_all
 from safe_stepwise.store.thoughts import split_thought
 
 Ending = Literal["whole", "cut", "thought", "refused", "failed"]
@@ -43,9 +42,9 @@ class Sampling:
     seed: int = 0
     stop: tuple[str, ...] = ()
     effort: Effort | None = None
-    """How long a reasoning model thinks before it replies; None keeps the server's default."""
+    """How much a reasoning model thinks before it replies; None keeps the server's default."""
     repetition_penalty: float = 1.0
-    """A value above 1 makes tokens less likely that the text already has; not every engine supports it."""
+    """A value above 1 makes tokens less likely if the text already has them; not every engine supports it."""
 
 
 GREEDY = Sampling()
@@ -53,7 +52,7 @@ GREEDY = Sampling()
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A JSON schema that the reply must follow, where the engine can enforce it; ``text`` is JSON.
+    """A JSON schema that the reply must follow, if the engine can enforce it; ``text`` is JSON.
 
     The order of the properties matters: an engine that enforces the schema generates them in this order, and a model
     that was trained on another order would be misled.
@@ -68,7 +67,7 @@ class Schema:
 
 
 class Scene(Protocol):
-    """The annotations from which a simulated player replies, in place of a model; engines read only the ``key``."""
+    """The annotations from which a *player* replies, which simulates a model; engines read only the ``key``."""
 
     @property
     def key(self) -> list[Any]:
@@ -76,9 +75,9 @@ class Scene(Protocol):
 
 
 class Pair(NamedTuple):
-    """What a request asks as a question of entailment, with the reply to each answer.
+    """A request as a question of entailment, with the reply for each answer.
 
-    ``stated``: the premise entails the hypothesis; ``denied``: it contradicts it; ``absent``: neither.
+    The premise entails the hypothesis (``stated``), contradicts it (``denied``), or does neither (``absent``).
     """
 
     premise: str
@@ -92,10 +91,10 @@ class Pair(NamedTuple):
 class Request:
     """One call of a model. The ``role`` names the caller (``extract``, ``judge``); tokens are counted by role.
 
-    ``choices`` are the only replies that the model may give, to the letter; empty, they allow every reply. An engine
-    that can't enforce them uses the ``schema``, which should list the same replies. The reply has one of ``labels`` as
-    its ``error_type``, and an engine that knows it returns the probability of the first. ``pair`` is what the messages
-    ask, for a model of entailment. With ``in_full`` a reply that is cut on its second call, too, is an error;
+    ``choices`` are the only replies that the model may give, to the letter (empty: any reply). An engine that can't
+    enforce them uses the ``schema``, which should list the same replies. The reply has one of ``labels`` as its
+    ``error_type``, and an engine that can tell returns the probability of the first. ``pair`` puts the question of the
+    messages to a model of entailment. With ``in_full``, a reply that is cut even on its second call is an error;
     otherwise it is returned.
     """
 
@@ -117,17 +116,17 @@ def conversation(request: Request, reply: str) -> dict[str, list[dict[str, str]]
 
 
 NO_USAGE = Usage()
-"""The usage of an engine that counts no tokens."""
+"""The usage of an engine that does not count tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A model's reply: its text, the thought before it, its usage, and how it ended.
 
-    ``text`` holds no thought and is empty unless the reply is ``whole``, so that no reader mistakes half a reply, or a
-    draft within a thought, for an answer. ``fragment`` is the text of a reply that is not whole; ``reason`` says why
-    the model refused or failed. ``score`` is the probability (0-1) of the first of the request's labels, where the
-    engine tells it.
+    ``text`` has no thought and is empty unless the reply is ``whole``, so that no reader mistakes half a reply, or a
+    draft in a thought, for an answer. ``fragment`` is the text of a reply that is not whole; ``reason`` says why
+    the model refused or failed. ``score`` is the probability (0-1) of the first of the request's labels, if the
+    engine returns it.
     """
 
     text: str
@@ -199,7 +198,7 @@ def collect_thoughts(replies: Mapping[str, Completion]) -> dict[str, str]:
 
 
 class EngineError(Exception):
-    """A request failed. A ``transient`` one may succeed when it is sent again, after ``retry_after`` seconds.
+    """A request failed. If ``transient``, it may succeed when it is sent again, after ``retry_after`` seconds.
 
     ``refused``: the server seems to refuse the client, whatever it requests.
     """
@@ -216,7 +215,7 @@ class EngineError(Exception):
 class Engine(Protocol):
     """The protocol of every engine file. An engine belongs to the event loop that first uses it.
 
-    An engine that derives from it needs nothing and has nothing to free, unless it says so.
+    A derived engine without its own `check` needs nothing, one without its own `close` has nothing to free.
     """
 
     identity: Mapping[str, Any]
@@ -227,30 +226,58 @@ class Engine(Protocol):
     """Whether replies come from annotations or a script, not from a model."""
 
     async def check(self) -> None:
-        """Raise ``UserError`` if its server, model or file is missing."""
+        """Raise ``UserError`` if the engine's server, model or file is missing."""
+        return
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """Return a completion or an error for each request, in order; a failing request does not affect the others."""
 
     async def close(self) -> None:
         """Free connections, threads and accelerator memory."""
+        return
 
 
-def require_modules(engine: str, library: str, extra: str, *modules: str) -> None:
-    """Raise ``UserError``, which names ``library`` and ``extra``, if one of an engine's ``modules`` is missing."""
-    if any(find_spec(module) is None for module in modules):
-        raise UserError(f"the {engine} engine needs {library}: {install_command(extra)}")
+class Relay(Engine):
+    """An engine that passes each request on to some of its ``stages``, which are engines."""
+
+    stages: Sequence[Engine]
+
+    async def check(self) -> None:
+        """Raise ``UserError`` if a stage can't work."""
+        for stage in self.stages:
+            await stage.check()
+
+    async def close(self) -> None:
+        """Close all stages."""
+        for stage in self.stages:
+            await stage.close()
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        return await gather_all(map(self.answer, requests))
+
+    async def answer(self, request: Request) -> Completion | EngineError:
+        """Return the reply to one request."""
+        raise NotImplementedError
+
+
+def models_of(engine: Engine) -> Iterator[Engine]:
+    """Yield the engines to which an engine passes requests, at any depth, or else itself."""
+    if isinstance(engine, Relay):
+        for stage in engine.stages:
+            yield from models_of(stage)
+    else:
+        yield engine
 
 
 def request_key(engine: Engine, request: Request) -> str:
     """Return the key of a reply in the cache: the SHA-256 (64 hex digits) of everything that can change the reply.
 
-    The role and the scene count for a simulated engine only, as no model receives them.
+    The role and the scene count only for a simulated engine, as a model does not receive them.
     """
     sampling = request.sampling
     parameters: list[Any] = [sampling.temperature, sampling.top_p, sampling.max_tokens, sampling.seed, sampling.stop]
     has_penalty = sampling.repetition_penalty != 1
-    # Later versions added these; left out by default, they keep the keys of earlier ones.
+    # Later versions added these; they are left out by default, so that earlier keys remain valid.
     parameters += [sampling.effort] if sampling.effort or has_penalty else []
     parameters += [sampling.repetition_penalty] if has_penalty else []
     content: list[Any] = [
@@ -271,10 +298,10 @@ def request_key(engine: Engine, request: Request) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The tokens that replies may have, the reasoning effort, and the examples of a prompt, each by role.
+    """The maximum tokens of replies, the reasoning effort, and the examples in a prompt, each by role.
 
     Roles that it does not name keep the values of their requests. Examples are texts, which are appended to the
-    instructions (`prompts.examples`); None means that nobody chose any. Hashable and picklable.
+    instructions (`prompts.examples`); None means that none were chosen. Hashable and picklable.
     """
 
     max_tokens: tuple[tuple[str, int], ...] = ()
@@ -288,7 +315,7 @@ class Allowance:
         effort: Mapping[str, Effort] | None = None,
         examples: Mapping[str, str] | None = None,
     ) -> Allowance:
-        """Make an allowance of mappings from roles to values.
+        """Make an allowance from mappings of roles to values.
 
         >>> Allowance.by_role({"path": 4096}, {"path": "low", "judge": "high"}).plain
         {'max_tokens': 'path 4096', 'reasoning_effort': 'judge high, path low'}
@@ -300,14 +327,14 @@ class Allowance:
         )
 
     def with_examples(self, examples: Mapping[str, str]) -> Allowance:
-        """Return this allowance with these examples by role, and no others."""
+        """Return this allowance with only these examples, by role."""
         return replace(self, examples=tuple(sorted(examples.items())))
 
     def __bool__(self) -> bool:
         return bool(self.max_tokens or self.effort or self.examples)
 
     def restrict(self, roles: Collection[str]) -> Allowance:
-        """Return this allowance without any other roles than these."""
+        """Return this allowance with only these roles."""
         return Allowance(
             tuple((role, limit) for role, limit in self.max_tokens if role in roles),
             tuple((role, effort) for role, effort in self.effort if role in roles),
@@ -315,7 +342,7 @@ class Allowance:
         )
 
     def has_limits(self, role: str) -> bool:
-        """Return whether this allowance sets the tokens of a role's replies, or its effort."""
+        """Whether this allowance sets the tokens of a role's replies, or its effort."""
         return any(name == role for name, _ in (*self.max_tokens, *self.effort))
 
     def apply(self, request: Request) -> Request:
@@ -337,7 +364,7 @@ class Allowance:
 
     @property
     def plain(self) -> dict[str, str]:
-        """The values that are set, as records and identities hold them; examples by digests of 8 hex digits."""
+        """The values that are set, in the form of records and identities; examples as digests of 8 hex digits."""
         digests = [(role, hashlib.sha256(text.encode()).hexdigest()[:8]) for role, text in self.examples or ()]
         values = {"max_tokens": self.max_tokens, "reasoning_effort": self.effort, "examples": digests}
         return {key: ", ".join(f"{role} {value}" for role, value in pairs) for key, pairs in values.items() if pairs}
@@ -364,4 +391,4 @@ class Allowance:
 
 
 AS_PROMPTED = Allowance()
-"""The allowance that changes no request."""
+"""The allowance that does not change requests."""

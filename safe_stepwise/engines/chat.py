@@ -1,10 +1,8 @@
-"""The base class of engines that run a model in this process, and the chat template that turns messages into tokens.
+"""The base class of engines that run a model in this process, and the chat template that makes tokens of messages.
 
 A passage that contains the control token ``<|im_end|>`` must not end a turn. So every control token in a message gets
 a space before the chat template adds its own.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,18 +16,20 @@ from safe_stepwise.errors import UserError
 class LocalModel:
     """An engine that runs a model in this process, perhaps with an adapter; raises ``UserError`` if one is missing.
 
-    ``settings`` are the further settings of the engine that can change a reply.
+    ``settings`` are the further settings of the engine that can change a reply, ``chosen`` those that are not the
+    usual ones.
     """
 
     simulated = False
-    deaths = 0
-    """How often the model died; all requests under way are lost then."""
 
-    def __init__(self, engine: str, model: Model, adapter: Model | None, **settings: Any) -> None:
+    def __init__(
+        self, engine: str, model: Model, adapter: Model | None, chosen: Mapping[str, Any], **settings: Any
+    ) -> None:
         self._model = find_model(model)
         self.adapter = find_adapter(adapter) if adapter else None
         self.weights = self._model
-        self.name = f"{engine}:{self._model}" + (f"+{self.adapter}" if self.adapter else "")
+        query = "?" * bool(chosen) + "&".join(f"{name}={value}" for name, value in chosen.items())
+        self.name = f"{engine}:{self._model}" + (f"+{self.adapter}" if self.adapter else "") + query
         self.identity: Mapping[str, Any] = {
             "engine": engine,
             "model": self._model.name,
@@ -38,18 +38,6 @@ class LocalModel:
             "adapter_revision": self.adapter.revision if self.adapter else None,
             **settings,
         }
-
-    def loss_error(self, reason: str) -> EngineError:
-        """Return the error of a request that was lost when the model died; it is transient the first time."""
-        if self.is_dead:
-            advice = "it was started again once, and died again; the same command asks what is owed"
-            return EngineError(f"{reason} ({advice})")
-        return EngineError(reason, transient=True)
-
-    @property
-    def is_dead(self) -> bool:
-        """Whether the model died again after its second start."""
-        return self.deaths > 1
 
 
 class Chat:
@@ -60,13 +48,12 @@ class Chat:
         self.control = find_control_tokens(tokenizer)
 
     @classmethod
-    def load(cls, weights: Weights) -> Chat:
+    def load(cls, weights: Weights) -> "Chat":
         """Load a model's tokenizer; raise ``UserError`` if that fails or it has no chat template."""
         from transformers import AutoTokenizer
 
-        extra = {"gguf_file": weights.gguf} if weights.gguf else {}
         with loading(weights, "no tokenizer can be loaded"):
-            tokenizer = AutoTokenizer.from_pretrained(weights.place, **weights.pinned, **extra)
+            tokenizer = AutoTokenizer.from_pretrained(weights.place, **weights.pinned)
         if not tokenizer.chat_template:
             raise UserError(f"{weights}: has no chat template; name a model tuned to chat")
         return cls(tokenizer)
@@ -78,7 +65,7 @@ class Chat:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     def render(self, messages: Sequence[Message], complete: bool = False, effort: Effort | None = None) -> str:
-        """Render a chat as text that ends in the beginning of an assistant's turn; a ``complete`` chat has that turn.
+        """Render a chat as text that ends with the start of an assistant's turn; a ``complete`` chat has that turn.
 
         The model thinks only with an ``effort``. Raises ``EngineError`` for a chat that the template refuses, and for
         an effort that it does not know.
@@ -111,14 +98,14 @@ class Chat:
 def find_control_tokens(tokenizer: Any) -> tuple[str, ...]:
     """List a model's control tokens: special tokens, and added tokens that its template writes (``<think>``).
 
-    Other added tokens are frequent text (runs of spaces, HTML), which controls nothing.
+    Other added tokens are frequent texts (runs of spaces, HTML), which control nothing.
     """
     template = str(tokenizer.chat_template or "")
     tokens = set(tokenizer.all_special_tokens)
     for token in tokenizer.added_tokens_decoder.values():
         if token.special or (token.content in template and not token.content.isalnum()):
             tokens.add(token.content)
-    # One character can't be broken up, and whitespace steers nothing.
+    # One character can't be broken up, and whitespace controls nothing.
     return tuple(sorted(token for token in tokens if len(token) > 1 and token.strip()))
 
 

@@ -1,8 +1,8 @@
 """The layer between callers and engines: every request to a model goes through a `Client`.
 
-A client sends at most so many requests at a time, repeats failed ones, and counts requests and tokens by role in an
+A client limits the requests under way, repeats failed requests, and counts requests and tokens by role in an
 `Account`. Its `ResponseCache` is also the run's journal, one SQLite file that processes share: a completion is on disk
-before its caller sees it, so a run that was killed repeats no call whose reply it had received. No server is trusted:
+before its caller sees it, so a killed run repeats no call whose reply it had received. No server is trusted:
 credentials are removed from every reply and error before it is stored or printed.
 """
 
@@ -30,31 +30,31 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 from safe_stepwise.store import boundary, event_loop
 from safe_stepwise.store.progress import Wait, counts
-from safe_stepwise.store.replies import MAX_CHARACTERS as LONGEST_REPLY
+from safe_stepwise.store.replies import MAX_CHARACTERS as MAX_REPLY_CHARS
 from safe_stepwise.store.terminal import credentials, redact_keys, sanitize
 
 TRIES = 8
-"""Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
+"""Maximum calls of a request. At 20% random faults, 3 in a million requests fail for good."""
 IN_FLIGHT = 256
-"""Requests under way at a time: what keeps one vLLM replica busy."""
+"""Maximum requests under way: so many keep one vLLM replica busy."""
 FIRST_IN_FLIGHT = 8
-"""Requests under way until the first is answered, so that a wrong key or model shows before hundreds are sent."""
+"""Maximum requests under way until the first is answered, so that a wrong key or model shows early."""
 MAX_FAILURES = 50
-"""Failed requests after which a run without any answered request ends."""
+"""Number of failed requests after which a run without an answered request ends."""
 MAX_REFUSALS = 3
-"""Requests that a server forbids, after which such a run ends; a single one may be forbidden for its text."""
+"""Number of forbidden requests after which such a run ends; a single request may be forbidden for its text."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 LIMIT_OPTION, EFFORT_OPTION = "--max-tokens", "--reasoning-effort"
 """The options of commands that set an `Allowance`."""
 
 
-_TABLE = """
+_TABLE_SQL = """
 create table if not exists completions (
     key text primary key, text text not null, finish text not null,
     prompt integer not null, cached integer not null, completion integer not null
 ) without rowid
 """
-_INSERT = """
+_INSERT_SQL = """
 insert into completions values (?, ?, ?, ?, ?, ?) on conflict (key) do update set
     text = excluded.text, finish = excluded.finish, prompt = excluded.prompt,
     cached = excluded.cached, completion = excluded.completion
@@ -73,42 +73,42 @@ class ResponseCache:
     """A file of completions by `request_key`.
 
     In SQLite's WAL mode readers never wait and writers queue. A file system without shared memory (NFS) can't do that,
-    so processes on several machines need a file each. Raises ``UserError`` if the file can't be opened or is no such
-    cache, or the disk is full.
+    so processes on several machines need a file each. Raises ``UserError`` if the file can't be opened or is not a
+    cache, or if the disk is full.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.Lock()  # a run that is given up closes the file while its event loop may still read
+        self._lock = threading.Lock()  # an abandoned run closes the file while its event loop may still read
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # The event loop that reads may run in another thread than the one that opens.
+            # The event loop may read in another thread than the one that opens the file.
             self._db = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, isolation_level=None, check_same_thread=False)
             self._use_wal()
             # Replies survive a killed process; only a power cut may lose the last ones.
             self._db.execute("pragma synchronous = normal")
-            self._db.execute(_TABLE)
-            self._row("")  # a table of that name with other columns shows here
+            self._db.execute(_TABLE_SQL)
+            self._read_row("")  # a table of that name with other columns shows here
         except (OSError, sqlite3.Error) as error:
             raise UserError(f"{path}: cannot be used as a response cache ({error}); choose another --cache") from error
 
     def get(self, key: str) -> Completion | None:
         """Return the completion stored under a key, if any; raise ``UserError`` if the file is damaged."""
         try:
-            row = self._row(key)
-            return None if row is None else _completion(*row)
+            row = self._read_row(key)
+            return None if row is None else _decode_reply(*row)
         except (sqlite3.Error, ValueError) as error:
             raise UserError(f"{self.path}: cannot be read ({error}); choose another --cache") from error
 
     def store(self, replies: Iterable[tuple[str, Completion]]) -> None:
-        """Store the whole completions by key, all or none; raises ``UserError`` if the file can't be written."""
-        # As JSON, which can hold the half surrogates that a broken reply may contain.
+        """Store the completions that are whole, all or none; raises ``UserError`` if the file can't be written."""
+        # JSON can hold the half surrogates that a broken reply may contain.
         complete = ((key, reply) for key, reply in replies if reply.ending == "whole")
-        rows = [(key, json.dumps(_stored_reply(reply)), "stop", *astuple(reply.usage)[:3]) for key, reply in complete]
+        rows = [(key, json.dumps(_encode_reply(reply)), "stop", *astuple(reply.usage)[:3]) for key, reply in complete]
         try:
             with self._lock, self._db:
                 self._db.execute("begin immediate")
-                self._db.executemany(_INSERT, rows)
+                self._db.executemany(_INSERT_SQL, rows)
         except (sqlite3.Error, OverflowError) as error:
             raise UserError(f"{self.path}: cannot be written ({error})") from error
 
@@ -122,7 +122,7 @@ class ResponseCache:
         """Switch to WAL mode, again if SQLite refuses because another process is switching."""
         self._db.execute("pragma journal_mode = wal")
 
-    def _row(self, key: str) -> tuple[Any, ...] | None:
+    def _read_row(self, key: str) -> tuple[Any, ...] | None:
         query = "select text, finish, prompt, cached, completion from completions where key = ?"
         with self._lock:
             row: tuple[Any, ...] | None = self._db.execute(query, (key,)).fetchone()
@@ -137,15 +137,16 @@ class ResponseCache:
             self._db.close()
 
 
-def _stored_reply(reply: Completion) -> str | dict[str, Any]:
+def _encode_reply(reply: Completion) -> str | dict[str, Any]:
+    """Return the JSON value of a reply in the cache: its text, or an object if it has a thought or score."""
     if not (reply.thought or reply.usage.thought or reply.score is not None):
         return reply.text
     stored = {"text": reply.text, "thought": reply.thought, "thought_tokens": reply.usage.thought}
     return stored if reply.score is None else {**stored, "score": reply.score}
 
 
-def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
-    """Make the completion of a row; raise ``ValueError`` for a row of other types, which SQLite's columns accept."""
+def _decode_reply(reply: Any, finish: Any, *counts: Any) -> Completion:
+    """Make the completion of a row; raise ``ValueError`` for values of wrong types, which SQLite's columns accept."""
     stored = boundary.parse_json(reply) if isinstance(reply, str) else None
     fields: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored, "thought": ""}
     text, thought, counts = fields.get("text"), fields.get("thought"), (*counts, fields.get("thought_tokens", 0))
@@ -153,9 +154,9 @@ def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
     score = fields.get("score")
     is_share = score is None or (isinstance(score, float | int) and 0 <= score <= 1)
     if not (isinstance(text, str) and isinstance(thought, str) and finish in ("stop", "length") and are_counts):
-        raise ValueError("a row is no reply of a model")
+        raise ValueError("a row does not hold a model's reply")
     if not is_share:
-        raise ValueError("the score of a reply is no probability")
+        raise ValueError("the score of a reply is not a probability")
     usage = Usage(*counts)
     if "thought_tokens" not in fields:  # a row of an earlier version
         usage = base.count_thought(usage, thought, text)
@@ -187,10 +188,10 @@ class Account:
 class Client:
     """Completes requests by an engine, with a cache, retries, and accounts by role.
 
-    A client looks in the cache first, and sends equal requests at the same time only once. After a transient error it
-    repeats a request, at most ``tries`` calls in all, with jittered back-off or when the server says. If a reply was
-    cut or ended in a thought, the client repeats the request once with twice the tokens; the request has failed if
-    that reply has no text, or is cut and the request is ``in_full``. The cache keeps whole replies only.
+    A client looks in the cache first, and sends equal requests at the same time only once. After a transient error, it
+    repeats a request with jittered back-off or when the server says, in up to ``tries`` calls. If a reply was cut or
+    ended in a thought, the client repeats the request once with twice the tokens; the request has failed if that reply
+    has no text, or if it is cut and the request is ``in_full``. The cache keeps only whole replies.
     """
 
     engine: Engine
@@ -202,22 +203,22 @@ class Client:
     last_error: str = ""
     """The error of the last request that failed for good."""
     readability: Readability = field(init=False)
-    """Whether the replies of `reading` could be read."""
+    """Tracks whether the replies of `reading` could be read."""
     _credentials: Collection[str] = field(default_factory=lambda: tuple(credentials().values()))
     _pending: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
     _waiting_for: Counter[str] = field(default_factory=Counter)
     """The number of callers that wait for the call under a key."""
-    _fault: str = ""
+    _last_fault: str = ""
     """The error of the last call; empty if it succeeded."""
     _refused: int = 0
-    _over: str = ""
-    """Why the run ended early, empty if it did not; requests that still wait are then not sent."""
+    _end_reason: str = ""
+    """Why the run ended early (then waiting requests are not sent); empty if it did not."""
 
     def __post_init__(self) -> None:
         self.readability = Readability(self.in_flight)
         self._slots = asyncio.Semaphore(min(FIRST_IN_FLIGHT, self.in_flight))
         self._withheld_slots = max(0, self.in_flight - FIRST_IN_FLIGHT)
-        self._wait = Wait(lambda seconds: self._waiting(seconds))
+        self._wait = Wait(lambda seconds: self._describe_wait(seconds))
 
     async def complete(self, request: Request) -> Completion:
         """Return the reply to a request; raise ``EngineError`` if it failed, ``UserError`` if the run has to end."""
@@ -230,25 +231,25 @@ class Client:
         if sent.sampling.effort and self.engine.simulated:
             raise UserError(f"{self.engine.name}: no model thinks there; leave out {EFFORT_OPTION} for it")
         pending = self._pending.get(key)
-        shared = pending is not None
+        is_shared = pending is not None
         if pending is None:
             pending = asyncio.ensure_future(self._call(key, sent, account))
             self._pending[key] = pending
-            pending.add_done_callback(functools.partial(self._forget, key))
+            pending.add_done_callback(functools.partial(self._forget_call, key))
         self._waiting_for[key] += 1
         try:
-            reply = await asyncio.shield(pending)  # a caller that gives up must not take the reply from the others
+            reply = await asyncio.shield(pending)  # a caller that gives up must not cancel the call of the others
         finally:
             self._waiting_for[key] -= 1
             if not self._waiting_for[key]:
                 del self._waiting_for[key]
-                self._drop(key, pending)
-        account.hits += shared
+                self._cancel_call(key, pending)
+        account.hits += is_shared
         return reply
 
     @asynccontextmanager
     async def reading(self, request: Request) -> AsyncIterator[Completion]:
-        """Yield the completion of a request to a block that reads it; a ``ValueError`` in it means *unreadable*.
+        """Yield the completion of a request to a block that reads it; a ``ValueError`` there means *unreadable*.
 
         Raises the errors of `complete`, and ``UserError`` if none of the run's first replies is readable.
         """
@@ -269,13 +270,13 @@ class Client:
         return self._look_up(self._key(sent), sent, request.sampling.max_tokens)
 
     def _key(self, request: Request) -> str:
-        """Return the key of a reply in the cache; that of a simulated player changes with its code."""
+        """Return the key of a reply in the cache; the key of a simulated reply changes with the player's code."""
         return request_key(self.engine, request) + getattr(self.engine, "code", "")
 
     def _look_up(self, key: str, sent: Request, limit: int) -> Completion | None:
         """Return the whole reply to a request as it is ``sent``, which the cache has under ``key``.
 
-        A reply that ended by itself within the prompt's own ``limit`` of tokens is valid under a higher limit, too.
+        A reply that ended by itself within the prompt's own ``limit`` of tokens is also valid under a higher limit.
         """
         if self.cache is None:
             return None
@@ -290,7 +291,7 @@ class Client:
         return f"{self.engine.name}{self.allowance.effort_suffix}"
 
     async def complete_all(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
-        """Return a completion or an ``EngineError`` for each request, in order; any other exception ends them all."""
+        """Return a completion or an ``EngineError`` for each request, in order; any other exception ends all."""
 
         async def complete_or_fail(request: Request) -> Completion | EngineError:
             try:
@@ -301,14 +302,15 @@ class Client:
         return await event_loop.gather_all(complete_or_fail(request) for request in requests)
 
     def total(self) -> Account:
-        return _total(self.accounts.values())
+        """Return the sums of all roles' accounts."""
+        return _sum_accounts(self.accounts.values())
 
-    def _drop(self, key: str, call: asyncio.Future[Completion]) -> None:
+    def _cancel_call(self, key: str, call: asyncio.Future[Completion]) -> None:
         if not call.done():
             self._pending.pop(key, None)
             call.cancel()
 
-    def _forget(self, key: str, call: asyncio.Future[Completion]) -> None:
+    def _forget_call(self, key: str, call: asyncio.Future[Completion]) -> None:
         if self._pending.get(key) is call:
             del self._pending[key]
         if not call.cancelled():
@@ -325,7 +327,7 @@ class Client:
             self._give_up_if_hopeless(error)
             raise
         except UserError as error:
-            self._over = str(error)
+            self._end_reason = str(error)
             raise
         finally:
             account.pending -= 1
@@ -344,8 +346,8 @@ class Client:
         if total.answered or total.hits:
             return
         if total.failed >= MAX_FAILURES or self._refused >= MAX_REFUSALS:
-            self._over = f"{self.engine.name}: the first {total.failed} requests failed, the last: {error}"
-            raise UserError(self._over)
+            self._end_reason = f"{self.engine.name}: the first {total.failed} requests failed, the last: {error}"
+            raise UserError(self._end_reason)
 
     async def _complete_cut(self, key: str, request: Request, account: Account) -> dict[str, Completion]:
         """Complete a request, with twice the tokens if its reply is cut; return each reply by its request's key."""
@@ -370,22 +372,22 @@ class Client:
     async def _retry(self, request: Request, account: Account) -> Completion:
         tries = AsyncRetrying(
             stop=stop_after_attempt(self.tries),
-            wait=_Wait(),
+            wait=_Backoff(),
             retry=retry_if_exception(lambda e: isinstance(e, EngineError) and e.transient),
             reraise=True,
         )
 
         async def call() -> Completion:
-            if self._over:
-                raise UserError(self._over)
+            if self._end_reason:
+                raise UserError(self._end_reason)
             account.calls += 1
             account.retries += tries.statistics["attempt_number"] > 1
             try:
                 reply = await complete_once(self.engine, request, self._credentials)
             except EngineError as error:
-                self._fault = str(error)
+                self._last_fault = str(error)
                 raise
-            self._fault = ""
+            self._last_fault = ""
             self._wait.restart()
             account.prompt += reply.usage.prompt
             account.cached += reply.usage.cached
@@ -398,14 +400,14 @@ class Client:
         with self._wait:
             return await tries(call)
 
-    def _waiting(self, seconds: int) -> str:
+    def _describe_wait(self, seconds: int) -> str:
         source = self.engine.identity.get("base_url") or "a reply"
-        fault = f"; the last error: {self._fault}" if self._fault else ""
+        fault = f"; the last error: {self._last_fault}" if self._last_fault else ""
         return f"{self.engine.name}: waiting for {source} since {seconds} s{fault}"
 
 
 async def complete_once(engine: Engine, request: Request, secrets: Collection[str] = ()) -> Completion:
-    """Call an engine once and return its reply, whole or not, without our ``secrets``; raise ``EngineError``."""
+    """Call an engine once and return its reply, whole or not, without ``secrets``; raise ``EngineError``."""
     with printable_errors():
         (reply,) = await engine.generate([request])
         if isinstance(reply, EngineError):
@@ -424,7 +426,7 @@ def _limit_tokens(request: Request, tokens: int) -> Request:
     return replace(request, sampling=replace(request.sampling, max_tokens=tokens))
 
 
-class _Wait(wait_base):
+class _Backoff(wait_base):
     """Jittered exponential back-off, but never less than the server's Retry-After."""
 
     def __init__(self) -> None:
@@ -438,11 +440,11 @@ class _Wait(wait_base):
 
 def render_requests(accounts: Iterable[Account]) -> str:
     """Render the numbers of done, cached, failed and pending (``owed``) requests of all accounts as one line."""
-    total = _total(accounts)
+    total = _sum_accounts(accounts)
     return f"requests: {counts(total.answered, total.hits, total.pending, failed=total.failed)}"
 
 
-def _total(accounts: Iterable[Account]) -> Account:
+def _sum_accounts(accounts: Iterable[Account]) -> Account:
     total = Counter[str]()
     for account in accounts:
         total.update(asdict(account))
@@ -459,15 +461,15 @@ def render_usage(account: Account) -> str:
     )
 
 
-MAX_ERROR_CHARACTERS, MAX_FATAL_CHARACTERS = 300, 1000
-"""Characters of the error of one request, and of an error that ends the run; longer ones are shortened."""
+MAX_ERROR_CHARS, MAX_FATAL_CHARS = 300, 1000
+"""Maximum length of the error of one request, and of an error that ends the run; longer errors are shortened."""
 
 
 def redact_reply(reply: Completion, secrets: Collection[str]) -> Completion:
-    """Return a reply without our ``secrets`` and all that looks like a key, its texts cut at what readers read."""
-    # No reader uses more than `LONGEST_REPLY` characters, and redacting longer texts takes too long.
+    """Return a reply without ``secrets`` and all that looks like a key; its texts are cut at `MAX_REPLY_CHARS`."""
+    # Readers use no more than that, and redacting longer texts takes too long.
     texts = {name: getattr(reply, name) for name in ("text", "thought", "fragment", "reason")}
-    clean = {name: redact_keys(text[: LONGEST_REPLY + 1], secrets) for name, text in texts.items() if text}
+    clean = {name: redact_keys(text[: MAX_REPLY_CHARS + 1], secrets) for name, text in texts.items() if text}
     return reply if all(text == texts[name] for name, text in clean.items()) else replace(reply, **clean)  # type: ignore[arg-type]
 
 
@@ -487,4 +489,4 @@ def shorten_error(error: EngineError | UserError) -> str:
     >>> shorten_error(EngineError("Bearer abcdefgh12345678\\nis unknown"))
     'Bearer [redacted] is unknown'
     """
-    return sanitize(error, MAX_FATAL_CHARACTERS if isinstance(error, UserError) else MAX_ERROR_CHARACTERS)
+    return sanitize(error, MAX_FATAL_CHARS if isinstance(error, UserError) else MAX_ERROR_CHARS)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
@@ -19,56 +20,27 @@ from safe_stepwise.engines.base import Message, Request
 from safe_stepwise.engines.probability import TOP
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store.packaged import read_yaml
 
 TEMPLATE_OWNERS = ("vllm", "sglang", "llamacpp")
 """The ``owned_by`` of servers that pass ``chat_template_kwargs`` to a template."""
 CHOICE_OWNERS = ("vllm",)
 """The ``owned_by`` of servers that accept a list of replies to choose from."""
 OPTIONAL = ("logprobs", "top_p", "seed", "temperature", "schema")
-"""Fields that a request can do without, the least important first."""
+"""Fields that a spec may omit by ``?without=``."""
 _SWITCHES = ("template", "without", "system", "max_tokens")
 _SWITCH_VALUES = {"on": True, "off": False}
-_UNKNOWN_FIELD = re.compile(
-    "support|unknown|unrecogni[sz]ed|unexpected|extra|permitted|allowed|cannot find|unavailable|enabled|instead", re.I
+_WORDS: Mapping[str, Any] = read_yaml(Path(__file__).with_suffix(".yaml"))
+_ACCOUNT_WORDS, _TOO_LARGE, _UNKNOWN_FIELD = (
+    re.compile(_WORDS[name], re.I) for name in ("account_words", "too_large", "unknown_field")
 )
-_TOO_LARGE = re.compile(r"too (?:large|long|high|many)|maximum|exceed|context|above|at most|limit of|\d tokens", re.I)
-_CONTENT_CODES = frozenset("content_filter content_policy_violation context_length_exceeded model_not_found".split())
-
-
-def _field_pattern(words: str) -> re.Pattern[str]:
-    """Make the pattern of a refusal that names a field, in quotes or as a subject: a prompt may hold the bare word."""
-    verbs = r"(?:is (?:not|deprecated|unsupported)|isn't|are not|does not|cannot|can't|must|not|parameter|field)\b"
-    kinds = r"(?:argument|parameter|field|property|input|name)s?(?: supplied)?"
-    return re.compile(
-        rf"[\"'`](?:{words})[\"'`]|\b(?:{words})(?: {verbs}|:)|\b{kinds}[: ]{{1,3}}(?:{words})\b"
-        rf"|(?:\A|; )(?:body\.)?(?:{words})(?=;|\Z)",
-        re.IGNORECASE,
-    )
-
-
 _FIELD_PATTERNS: Mapping[str, re.Pattern[str]] = {
-    "logprobs": re.compile(r"log_?prob", re.I),
-    "template": re.compile(r"chat_template_kwargs|enable_thinking"),
-    "top_p": _field_pattern("top[_-]?p"),
-    "seed": _field_pattern("seed"),
-    "temperature": _field_pattern("temperature"),
-    "schema": re.compile(r"response_format|json_schema|structured_outputs|guided_json", re.I),
-    "limit": _field_pattern("max_(?:completion_)?tokens"),
-    "system": re.compile(
-        r"\bsystem['\"`]?[ _](?:role|prompts?|messages?|instructions?)['\"`]? (?:is |are )?(?:not|un)"
-        r"|developer instruction|messages\S{0,9}\.role\b|\brole\b.{0,20}['\"`]system['\"`]",
-        re.I,
-    ),
+    name: re.compile(_WORDS["subject"].replace("WORDS", form["subject"]) if isinstance(form, dict) else form, re.I)
+    for name, form in _WORDS["fields"].items()
 }
-"""The pattern by which a refusal names each field, in the order in which fields are omitted."""
-FIELD_NAMES = {
-    "template": "chat_template_kwargs",
-    "schema": "a JSON schema",
-    "logprobs": "logprobs (verdicts have no score)",
-    "limit": "max_completion_tokens (max_tokens in its place)",
-    "system": "a system turn (its text opens the user's)",
-}
-"""The names of fields in messages, if the key alone says too little."""
+"""The pattern by which a refusal names each field. If one names several, the first of them is omitted."""
+FIELD_NAMES: Mapping[str, str] = _WORDS["names"]
+"""The names of fields in messages, if the key says too little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +48,8 @@ class Dialect:
     """The fields of a request that one server accepts; a field that is None is not known yet.
 
     ``template``: whether ``chat_template_kwargs`` are sent; ``choices``: whether a list of allowed replies is sent;
-    ``omitted``: the optional fields that are not sent. If ``system`` is *user*, the text of a system turn opens the
-    next turn. ``limit``: the name of the field with the limit of tokens.
+    ``omitted``: the `OPTIONAL` fields that are not sent (``without`` in specs and identities). If ``system`` is
+    *user*, the text of a system turn opens the next turn. ``limit``: the name of the field with the limit of tokens.
     """
 
     template: bool | None = None
@@ -88,14 +60,14 @@ class Dialect:
 
     @classmethod
     def read(cls, query: str) -> Dialect | None:
-        """Read the switches after a spec's ``?``; return None if it has no switch of ours.
+        """Read the switches after a spec's ``?``; return None if it has none of these switches.
 
         >>> Dialect.read("without=seed,schema&max_tokens").query
         '?without=schema,seed&max_tokens'
         >>> Dialect.read("api-version=1") is None
         True
 
-        Raises ``UserError`` for a switch or a value that is not known.
+        Raises ``UserError`` for an unknown switch or value.
         """
         switches = parse_qsl(query, keep_blank_values=True)
         if not any(name in _SWITCHES for name, _ in switches):
@@ -117,21 +89,22 @@ class Dialect:
 
     @property
     def query(self) -> str:
-        """The switches as the end of a spec ("?without=seed"), "" if there are none.
+        """The switches as the end of a spec ("?without=seed"); "" if there are none.
 
-        ``template=on`` is left out: replies from before that switch was known had it on, and keep their keys.
+        ``template=on`` is left out, so that replies from before this switch existed, which had it on, keep their keys.
         """
         omitted = f"without={','.join(sorted(self.omitted))}"
         switches = {"template": "template=off", "without": omitted, "system": "system=user", "limit": "max_tokens"}
-        return "?" * bool(self.plain) + "&".join(switches[name] for name in self.plain)
+        names = self.non_default
+        return f"?{'&'.join(switches[name] for name in names)}" if names else ""
 
     @property
-    def plain(self) -> dict[str, Any]:
-        """The fields that can change a reply, for an engine's identity."""
-        usual = {"template": True, "without": [], "system": "system", "limit": "max_completion_tokens"}
+    def non_default(self) -> dict[str, Any]:
+        """The fields that are not at their default, by their names in an engine's identity."""
+        defaults = {"template": True, "without": [], "system": "system", "limit": "max_completion_tokens"}
         template, omitted = self.template is not False, sorted(self.omitted)
         fields = {"template": template, "without": omitted, "system": self.system, "limit": self.limit}
-        return {name: value for name, value in fields.items() if value != usual[name]}
+        return {name: value for name, value in fields.items() if value != defaults[name]}
 
     def resolve(self, owner: str | None) -> Dialect:
         """Return this dialect with the unknown fields derived from the model's ``owned_by`` (None if not listed)."""
@@ -141,13 +114,12 @@ class Dialect:
             choices=owner in CHOICE_OWNERS if self.choices is None else self.choices,
         )
 
-    def body(self, model: str, request: Request) -> dict[str, Any]:
-        sampling = request.sampling
+    def make_body(self, model: str, request: Request) -> dict[str, Any]:
+        """Make the JSON body of a request in this dialect."""
+        sampling, turns = request.sampling, self._turns(request.messages)
         body: dict[str, Any] = {
             "model": model,
-            "messages": [
-                {"role": m.role, "content": replace_surrogates(m.content)} for m in self._turns(request.messages)
-            ],
+            "messages": [{"role": turn.role, "content": replace_surrogates(turn.content)} for turn in turns],
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             self.limit: sampling.max_tokens,
@@ -173,6 +145,7 @@ class Dialect:
         return body
 
     def _turns(self, messages: tuple[Message, ...]) -> Iterator[Message]:
+        """Yield the messages, with a system turn merged into the next one if ``system`` is *user*."""
         system = ""
         for message in messages:
             if message.role == "system" and self.system == "user":
@@ -197,15 +170,18 @@ class Dialect:
             "limit": self.limit == "max_completion_tokens" and bool(_UNKNOWN_FIELD.search(complaint.text)),
             "system": any(turn["role"] == "system" for turn in body.get("messages", ())),
         }
-        is_of_scores = "logprobs" in body and _FIELD_PATTERNS["logprobs"].search(complaint.text)
-        if not is_of_scores and (complaint.codes & _CONTENT_CODES or _TOO_LARGE.search(complaint.text)):
+        is_about_scores = "logprobs" in body and _FIELD_PATTERNS["logprobs"].search(complaint.text)
+        if not is_about_scores and (
+            complaint.codes.intersection(_WORDS["content_codes"]) or _TOO_LARGE.search(complaint.text)
+        ):
             return None
         for field, pattern in _FIELD_PATTERNS.items():
             if sent.get(field, field in body) and pattern.search(complaint.field or complaint.text):
-                return field, self.drop(field)
+                return field, self.without_field(field)
         return None
 
-    def drop(self, field: str) -> Dialect:
+    def without_field(self, field: str) -> Dialect:
+        """Return the dialect that omits a field (a key of `_FIELD_PATTERNS`) or writes it in the other way."""
         match field:
             case "template":
                 return replace(self, template=False)
@@ -219,7 +195,7 @@ class Dialect:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace half surrogates, which UTF-8 can't encode, by U+FFFD.
+    """Replace halves of surrogate pairs, which UTF-8 can't encode, by U+FFFD.
 
     >>> replace_surrogates("a\\ud800 b")
     'a� b'
@@ -227,6 +203,13 @@ def replace_surrogates(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+_TEXT_KEYS = ("message", "msg", "detail", "error", "errors", "title", "reason", "description", "faultstring", "raw")
+_NESTED_KEYS = ("fault", "metadata", "response", "body")
+_CODE_KEYS = ("code", "type", "status", "error_type", "error_code")
+"""Keys of an error's body with its texts, with further objects, and with its codes."""
+_MAX_DEPTH, _MAX_ITEMS = 10, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +222,7 @@ class Complaint:
 
     @classmethod
     def read(cls, content: bytes) -> Complaint:
-        """Read the body of an HTTP error, whatever its form; the text is empty if the body has no words.
+        """Read the body of an HTTP error in any form; the text is empty if the body has no words.
 
         >>> Complaint.read(b'[{"error": {"code": 400, "message": "Unknown name \\\\"seed\\\\"", "status": "X"}}]').text
         'Unknown name "seed"'
@@ -256,7 +239,7 @@ class Complaint:
     @property
     def is_about_account(self) -> bool:
         """Whether the account is out of credit or closed, so that no other request succeeds either."""
-        return bool(self.codes & _ACCOUNT_CODES or _ACCOUNT_WORDS.match(self.text))
+        return bool(self.codes & set(_WORDS["account_codes"]) or _ACCOUNT_WORDS.match(self.text))
 
     @property
     def status(self) -> int:
@@ -264,25 +247,8 @@ class Complaint:
         return next((int(code) for code in self.codes if re.fullmatch("[45][0-9]{2}", code)), 0)
 
 
-_WORDS = ("message", "msg", "detail", "error", "errors", "title", "reason", "description", "faultstring", "raw")
-_INSIDE = ("fault", "metadata", "response", "body")
-_CODES = ("code", "type", "status", "error_type", "error_code")
-_MAX_DEPTH, _MAX_ITEMS = 10, 8
-_ACCOUNT_CODES = frozenset(
-    "402 insufficient_quota insufficient_credits insufficient_balance billing_hard_limit_reached billing_not_active "
-    "account_deactivated payment_required".split()
-)
-_ACCOUNT_WORDS = re.compile(
-    r"(?:error: |your |the |this |you are |you have )*(?:insufficient (?:account )?(?:quota|credits?|balance|funds)\b"
-    r"|out of credits?\b|credit balance is too low|account (?:is|has been) (?:deactivated|suspended|disabled)"
-    r"|payment required\b)",
-    re.I,
-)
-# Matched at the beginning, as a server may repeat the prompt. Gemini says "exceeded your current quota" for a minute.
-
-
 def _walk_error(value: Any, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield kind (words, code or field) and text of everything in an error's body, outermost first."""
+    """Yield the kind (words, code or field) and the text of each part of an error's body, outermost first."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):
@@ -295,10 +261,10 @@ def _walk_error(value: Any, depth: int) -> Iterator[tuple[str, str]]:
         field = " ".join((".".join(map(str, place)) if isinstance(place, list) else str(place)).split())
         if field:
             yield "field", field
-        for name in _CODES:
+        for name in _CODE_KEYS:
             if isinstance(value.get(name), str | int):
                 yield "code", str(value[name]).lower()
-        for name in (*_WORDS, *_INSIDE):
+        for name in (*_TEXT_KEYS, *_NESTED_KEYS):
             for kind, text in _walk_error(value.get(name), depth + 1):
                 is_placed = kind == "words" and name == "msg" and bool(field)
                 yield kind, f"{text} ({field})" if is_placed else text

@@ -1,4 +1,4 @@
-"""The engine of a model of entailment: a cross-encoder that says whether a premise states a hypothesis.
+"""The engine for a model of entailment: a cross-encoder that decides whether a premise states a hypothesis.
 
 Spec: ``nli:MODEL[@REVISION]``, a Hub id or a local folder of a Transformers model for sequence classification with a
 label *entailment* and perhaps *contradiction*. It answers only requests with a ``pair``: rulings on labels
@@ -9,41 +9,36 @@ parts: one part that entails is enough, or else one that contradicts.
 second label, which has no name, means that the claim is supported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from safe_stepwise.engines.base import Completion, EngineError, Pair, Request
 from safe_stepwise.engines.chat import escape_control
-from safe_stepwise.engines.transformers import Row, Runner, TransformersEngine, silence_loading
-from safe_stepwise.engines.weights import Model, Weights, error_line, loading
+from safe_stepwise.engines.transformers import Row, Runner, TransformersEngine, load_classifier
+from safe_stepwise.engines.weights import Weights, error_line
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
 EXAMPLE, MINICHECK_EXAMPLE = "nli:./my-cross-encoder", "minicheck:lytang/MiniCheck-DeBERTa-v3-Large"
 ENTAILMENT, CONTRADICTION = "entailment", "contradiction"
-_SHARED = 8
-"""The part of the context (an eighth) that two parts of a long premise share, so that no fact is cut in two."""
-_POSITIONS_KEPT = 2
-"""Positions that some encoders (RoBERTa) count and can't use."""
+_OVERLAP_DIVISOR = 8
+"""Two parts of a long premise share an eighth of the context, so that no fact is cut in two."""
+_RESERVED_POSITIONS = 2
+"""Positions that some encoders (RoBERTa) count but can't use."""
 
 
 class EntailmentEngine(TransformersEngine):
-    """An engine of a cross-encoder; the constructor looks for the model, and the first call loads it."""
+    """An engine for a cross-encoder; the constructor looks for the model, and the first call loads it."""
 
     kind = "nli"
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
 
     def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
         return _PairRunner.load(weights, device, dtype)
 
 
 class MiniCheckEngine(EntailmentEngine):
-    """The engine of a classifier of MiniCheck."""
+    """The engine for a classifier of MiniCheck."""
 
     kind = "minicheck"
 
@@ -53,7 +48,7 @@ class MiniCheckEngine(EntailmentEngine):
 
 @dataclass(slots=True)
 class _PairRow(Row):
-    """One pair of a batch, in ``windows`` that fit the context, with the ``reply`` once it was read."""
+    """One pair of a batch: ``windows`` are the model inputs of its parts, ``reply`` is "" until it is judged."""
 
     windows: dict[str, list[list[int]]] = field(default_factory=dict)
     reply: str = ""
@@ -72,23 +67,18 @@ class _PairRunner:
     """The number of each label, in lower case."""
 
     @classmethod
-    def load(cls, weights: Weights, device: str, dtype: str, labels: Mapping[str, int] | None = None) -> _PairRunner:
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-        silence_loading()
-        with loading(weights):
-            tokenizer = AutoTokenizer.from_pretrained(weights.place, **weights.pinned)
-            model = AutoModelForSequenceClassification.from_pretrained(weights.place, **weights.pinned, dtype=dtype)
+    def load(cls, weights: Weights, device: str, dtype: str, labels: Mapping[str, int] | None = None) -> "_PairRunner":
+        tokenizer, model = load_classifier(weights, "AutoModelForSequenceClassification", dtype)
         names = {str(label).lower(): number for number, label in model.config.id2label.items()}
         if labels is None and ENTAILMENT not in names:
             raise UserError(f"{weights}: labels pairs {', '.join(names)}; name a model with the label {ENTAILMENT}")
         if labels is not None and len(names) != 2:
             raise UserError(f"{weights}: labels pairs {', '.join(names)}; a model of MiniCheck has two labels")
-        context = min(tokenizer.model_max_length, model.config.max_position_embeddings - _POSITIONS_KEPT)
+        context = min(tokenizer.model_max_length, model.config.max_position_embeddings - _RESERVED_POSITIONS)
         return cls(tokenizer, model.to(device).eval(), context, labels or names)
 
     def row(self, request: Request) -> Row | EngineError:
-        """Make the row of a request; return an error if it has no pair, or its hypothesis alone fills the context."""
+        """Make the row of a request; return an error if it has no pair, or if its hypothesis fills the context."""
         if request.pair is None:
             return EngineError("it judges claims beside passages, for --adjudicate and --verifier; it writes no text")
         try:
@@ -96,7 +86,7 @@ class _PairRunner:
                 *(escape_control(text, self.tokenizer.all_special_tokens) for text in request.pair[:2]),
                 truncation="only_first",
                 max_length=self.context,
-                stride=self.context // _SHARED,
+                stride=self.context // _OVERLAP_DIVISOR,
                 return_overflowing_tokens=True,
             )
         except Exception as error:  # a tokenizer may raise anything
@@ -113,9 +103,10 @@ class _PairRunner:
             with torch.inference_mode():
                 logits = self.model(**batch).logits
             row.entailed = float(logits.float().softmax(dim=-1)[:, self.labels[ENTAILMENT]].max())
-            row.reply, row.is_finished = self._reply(row.request.pair, set(logits.argmax(dim=-1).tolist())), True
+            row.reply = self._choose_reply(row.request.pair, set(logits.argmax(dim=-1).tolist()))
+            row.is_finished = True
 
-    def _reply(self, pair: Pair | None, labels: Collection[int]) -> str:
+    def _choose_reply(self, pair: Pair | None, labels: Collection[int]) -> str:
         if pair is None:
             return ""
         is_denied = self.labels.get(CONTRADICTION) in labels

@@ -1,4 +1,4 @@
-"""An engine of scripted replies, for tests and load studies, with simulated latency, prefix cache and faults.
+"""An engine of scripted replies, for tests and load studies, with simulated latency and prefix cache.
 
 Spec: ``mock:FILE``, a JSON or YAML file::
 
@@ -11,28 +11,24 @@ Spec: ``mock:FILE``, a JSON or YAML file::
     default: "I do not know."      # when none fits; without it that request fails
     latency: {base: 0.05, prefill: 5000, decode: 80}   # seconds; tokens a second
     cache: {block: 16, blocks: 4096}                   # of the prefix cache, in tokens
-    faults: {rate: 0.2, seed: 1, kinds: ["429", "500", timeout, dropped], retry_after: 0.1}
 
 Only ``replies`` is required. The engine sleeps for the latency, unless its ``scale`` is 0; ``seconds`` is the sum over
-all calls. A fault depends on the seed, the request and the number of the try. Replies in turn depend on the order of
-the calls, which is that of the requests only as long as they are sent one after another.
+all calls. Replies in turn depend on the order of the calls, which is that of the requests only as long as they are
+sent one after another.
 """
-
-from __future__ import annotations
 
 import asyncio
 import hashlib
 import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
-from random import Random
-from typing import Any, Literal, get_args
+from typing import Any
 
-from safe_stepwise.engines.base import NO_USAGE, Completion, Engine, EngineError, Request, completion, request_key
+from safe_stepwise.engines.base import NO_USAGE, Completion, Engine, EngineError, Request, completion
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -40,19 +36,11 @@ from safe_stepwise.store.boundary import MAX_JSON_BYTES, parse_json, parse_yaml,
 
 EXAMPLE = "mock:replies.json"
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-FaultKind = Literal["429", "500", "timeout", "dropped"]
-FAULTS: Mapping[FaultKind, str] = {
-    "429": "HTTP 429",
-    "500": "HTTP 500",
-    "timeout": "timed out",
-    "dropped": "connection failed",
-}
-"""The message of an error, by the kind of fault."""
-Tokens = tuple[Callable[[Request], Sequence[str]], Callable[[str], Sequence[str]]]
+Tokenizers = tuple[Callable[[Request], Sequence[str]], Callable[[str], Sequence[str]]]
 
 
-def _require(holds: bool, message: str) -> None:
-    if not holds:
+def _require(is_valid: bool, message: str) -> None:
+    if not is_valid:
         raise ValueError(message)
 
 
@@ -71,32 +59,9 @@ class Latency:
         _require(min(self.prefill, self.decode) > 0, "prefill and decode are more than 0")
 
     def seconds(self, usage: Usage) -> float:
+        """Return the seconds of a call with a usage."""
         computed = usage.prompt - usage.cached
         return self.base + computed / self.prefill + usage.completion / self.decode
-
-
-@dataclass(frozen=True, slots=True)
-class Faults:
-    """The share of tries that fail, all with transient errors."""
-
-    rate: float = 0.0
-    seed: int = 0
-    kinds: tuple[FaultKind, ...] = get_args(FaultKind)
-    retry_after: float = 0.0
-    """The Retry-After of a 429, in seconds."""
-
-    def __post_init__(self) -> None:
-        _require(0 <= self.rate <= 1, "rate is from 0 to 1")
-        _require(self.retry_after >= 0, "retry_after is 0 or more")
-        _require(bool(self.kinds), "kinds are an empty list")
-
-    def sample(self, key: str, number: int) -> EngineError | None:
-        """Return the error of a request's try (``number``, from 1); None if the try does not fail."""
-        chance = Random(f"{self.seed} {key} {number}")
-        kind = chance.choice(self.kinds)
-        if chance.random() >= self.rate:
-            return None
-        return EngineError(FAULTS[kind], transient=True, retry_after=self.retry_after if kind == "429" else None)
 
 
 @dataclass(slots=True)
@@ -104,12 +69,12 @@ class PrefixCache:
     """A radix cache of full blocks of tokens; a block is identified by the prompt's prefix up to its end.
 
     As in vLLM, a block is a hit only after all blocks before it, and at least the last token of a prompt is computed.
-    A full cache evicts the least recently used block. A prompt uses its blocks in reverse order, so that the evicted
-    block is always the last of a prefix.
+    A full cache evicts the least recently used block. A prompt's blocks are marked as used in reverse order, so that
+    the evicted block is always the last one of a prefix.
     """
 
     block: int = 16
-    """Tokens of a block."""
+    """Number of tokens in a block; ``blocks`` is the maximum number of blocks."""
     blocks: int = 4096
     _blocks: OrderedDict[bytes, None] = field(init=False, repr=False, default_factory=OrderedDict)
 
@@ -126,7 +91,7 @@ class PrefixCache:
         >>> cache.take("abcde", "fgh"), cache.take("abcdefgh"), cache.take("abcx")
         (0, 6, 2)
         """
-        names = list(self._names([*prompt, *reply]))
+        names = list(self._name_blocks([*prompt, *reply]))
         hits = next((n for n, name in enumerate(names) if name not in self._blocks), len(names))
         for name in reversed(names):  # so that a prefix outlives its continuations
             self._blocks[name] = None
@@ -135,10 +100,10 @@ class PrefixCache:
             del self._blocks[name]
         return min(hits, max(0, len(prompt) - 1) // self.block) * self.block
 
-    def _names(self, tokens: Sequence[str]) -> Iterator[bytes]:
+    def _name_blocks(self, tokens: Sequence[str]) -> Iterator[bytes]:
         digest = hashlib.sha256()
         for start in range(0, len(tokens) - self.block + 1, self.block):
-            # No token contains a space, so one never looks like two.
+            # No token contains a space, so that joined tokens stay distinct.
             text = " ".join(tokens[start : start + self.block]) + " "
             digest.update(text.encode("utf-8", "surrogatepass"))
             yield digest.digest()
@@ -146,7 +111,7 @@ class PrefixCache:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of a script: its conditions on a request, all of which must hold, and its replies in turn."""
+    """A rule of a script: conditions on a request, all of which must hold, and the replies in turn."""
 
     reply: str | tuple[str, ...]
     match: str = ""
@@ -165,7 +130,6 @@ class Script:
     default: str | None = None
     latency: Latency = Latency()
     cache: PrefixCache = field(default_factory=PrefixCache)
-    faults: Faults = Faults()
 
 
 @dataclass
@@ -177,10 +141,9 @@ class MockEngine(Engine):
     """The SHA-256 of the script, which determines the replies."""
     latency: Latency = Latency()
     cache: PrefixCache = field(default_factory=PrefixCache)
-    faults: Faults = Faults()
     seconds: float = 0.0
     """The seconds of all calls, as if they were made one after another."""
-    tokens: Tokens = field(default_factory=lambda: (prompt_tokens, split_tokens))
+    tokens: Tokenizers = field(default_factory=lambda: (prompt_tokens, split_tokens))
     """The functions that split a request's prompt and a reply into tokens."""
 
     simulated = True
@@ -188,10 +151,9 @@ class MockEngine(Engine):
     def __post_init__(self) -> None:
         self.name = f"mock:{self.digest[:12]} (simulated)"
         self.identity: Mapping[str, Any] = {"engine": "mock", "script": self.digest}
-        self._tries: Counter[str] = Counter()
 
     @classmethod
-    def read(cls, path: str | Path) -> MockEngine:
+    def read(cls, path: str | Path) -> "MockEngine":
         """Make the engine of a script file; raise ``UserError`` with the place of a fault in it."""
         path = Path(path)
         try:
@@ -202,12 +164,11 @@ class MockEngine(Engine):
         except OSError as error:
             raise UserError(f"mock:{path}: cannot be read ({error.strerror})") from None
         except ValueError as error:
-            raise UserError(
-                f"mock:{path}: is no script of replies ({' '.join(str(error).split())[:300]}); see the docstring of "
-                "safe_stepwise/engines/mock.py"
-            ) from None
+            reason = " ".join(str(error).split())[:300]
+            advice = "see the docstring of safe_stepwise/engines/mock.py"
+            raise UserError(f"mock:{path}: is not a script of replies ({reason}); {advice}") from None
         reply, digest = partial(_reply, rules, script.default), hashlib.sha256(raw).hexdigest()
-        return cls(reply, digest, script.latency, script.cache, script.faults)
+        return cls(reply, digest, script.latency, script.cache)
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """Reply to all requests at once."""
@@ -215,11 +176,10 @@ class MockEngine(Engine):
 
     async def _complete(self, request: Request) -> Completion | EngineError:
         try:
-            self._raise_fault(request)
             reply = self.reply(request)
         except EngineError as error:
             return error
-        text, is_whole = _cut(reply, request.sampling.max_tokens, request.sampling.stop)
+        text, is_whole = _cut_reply(reply, request.sampling.max_tokens, request.sampling.stop)
         prompt_words, reply_words = self.tokens[0](request), self.tokens[1](text)
         usage = Usage(len(prompt_words), self.cache.take(prompt_words, reply_words), len(reply_words))
         seconds = self.latency.seconds(usage)
@@ -227,15 +187,6 @@ class MockEngine(Engine):
         if seconds and self.latency.scale:
             await asyncio.sleep(seconds * self.latency.scale)
         return completion(text, usage, "stop" if is_whole else "length")
-
-    def _raise_fault(self, request: Request) -> None:
-        if not self.faults.rate:
-            return
-        key = request_key(self, request)
-        self._tries[key] += 1
-        if fault := self.faults.sample(key, self._tries[key]):
-            raise fault
-        del self._tries[key]  # so that the request, sent again later, has the same faults
 
 
 def prompt_tokens(request: Request) -> list[str]:
@@ -253,7 +204,7 @@ def split_tokens(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def _cut(text: str, max_tokens: int, stop: Sequence[str]) -> tuple[str, bool]:
+def _cut_reply(text: str, max_tokens: int, stop: Sequence[str]) -> tuple[str, bool]:
     """Return the text before a stop string or the limit of tokens, and whether it is within the limit."""
     for stop_string in filter(None, stop):
         text = text.partition(stop_string)[0]
@@ -283,11 +234,10 @@ def _reply(rules: Sequence[tuple[Rule, re.Pattern[str], Iterator[str]]], default
 
 
 class CountingClient(Client):
-    """A client for one question that counts the tokens of a simulated engine, which counts none itself.
+    """A client for one question that counts the tokens of a simulated engine, which does not count them itself.
 
-    Tokens are words and punctuation. Each question has a prefix cache of its own, which also holds the instructions
-    that all questions share. So neither the number and order of questions under way nor an interruption changes a
-    count.
+    Tokens are words and punctuation. Each question has its own prefix cache, which also has the instructions that all
+    questions share. So the counts do not depend on other questions under way or on an interruption.
     """
 
     def __init__(self, client: Client) -> None:
@@ -302,10 +252,10 @@ class CountingClient(Client):
         if reply.usage != NO_USAGE or not self.engine.simulated:
             return reply
         sent = self._client.allowance.apply(request)
-        usage = self._usage(sent, f"{reply.thought} {reply.transcript}")
+        usage = self._count_usage(sent, f"{reply.thought} {reply.transcript}")
         return replace(reply, usage=replace(usage, thought=len(split_tokens(reply.thought))))
 
-    def _usage(self, request: Request, text: str) -> Usage:
+    def _count_usage(self, request: Request, text: str) -> Usage:
         system = request.messages[0]
         if system.role == "system" and system.content not in self._instructions:
             self._instructions.add(system.content)

@@ -1,13 +1,13 @@
 """The engine for any OpenAI-compatible server: ``vllm serve``, SGLang, hosted APIs.
 
 Spec: ``openai:MODEL@http://host:8000/v1``, or ``openai:MODEL`` for ``OPENAI_BASE_URL`` (else OpenAI's own). The key is
-read from ``OPENAI_API_KEY`` and never stored. A server gives a LoRA adapter a model name of its own: write that as
-MODEL, with its revision in the name.
+read from ``OPENAI_API_KEY`` and never stored. A server gives a LoRA adapter its own model name: write that as MODEL,
+with its revision in the name.
 
-Servers differ in the fields that they accept (`engines.dialect`). ``chat_template_kwargs`` turn thinking off, where a
-server's list of models says that it is vLLM, SGLang or llama.cpp, which pass them to the model's template.
+Servers differ in the fields that they accept (`engines.dialect`). ``chat_template_kwargs`` turn thinking off; they are
+sent if the server's list of models says that it is vLLM, SGLang or llama.cpp, which pass them to the model's template.
 ``?template=on`` at the end of a spec sends them to a server that does not identify itself (a proxy before vLLM),
-``?template=off`` lets a model think. A request with a reasoning effort has ``reasoning_effort`` in their place.
+``?template=off`` lets a model think. A request with a reasoning effort has ``reasoning_effort`` instead.
 ``?without=temperature,top_p,seed,schema,logprobs`` omits fields, ``?system=user`` puts a system turn into the user's,
 ``?max_tokens`` names the limit as older servers do; ``&`` joins several. Without switches the engine learns them from
 the first refusal that names such a field.
@@ -34,10 +34,10 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, completion, require_modules
+from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, completion
 from safe_stepwise.engines.dialect import FIELD_NAMES, Complaint, Dialect
 from safe_stepwise.engines.probability import label_probability
-from safe_stepwise.errors import UserError, server_hint
+from safe_stepwise.errors import UserError, require_modules, server_hint
 from safe_stepwise.records import Usage
 from safe_stepwise.store import boundary, terminal
 from safe_stepwise.store.names import LOOPBACK, SIMULATED
@@ -50,23 +50,23 @@ EXAMPLE = "openai:gpt-oss-120b@http://localhost:8000/v1"
 STAND_IN = "simulated"
 """The model name of `safe-stepwise stand-in`, or its beginning before a hyphen."""
 TIMEOUT_S = 600.0
-"""Seconds of one call, from its first byte to its last."""
-CHECK_TIMEOUT_S = 30.0
+"""Maximum seconds of one call, from its first byte to its last."""
+CHECK_TIMEOUT_S = 30.0  # of a call that checks the server
 _TRANSIENT = frozenset((408, 409, 425, 429))
-_HOME = "https://api.openai.com/v1"
+_OPENAI_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"
 _PROBE = Request((Message("user", "Reply with one word."),), Sampling(max_tokens=16))
 _NO_HEADERS: Mapping[str, str] = {}
-_LONGEST_NAME, _LONGEST_PLACE, _MOST_NAMES = 100, 200, 5
+_MAX_NAME_CHARS, _MAX_PLACE_CHARS, _MAX_NAMES = 100, 200, 5
 _ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
 _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
-"""An address without its scheme: a host with a port, or another name that no revision of a model has."""
+"""An address without its scheme: a host with a port, or another form that no revision of a model has."""
 
 
 class OpenAIEngine:
     """An engine that sends requests to an OpenAI-compatible server; ``timeout`` is that of one call, in seconds.
 
-    ``base_url``: None for ``OPENAI_BASE_URL`` or OpenAI's own; ``dialect``: the switches of a spec. Raises
+    ``base_url``: None for ``OPENAI_BASE_URL`` or OpenAI's server; ``dialect``: the switches of a spec. Raises
     ``UserError`` for an invalid address or key. A missing extra is an error only at the first request.
     """
 
@@ -77,17 +77,17 @@ class OpenAIEngine:
         self.model = model
         self.simulated = model == STAND_IN or model.startswith(f"{STAND_IN}-")
         self.name = f"openai:{model}{dialect.query}{SIMULATED if self.simulated else ''}"
-        self.base_url = _address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
+        self.base_url = _check_address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
         self._spec = dialect
         self._dialect = dialect if self.base_url else dialect.resolve("openai")
         self._learning = asyncio.Lock()
-        _key()
+        _read_key()
         self.timeout = timeout or TIMEOUT_S
         self.identity: Mapping[str, Any] = {
             "engine": "openai",
             "model": model,
             "base_url": self.base_url,
-            **dialect.plain,
+            **dialect.non_default,
         }
 
     @classmethod
@@ -108,7 +108,7 @@ class OpenAIEngine:
     @functools.cached_property
     def _library(self) -> Any:
         # Its transport is aiohttp, which a bare `pip install openai` lacks.
-        require_modules("openai", "its client", "openai", "openai", "aiohttp")
+        require_modules("the openai engine", "its client", "openai", "openai", "aiohttp")
         import openai
 
         return openai
@@ -116,12 +116,12 @@ class OpenAIEngine:
     @functools.cached_property
     def _client(self) -> openai.AsyncOpenAI:
         client: openai.AsyncOpenAI = self._library.AsyncOpenAI(
-            base_url=self.base_url or _HOME,
-            api_key=_key(),
+            base_url=self.base_url or _OPENAI_URL,
+            api_key=_read_key(),
             timeout=self.timeout,
             max_retries=0,  # the client of this package retries, counts and backs off
-            # The default transport searches all its connections on every call. Redirects would send the key and the
-            # questions to another server than the user's.
+            # The default transport searches all its connections on every call. Redirects are not followed, as they
+            # would send the key and the questions to a server that the user did not name.
             http_client=self._library.DefaultAioHttpClient(
                 follow_redirects=False, event_hooks={"response": [Reader()]}
             ),
@@ -129,15 +129,15 @@ class OpenAIEngine:
         return client
 
     async def check(self) -> None:
-        """Raise ``UserError`` if the server is not there or does not serve the model."""
-        errors, server = self._library, f"openai:{self.model}@{self.base_url or _HOME}"
-        if self.base_url is None and _key() == _NO_KEY:
+        """Raise ``UserError`` if no server answers or it does not serve the model."""
+        errors, server = self._library, f"openai:{self.model}@{self.base_url or _OPENAI_URL}"
+        if self.base_url is None and _read_key() == _NO_KEY:
             raise UserError(
                 f"openai:{self.model}: OpenAI's own server wants a key: set OPENAI_API_KEY, or "
                 f"name another server as openai:{self.model}@http://localhost:8000/v1"
             )
         try:
-            owners = _read_owners(await self._models())
+            owners = _read_owners(await self._request_models())
         except errors.AuthenticationError:
             raise UserError(f"{server}: the key was refused; set OPENAI_API_KEY") from None
         except errors.APIStatusError as error:
@@ -146,7 +146,7 @@ class OpenAIEngine:
             return  # a server without a list of models may still answer
         except (errors.APIConnectionError, TimeoutError) as error:
             mend = "correct the address, or look to your network"
-            if urlsplit(self.base_url or _HOME).hostname in LOOPBACK:
+            if urlsplit(self.base_url or _OPENAI_URL).hostname in LOOPBACK:
                 mend = f"{server_hint(self.model)}, or correct the address"
             raise UserError(f"{server}: no server answers there ({describe_cause(error)}); {mend}") from None
         except Exception:  # errors of aiohttp and of the JSON reader, which the client does not catch
@@ -160,8 +160,8 @@ class OpenAIEngine:
 
     async def _try_unlisted(self, server: str, owners: Mapping[str, str]) -> None:
         """Send a short request for a model that the server does not list: many serve more than they list."""
-        listed = [terminal.redact(name)[:_LONGEST_NAME] for name in sorted(owners)[:_MOST_NAMES]]
-        names = ", ".join([*listed, *(["..."] if len(owners) > _MOST_NAMES else [])])
+        listed = [terminal.redact(name)[:_MAX_NAME_CHARS] for name in sorted(owners)[:_MAX_NAMES]]
+        names = ", ".join([*listed, *(["..."] if len(owners) > _MAX_NAMES else [])])
         reply: Completion | EngineError | None = None
         with suppress(TimeoutError):  # it may take minutes to load
             async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
@@ -178,23 +178,23 @@ class OpenAIEngine:
         if (client := self.__dict__.pop("_client", None)) is not None:
             await client.close()
 
-    async def _models(self) -> bytes:
+    async def _request_models(self) -> bytes:
         # The client's own timeout restarts with every byte that arrives.
         async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
             content: bytes = await self._client.get("/models", cast_to=bytes)
             return content
 
     async def _learn_owner(self) -> None:
-        """Resolve the dialect by the model's owner, once; raise ``EngineError`` if the server does not tell it now."""
+        """Resolve the dialect by the model's owner, once; raise ``EngineError`` if the server can't tell it now."""
         async with self._learning:
             if self._dialect.template is None or self._dialect.choices is None:
-                self._dialect = self._dialect.resolve(await self._owner())
+                self._dialect = self._dialect.resolve(await self._find_owner())
 
-    async def _owner(self) -> str | None:
+    async def _find_owner(self) -> str | None:
         """Return the model's owner in the list of models; None if there is no such list."""
         try:
             with self._engine_errors():
-                content = await self._models()
+                content = await self._request_models()
                 with suppress(LookupError, TypeError, AttributeError):  # JSON that is no list
                     return _read_owners(content).get(self.model)
         except EngineError as error:
@@ -208,7 +208,7 @@ class OpenAIEngine:
                 await self._learn_owner()
             dialect, learned = self._dialect, list[tuple[str, _Refusal]]()
             while True:
-                body = dialect.body(self.model, request)
+                body = dialect.make_body(self.model, request)
                 try:
                     reply = await self._post(json.dumps(body, allow_nan=False).encode(), request.labels)
                 except _Refusal as refusal:
@@ -228,7 +228,7 @@ class OpenAIEngine:
     async def _post(self, content: bytes, labels: Sequence[str]) -> Completion:
         with self._engine_errors():
             async with asyncio.timeout(self.timeout):
-                # By path: the typed method takes longer to walk our data than everything else.
+                # The typed method would take longer to walk our data than everything else.
                 reply = await self._client.post("/chat/completions", cast_to=bytes, content=content)
             return read_completion(reply, labels)
 
@@ -238,7 +238,7 @@ class OpenAIEngine:
         Refusals of a request that was never answered do not count, as they may be due to its text.
         """
         for field, refusal in learned:
-            if (dialect := self._dialect.drop(field)) == self._dialect:  # another request has learned this
+            if (dialect := self._dialect.without_field(field)) == self._dialect:  # another request has learned this
                 continue
             self._dialect = dialect
             switches = replace(dialect, template=self._spec.template).query
@@ -252,18 +252,18 @@ class OpenAIEngine:
             yield
         except errors.APIStatusError as error:
             complaint = Complaint.read(error.response.content)
-            raise self._refusal(error.status_code, complaint, error.response.headers) from None
+            raise self._make_refusal(error.status_code, complaint, error.response.headers) from None
         except (errors.APIConnectionError, TimeoutError) as error:
             raise EngineError(describe_cause(error), transient=True) from None
-        except _Failed as error:
-            raise self._refusal(error.complaint.status or 502, error.complaint, is_ok=True) from None
+        except _ErrorInReply as error:
+            raise self._make_refusal(error.complaint.status or 502, error.complaint, is_ok=True) from None
         except EngineError:
             raise
         except Exception as error:
-            # The client does not catch a truncated body, one without choices, or a reply that is no HTTP.
+            # The client does not catch a truncated body, a body without choices, or a reply that is not HTTP.
             raise EngineError(f"unreadable reply ({type(error).__name__})", transient=True) from None
 
-    def _refusal(
+    def _make_refusal(
         self, status: int, complaint: Complaint, headers: Mapping[str, str] = _NO_HEADERS, *, is_ok: bool = False
     ) -> EngineError:
         """Make a refused request's error (``is_ok``: with HTTP 200); raise ``UserError`` for key or account."""
@@ -276,7 +276,7 @@ class OpenAIEngine:
         if status == 402 or complaint.is_about_account:
             mend = "mend that, and run the same command again"
             raise UserError(f"{self.name}: the account is out of credit, or closed; {mend} ({reason})")
-        if status == 404 and not re.search(r"/v\d+/?$", self.base_url or _HOME):
+        if status == 404 and not re.search(r"/v\d+/?$", self.base_url or _OPENAI_URL):
             reason += " (the address usually ends in /v1)"
         if 300 <= status < 400:
             reason += f": {_redirect_advice(headers)}"
@@ -292,24 +292,24 @@ class OpenAIEngine:
 
 
 class _Refusal(EngineError):
-    """An error that a server sent; ``is_of_form`` where the fields of the request may be the reason."""
+    """An error that a server sent; ``is_of_form``: whether the request's fields may be the reason."""
 
     def __init__(self, reason: str, complaint: Complaint, *, is_of_form: bool, **options: Any) -> None:
         super().__init__(reason, **options)
         self.complaint, self.is_of_form = complaint, is_of_form
 
 
-class _Failed(Exception):
+class _ErrorInReply(Exception):
     """An error in a response with HTTP 200."""
 
     def __init__(self, error: Any) -> None:
-        self.complaint = Complaint.read(json.dumps({"error": error}).encode()[:LARGEST_ERROR])
+        self.complaint = Complaint.read(json.dumps({"error": error}).encode()[:MAX_ERROR_BYTES])
 
 
-def _address(text: str | None) -> str | None:
-    """Return a server's address, or raise ``UserError``; None is OpenAI's own.
+def _check_address(text: str | None) -> str | None:
+    """Return a server's address if it is valid, else raise ``UserError``; None means OpenAI's server.
 
-    >>> _address("http://localhost:8000/v1")
+    >>> _check_address("http://localhost:8000/v1")
     'http://localhost:8000/v1'
     """
     if text is None:
@@ -320,13 +320,13 @@ def _address(text: str | None) -> str | None:
     except ValueError:
         is_address = False
     if not is_address or not re.fullmatch("[!-~]+", text):
-        raise UserError(f"{text!r} is no server's address: write it as http://localhost:8000/v1")
+        raise UserError(f"{text!r} is not a server's address: write it as http://localhost:8000/v1")
     if url.username is not None or url.password is not None:
         raise UserError("a server's address must hold no user or password: set OPENAI_API_KEY")
     return text
 
 
-def _key() -> str:
+def _read_key() -> str:
     key = os.environ.get("OPENAI_API_KEY", "").strip() or _NO_KEY
     if not (key.isascii() and key.isprintable()):
         raise UserError("OPENAI_API_KEY holds characters that no key has; set it anew")
@@ -338,24 +338,25 @@ def _read_owners(content: bytes) -> dict[str, str]:
 
 
 def _redirect_advice(headers: Mapping[str, str]) -> str:
-    place = terminal.redact(str(headers.get("location")))[:_LONGEST_PLACE]
+    place = terminal.redact(str(headers.get("location")))[:_MAX_PLACE_CHARS]
     return f"redirects to {place}, which is not followed: name the address that answers"
 
 
-LARGEST = 8 << 20
-"""Bytes of a decompressed reply: a hundred times the longest that a request allows."""
-LARGEST_ERROR = 1 << 16
-"""Bytes of an error message that are read."""
-LARGEST_COUNT = 1 << 31
-"""Tokens of one call, far beyond those of any model."""
-_LONG = 1 << 18
+MAX_REPLY_BYTES = 8 << 20
+"""Maximum bytes of a decompressed reply: a hundred times the longest that a request allows."""
+MAX_ERROR_BYTES = 1 << 16
+"""Maximum bytes of an error message that are read."""
+MAX_TOKEN_COUNT = 1 << 31
+"""Bound of the tokens of one call, far beyond those of any model."""
+_LONG_BYTES = 1 << 18
 _LONG_AT_ONCE = 8
+"""Maximum number of replies of over `_LONG_BYTES` that are read at the same time."""
 
 
 class Reader:
-    """A hook of the HTTP client that reads a response to its end, or to a limit in bytes, which the library lacks.
+    """A hook of the HTTP client that reads a response to its end or a limit in bytes, which the library lacks.
 
-    It reads few long replies at a time, as hundreds of them would not fit into memory.
+    It reads only a few long replies at a time, as hundreds of them would not fit into memory.
     """
 
     def __init__(self) -> None:
@@ -364,43 +365,43 @@ class Reader:
     async def __call__(self, response: Any) -> None:
         """Read a response; raise ``EngineError`` for a reply beyond the limit."""
         content = bytearray()
-        limit = LARGEST if response.is_success else LARGEST_ERROR
+        limit = MAX_REPLY_BYTES if response.is_success else MAX_ERROR_BYTES
         async with AsyncExitStack() as stack, aclosing(response.aiter_bytes()) as chunks:
             async for chunk in chunks:
-                if len(content) <= _LONG < len(content) + len(chunk):
+                if len(content) <= _LONG_BYTES < len(content) + len(chunk):
                     await stack.enter_async_context(self._slots)
                 content += chunk
                 if len(content) > limit:
                     break
         if len(content) > limit:
             await response.aclose()
-            del content[LARGEST_ERROR:], chunk  # or the error would keep it in memory
+            del content[MAX_ERROR_BYTES:], chunk  # or the error would keep it in memory
             if response.is_success:
-                raise EngineError(f"the reply is longer than {LARGEST >> 20} MB", transient=True)
+                raise EngineError(f"the reply is longer than {MAX_REPLY_BYTES >> 20} MB", transient=True)
         response.encoding = "utf-8"  # a header may name a codec that takes hours
         response._content = bytes(content)  # the library does not read it again
 
 
 def read_completion(content: bytes, labels: Sequence[str] = ()) -> Completion:
-    """Read a response, with the probability of the first of ``labels`` if it is told.
+    """Read a response, with the probability of the first of ``labels`` if the response has it.
 
     Raises ``ValueError``, ``LookupError`` or ``TypeError`` for anything else.
     """
     reply = boundary.parse_json(content)
     if "choices" not in reply and reply.get("error"):
-        raise _Failed(reply["error"])
+        raise _ErrorInReply(reply["error"])
     choice = reply["choices"][0]
     if choice.get("error"):
-        raise _Failed(choice["error"])
+        raise _ErrorInReply(choice["error"])
     message = choice["message"]
-    usage = _mapping(reply.get("usage"))
-    prompt, generated = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    cached = _count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    reasoning = _count(_mapping(usage.get("completion_tokens_details")).get("reasoning_tokens"))
+    usage = _as_mapping(reply.get("usage"))
+    prompt, generated = _read_count(usage.get("prompt_tokens")), _read_count(usage.get("completion_tokens"))
+    cached = _read_count(_as_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    reasoning = _read_count(_as_mapping(usage.get("completion_tokens_details")).get("reasoning_tokens"))
     if usage.get("total_tokens") == prompt + generated + reasoning:  # xAI counts a thought beside the completion
         generated += reasoning
     text, thought, refusal = _split_content(message.get("content"))
-    for name in _THOUGHTS:
+    for name in _THOUGHT_KEYS:
         thought = thought or "".join(_split_content(message.get(name))[:2])
     refusal = refusal or _split_content(message.get("refusal"))[0]
     if not (text or thought or refusal) and message.get("tool_calls"):
@@ -427,7 +428,7 @@ def _read_score(logprobs: Any, labels: Sequence[str]) -> float | None:
     return label_probability(texts, lambda index: dict(alternatives[index]).items(), labels)
 
 
-_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
+_THOUGHT_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
 """The keys of thoughts in replies of vLLM and DeepSeek, of vLLM and OpenRouter, and of OpenRouter."""
 
 
@@ -453,21 +454,21 @@ def _split_content(content: Any) -> tuple[str, str, str]:
     return text, thought, refusal
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _as_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _count(value: Any) -> int:
-    """Return a count of tokens; 0 for everything that can't be one.
+def _read_count(value: Any) -> int:
+    """Return a count of tokens; 0 for a value that can't be one.
 
-    >>> _count(12), _count(True), _count("12"), _count(-1), _count(10**30), _count(None)
+    >>> _read_count(12), _read_count(True), _read_count("12"), _read_count(-1), _read_count(10**30), _read_count(None)
     (12, 0, 0, 0, 0, 0)
     """
-    return value if type(value) is int and 0 <= value < LARGEST_COUNT else 0
+    return value if type(value) is int and 0 <= value < MAX_TOKEN_COUNT else 0
 
 
 def describe_cause(error: BaseException) -> str:
-    """Describe the innermost cause of an error; the transport reports a refused connection as a timeout, too."""
+    """Describe the innermost cause of an error, as the transport also reports a refused connection as a timeout."""
     while error.__cause__ is not None and not isinstance(error, TimeoutError):
         error = error.__cause__
     if isinstance(error, TimeoutError):

@@ -2,19 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.packaged import read_yaml
 
 MAX_UNREADABLE = 8
-"""Unreadable units after which a run ends."""
-FEWER_QUESTIONS, FEW_REPLIES = 3, 24
-"""So many unreadable units suffice if they had at least so many replies together."""
+"""Number of unreadable units after which a run ends."""
+FEW_UNREADABLE, MIN_REPLIES = 3, 24
+"""This lower number of unreadable units suffices if together they had at least `MIN_REPLIES` replies."""
 PROBES = 4
-"""Units under way until the first reply is readable, so that a wrong model shows before it costs much."""
-QUOTED_CHARACTERS = 200
-"""Characters of a reply, and of the reason why it is unreadable, in a message."""
+"""Maximum units under way until the first reply is readable, so that a wrong model shows before it costs much."""
+MAX_QUOTED_CHARS = 200
+"""Maximum length of a reply, and of the reason why it is unreadable, in a message."""
 
 
 @dataclass(slots=True)
@@ -26,20 +29,20 @@ class Readability:
     units: str = "requests"
     is_readable: bool = False
     unread: int = 0
-    """Units without a readable reply, until the first readable one."""
+    """Number of units without a readable reply, until one was readable."""
     unread_replies: int = 0
     first: str = ""
-    """Why the first unit was unreadable; empty once one is readable."""
+    """Why the first unit was unreadable; empty once a unit was readable."""
     ended: str = ""
-    """Why the run ended; empty as long as it has not. A unit that still waits for a slot then sends nothing."""
+    """Why the run ended; empty until then. A unit that still waits for a slot then sends nothing."""
     slots: asyncio.Semaphore = field(init=False)
-    """Slots of units under way: `PROBES` until a reply was readable, then ``in_flight``."""
+    """The slots of units under way: `PROBES` until a reply was readable, then ``in_flight``."""
 
     def __post_init__(self) -> None:
         self.slots = asyncio.Semaphore(self.in_flight if self.is_readable else min(PROBES, self.in_flight))
 
     def record(self, reason: str, replies: int = 1) -> None:
-        """Record a unit with so many ``replies``: the ``reason`` why none could be read, or "" if one could.
+        """Record a unit with ``replies`` replies: the ``reason`` why none could be read, or "" if one could.
 
         Raises ``UserError`` once too many units were unreadable and none readable.
         """
@@ -53,8 +56,8 @@ class Readability:
         self.first = self.first or reason
         self.unread += 1
         self.unread_replies += replies
-        enough = FEWER_QUESTIONS if self.unread_replies >= FEW_REPLIES else MAX_UNREADABLE
-        if self.unread >= min(enough, self.total):
+        limit = FEW_UNREADABLE if self.unread_replies >= MIN_REPLIES else MAX_UNREADABLE
+        if self.unread >= min(limit, self.total):
             units = f"the first {self.unread} {self.units}"
             self.ended = self.ended or f"nothing could be read in any reply to {units}; {self.first}"
         self.check()
@@ -71,37 +74,15 @@ def unreadable_because(text: str, problem: str) -> str:
     >>> unreadable_because("Well, Oru.", "no JSON").partition(";")[0]
     "the first reply begins 'Well, Oru.' (no JSON)"
     """
-    line, reason = (text.strip().splitlines() or [""])[0][:QUOTED_CHARACTERS], problem[:QUOTED_CHARACTERS]
+    line, reason = (text.strip().splitlines() or [""])[0][:MAX_QUOTED_CHARS], problem[:MAX_QUOTED_CHARS]
     return f"the first reply begins {line!r} ({reason}); {_likely_cause(text, problem)}"
 
 
-_PARSER_ADVICE = "serve a thinking model with its reasoning parser (vLLM: --reasoning-parser NAME)"
-_TOKENS_ADVICE = "give it more tokens (--max-tokens ROLE=N)"
-_TEMPLATE_ADVICE = "serve it with its own chat template (vLLM: --chat-template FILE)"
-_ALOUD = re.compile(
-    r"\A\W*(?:ok|okay|alright|hmm+|well|wait|so|let me|let's|the user|thinking process|analysis|first,? (?:i|let)"
-    r"|we (?:need|have|are)|i (?:need|have))\b|</?\w*think",
-    re.IGNORECASE,
-)
-_TURNS = re.compile(
-    r"<\|\w+\|>|<(?:start|end)_of_turn>|\[/?INST\]|^(?:human|user|assistant|### \w+):?\s*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
-    (_ALOUD, f"it seems to think aloud: {_PARSER_ADVICE}, or {_TOKENS_ADVICE}"),
-    (_TURNS, f"it seems to write turns of a chat: {_TEMPLATE_ADVICE}, or name a model that is tuned for chat"),
-    (re.compile(r"\A\s*\Z"), f"it says nothing: {_TEMPLATE_ADVICE}, {_PARSER_ADVICE}, or {_TOKENS_ADVICE}"),
-)
-"""Patterns of unreadable replies, with the likely cause and advice."""
+_WORDS: Mapping[str, Any] = read_yaml(Path(__file__).with_suffix(".yaml"))
 
 
 def _likely_cause(text: str, problem: str) -> str:
     if "cut at its limit" in problem:
-        return f"it needs more room: {_TOKENS_ADVICE}, or {_PARSER_ADVICE}"
-    for sign, cause in _CAUSES:
-        if sign.search(text):
-            return cause
-    return (
-        "does the model keep to the form that is asked for? Name a larger one, or one that is tuned for chat; "
-        f"{_TEMPLATE_ADVICE}; {_PARSER_ADVICE}; or {_TOKENS_ADVICE}"
-    )
+        return str(_WORDS["cut"])
+    matches = (c["cause"] for c in _WORDS["causes"] if re.search(c["pattern"], text, re.IGNORECASE | re.MULTILINE))
+    return str(next(matches, _WORDS["other"]))

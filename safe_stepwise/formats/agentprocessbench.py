@@ -33,7 +33,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """What a judge said of one chain: ``step_labels`` as in the benchmark, None for a step without a verdict."""
+    """A judge's verdicts on one chain: ``step_labels`` as in the benchmark, None for a step without a verdict."""
 
     judge: str
     query_index: int
@@ -47,7 +47,7 @@ class JudgeRow:
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain; raises ``ValueError`` for a row of another form. Only labelled turns are steps."""
+    """Read a chain; raises ``ValueError`` for a row with a different schema. Only labelled turns are steps."""
     content = boundary.read(_Row, row, "the row")
     labels = {key: label for key, label in content.step_labels.items() if label is not None}
     steps, pages = read_turns(content.messages, labels)
@@ -63,7 +63,7 @@ def read(row: Mapping[str, Any]) -> Chain:
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
-    """Write a chain as the benchmark has it; for an id of another form than ``QUERY.SAMPLE``, numbers are digests."""
+    """Write a chain in the benchmark's form; if its id is not ``QUERY.SAMPLE``, its numbers are digests."""
     query, _, sample = chain.id.partition(".")
     if not (query.isdecimal() and sample.isdecimal()):
         query, sample = (str(int(identity(text)[:8], 16)) for text in (chain.question, chain.id))

@@ -10,25 +10,25 @@ from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store import boundary, sizes
 
 StepLabel = Literal[1, 0, -1]
-"""What a step is worth, as in AgentProcessBench: right (1), neutral (0), or wrong (-1)."""
+"""A step's label, as in AgentProcessBench: right (1), neutral (0), or wrong (-1)."""
 RIGHT: StepLabel = 1
 WRONG: StepLabel = -1
-_SEARCH = "Search: "
-"""How a step that only searches opens, where it is shown."""
+_SEARCH_PREFIX = "Search: "
+"""The beginning of a step that only searches, when it is shown."""
 ANSWER = re.compile(r"<answer>((?:(?!</?answer>).)*+)</answer>", re.DOTALL)
 
 
 _LIST_MARK = re.compile(r"^[ \t]*(?:\(?\d{1,2}[.)]|[-*•]|#{1,6})[ \t]+", re.MULTILINE)
 _DOCUMENT = re.compile(r"\b(?:the )?doc(?:ument)? ?\[?\d{1,3}\]?(?!\d)", re.IGNORECASE)
-"""A search engine's number of a document, which is none of our passages'."""
+"""A document's number by a search engine, which is not the number of a passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainStep:
-    """What a model wrote at once: a claim, a paragraph, or a turn that may call a search.
+    """A part of what a model wrote: a claim, a paragraph, or a turn that may call a search.
 
-    ``known_passages`` is the number of the chain's passages that it had been shown by then (None: all of them),
-    ``key`` the step's name in the source, by which other files speak of it. A step that only searches has no ``text``.
+    ``known_passages`` is how many of the chain's passages the model had been shown by then (None: all of them),
+    ``key`` the step's name in the source, by which other files refer to it. A step that only searches has no ``text``.
     """
 
     text: str
@@ -43,7 +43,7 @@ class ChainStep:
 
     @property
     def is_search(self) -> bool:
-        """Whether the step searches and says nothing.
+        """Whether the step only searches.
 
         >>> ChainStep("", searches=("Oru",)).is_search, ChainStep("I look for Oru.", searches=("Oru",)).is_search
         (True, False)
@@ -58,7 +58,7 @@ class ChainStep:
         ('It lies there. The answer is Oru.', 'Search: Oru')
         """
         if self.is_search:
-            return _SEARCH + " ".join("; ".join(self.searches).split())
+            return _SEARCH_PREFIX + " ".join("; ".join(self.searches).split())
         text = ANSWER.sub(lambda tag: f"The answer is {tag[1].strip().rstrip('.')}.", self.text)
         return " ".join(_DOCUMENT.sub("the text", _LIST_MARK.sub("", text)).replace("**", "").split())
 
@@ -67,7 +67,8 @@ class ChainStep:
 class Chain:
     """A model's steps about a question, in order, with the passages that it was shown.
 
-    ``references`` are the accepted answers, ``prediction`` is the model's, ``is_right`` what its source says of it.
+    ``references`` are the accepted answers, ``prediction`` is the model's answer; ``is_right`` is the source's verdict
+    on it.
     """
 
     question: str
@@ -85,14 +86,14 @@ class Chain:
 
 
 def check_chain(chain: Chain) -> Chain:
-    """Return a chain with an id (of its content, if it has none); raise ``RowError`` for one that is not valid."""
+    """Return a valid chain with an id (a digest of its content if it has none); raise ``RowError`` for another."""
     boundary.read(Chain, chain, "the row")
     if not chain.question.strip():
         raise RowError("its question is empty")
     if not chain.steps:
         raise RowError("it has no steps")
-    if (longest := max(len(step.text) for step in chain.steps)) > sizes.MAX_STEP:
-        raise RowError(f"a step has {longest} characters, at most {sizes.MAX_STEP} are read")
+    if (longest := max(len(step.text) for step in chain.steps)) > sizes.MAX_STEP_CHARS:
+        raise RowError(f"a step has {longest} characters, at most {sizes.MAX_STEP_CHARS} are read")
     sizes.check_steps([step.shown_text for step in chain.steps])
     sizes.check_size(Question("", "", "", chain.question, "", passages=chain.passages))
     for number, step in enumerate(chain.steps, 1):
@@ -104,20 +105,20 @@ def check_chain(chain: Chain) -> Chain:
     return replace(chain, id=chain.id or identity(content))
 
 
-_TITLE, _TEXT = (
+_TITLE_KEYS, _TEXT_KEYS = (
     ("title", "name", "heading"),
     ("contents", "sentences", "text", "content", "snippet", "body", "passage", "page_content", "document"),
 )
 
 
 def page_of(content: Any) -> Passage:
-    """Read a passage: a text, or an object with title and text (or sentences); raises ``ValueError`` for another."""
+    """Read a passage: a text, or an object with title and text (or sentences); else raises ``ValueError``."""
     if isinstance(content, str):
         return Passage("", (content,))
     if not isinstance(content, Mapping):
         raise RowError("a passage is neither a text nor an object")
-    text = next((content[name] for name in _TEXT if content.get(name)), None)
-    title = next((content[name] for name in _TITLE if content.get(name)), "")
+    text = next((content[name] for name in _TEXT_KEYS if content.get(name)), None)
+    title = next((content[name] for name in _TITLE_KEYS if content.get(name)), "")
     if isinstance(text, str) and not title and "contents" in content:  # as pyserini's indexes have it
         title, _, text = (text if "\n" in text else f"\n{text}").partition("\n")
         title = title.removeprefix('"').removesuffix('"')
@@ -126,6 +127,6 @@ def page_of(content: Any) -> Passage:
 
 
 def add_pages(pages: list[Passage], added: Iterable[Passage]) -> int:
-    """Append the passages that are not there yet; returns how many there are then."""
+    """Append the passages that are not in the list yet; return the new length."""
     pages += [page for page in dict.fromkeys(added) if page not in pages]
     return len(pages)

@@ -1,7 +1,7 @@
 """Claims with a document, as LLM-AggreFact (arXiv 2404.10774) has them: ``{"doc": ..., "claim": ..., "label": 1}``.
 
-The label is 1 if the document bears the claim out. Each step of a chain is a claim about the passages that it knew; a
-step that only searches claims nothing.
+The label is 1 if the document bears the claim out. Each step of a chain is a claim about its known passages; a step
+that only searches makes no claim.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ class _Row:
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain of one step; raises ``ValueError`` for a row of another form."""
+    """Read a chain of one step; raises ``ValueError`` for a row with a different schema."""
     content = boundary.read(_Row, row, "the row")
     label = None if content.label is None else RIGHT if content.label else WRONG
     steps = (ChainStep(content.claim.strip(), label=label),)
@@ -31,7 +31,7 @@ def read(row: Mapping[str, Any]) -> Chain:
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
-    """Write a row for each step that claims something and has a label."""
+    """Write a row for each labelled step that does not only search."""
     for step in chain.steps:
         if not step.is_search and step.label is not None:
             pages = (f"{page.title}\n{page.text}" if page.title else page.text for page in chain.known_to(step))

@@ -10,17 +10,17 @@ from safe_stepwise.formats.chains import ChainStep, StepLabel, add_pages, page_o
 from safe_stepwise.records import Passage
 from safe_stepwise.store import boundary
 
-_QUERIES = ("query_list", "queries", "query", "q", "search_query")
+_QUERY_KEYS = ("query_list", "queries", "query", "q", "search_query")
 
 
 def read_turns(
     turns: Any, labels: Mapping[str, StepLabel] | None = None, first_pages: Sequence[Passage] = ()
 ) -> tuple[tuple[ChainStep, ...], tuple[Passage, ...]]:
-    """Return the steps of a chat and the passages of its tools' results; raises ``ValueError`` for another value.
+    """Return the steps of a chat and the passages in its tools' results; raises ``ValueError`` for anything else.
 
-    ``labels`` are the steps' labels by the message's index (from 0), which is also the steps' key; ``first_pages`` are
-    passages that the model had from the start. An assistant's message without text and without a call is no step; its
-    label raises ``RowError``. Anthropic's blocks (``tool_use``, ``tool_result``) are read, too.
+    ``labels`` has steps' labels by the message's index (from 0), which is also a step's key; ``first_pages`` are the
+    passages that the model had from the start. An assistant's message without text or call is not a step; a label for
+    it raises ``RowError``.
 
     >>> call = {"function": {"name": "search", "arguments": '{"query": "Oru"}'}}
     >>> steps, pages = read_turns([
@@ -36,16 +36,11 @@ def read_turns(
     steps, pages = list[ChainStep](), [*first_pages]
     for number, turn in enumerate(boundary.read(tuple[Mapping[str, Any], ...], turns, "messages")):
         name = f"messages[{number}]"
-        blocks = _blocks_of(turn.get("content"), name)
         text = text_of(turn, name)
         if turn.get("role") in ("tool", "function"):
             add_pages(pages, read_pages(text))
-        for block in blocks:
-            if block.get("type") == "tool_result":
-                add_pages(pages, read_pages(text_of(block, name)))
         if turn.get("role") == "assistant":
-            calls = [*_calls_of(turn, name), *(block for block in blocks if block.get("type") == "tool_use")]
-            searches = tuple(query for call in calls for query in _queries(call))
+            searches = tuple(query for call in _read_calls(turn, name) for query in _read_queries(call))
             step = ChainStep(text.strip(), len(pages), searches, labels.get(str(number)), str(number))
             if step.shown_text:
                 steps.append(step)
@@ -55,46 +50,39 @@ def read_turns(
     return tuple(steps), tuple(pages)
 
 
-def _blocks_of(content: Any, name: str) -> list[Mapping[str, Any]]:
-    """Return the blocks of a message whose content is a list; raises ``RowError`` for content of another form."""
-    if isinstance(content, str | None):
-        return []
-    if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
-        raise RowError(f"{name}.content is neither a text nor a list of parts")
-    return content
-
-
 def text_of(turn: Mapping[str, Any], name: str) -> str:
-    """Return the text of a message or block: its content, or the texts of its parts, one a line; or its refusal."""
-    content = turn.get("content") or turn.get("refusal")
+    """Return a message's text: content, parts one a line, or refusal; raises ``RowError`` for a different schema."""
+    content = turn.get("content") or turn.get("refusal") or ""
     if isinstance(content, str):
         return content
-    return "\n".join(text for block in _blocks_of(content, name) if isinstance(text := block.get("text"), str))
+    if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
+        raise RowError(f"{name}.content is neither a text nor a list of parts")
+    return "\n".join(text for block in content if isinstance(text := block.get("text"), str))
 
 
-def _calls_of(turn: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+def _read_calls(turn: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     calls = turn.get("tool_calls") or ([turn["function_call"]] if turn.get("function_call") else [])
     return boundary.read(tuple[Mapping[str, Any], ...], calls, f"{name}.tool_calls")
 
 
-def _queries(call: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a call searches for: the texts of its usual arguments, or the arguments as they are."""
+def _read_queries(call: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the queries of a call: the texts of the usual arguments, or else all its arguments as one text."""
     function = call.get("function", call)
-    arguments = function.get("arguments", function.get("input", "")) if isinstance(function, Mapping) else ""
+    arguments = function.get("arguments", "") if isinstance(function, Mapping) else ""
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = boundary.parse_json(arguments)
     if not isinstance(arguments, Mapping):
         yield arguments.strip() if isinstance(arguments, str) else json.dumps(arguments)
         return
-    values = [arguments[name] for name in _QUERIES if name in arguments]
+    values = [arguments[name] for name in _QUERY_KEYS if name in arguments]
     texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
     queries = dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())
     yield from queries or (json.dumps(arguments, ensure_ascii=False),)
 
 
 def read_pages(content: str) -> list[Passage]:
-    """Read the passages of a tool's result: those of its JSON, or else all of it as one; JSON of an error has none.
+    """Read the passages of a tool's result: those in its JSON, or else the whole text; JSON of an error has none.
 
     >>> read_pages('{"result": [[{"document": {"contents": "\\\\"Oru\\\\"\\\\nIt is old."}}]]}')[0].title
     'Oru'
@@ -107,26 +95,26 @@ def read_pages(content: str) -> list[Passage]:
         value = boundary.parse_json(content)
     except ValueError:
         return [Passage("", (content.strip(),))]
-    pages = [*_pages_in(value)]
+    pages = [*_find_pages(value)]
     is_error = isinstance(value, Mapping) and bool(value.get("error"))
     return pages or ([] if is_error or value in ([], {}) else [Passage("", (content.strip(),))])
 
 
-def _pages_in(value: Any) -> Iterator[Passage]:
+def _find_pages(value: Any) -> Iterator[Passage]:
     """Yield the passages at any depth of JSON: the texts of lists, and objects with a text."""
     if isinstance(value, list):
         for inner in value:
-            yield from [page_of(inner)] if isinstance(inner, str) and inner.strip() else _pages_in(inner)
+            yield from [page_of(inner)] if isinstance(inner, str) and inner.strip() else _find_pages(inner)
     elif isinstance(value, Mapping):
         with suppress(ValueError):
             yield page_of(value)
             return
         for inner in value.values():
-            yield from _pages_in(inner) if isinstance(inner, list | Mapping) else ()
+            yield from _find_pages(inner) if isinstance(inner, list | Mapping) else ()
 
 
 def write_turns(question: str, steps: Sequence[ChainStep], pages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """Write a chat of a question and steps; passages come as a tool's result before the first step that knows them."""
+    """Write a chat of a question and steps; passages are a tool's result before the first step that knows them."""
     turns: list[dict[str, Any]] = [{"role": "user", "content": question}]
     shown_pages = 0
     for step in steps:

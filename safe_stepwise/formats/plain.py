@@ -1,6 +1,6 @@
 """A chain of thought as one text: ``{"question": ..., "passages": [...], "response": "1. Oru is in Marn. 2. ..."}``.
 
-Its steps are those that it numbers ("Step 1: ...", "1. ..."); in a text without numbers they are its sentences.
+Its steps are the numbered parts ("Step 1: ...", "1. ..."), or the sentences of a text without numbers.
 """
 
 import re
@@ -12,18 +12,15 @@ from safe_stepwise.errors import RowError
 from safe_stepwise.formats import steps as own_rows
 from safe_stepwise.formats.chains import Chain, ChainStep
 from safe_stepwise.language.sentences import split_sentences
+from safe_stepwise.language.vocabulary import wording
 from safe_stepwise.store.thoughts import split_thought
 
 _RESPONSES = ("response", "completion", "output", "generation", "reasoning", "text")
-_NUMBERED = re.compile(
-    r"(?:\A|\n|(?<=[.!?]) )[ \t*#>_-]*+"
-    r"(?:(?:step[ \t]*)?\(?(\d{1,3})[ \t]*[.):](?=[\s*_])|step (\d{1,3})(?=\n))[*_ \t]*",
-    re.IGNORECASE,
-)
+_NUMBERED = wording("plain", "numbered", re.IGNORECASE)
 
 
 def read_response(row: Mapping[str, Any]) -> tuple[Chain, str]:
-    """Return a row's chain without steps, and the text that a model wrote; raises ``ValueError`` for another row."""
+    """Return a row's chain without steps, and the model's text; raises ``ValueError`` for a row without a text."""
     response = next((row[name] for name in _RESPONSES if isinstance(row.get(name), str)), None)
     if response is None:
         raise RowError(f"it has no text under {', '.join(_RESPONSES)}")
@@ -31,10 +28,7 @@ def read_response(row: Mapping[str, Any]) -> tuple[Chain, str]:
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain from a text that a model wrote; raises ``ValueError`` for a row of another form.
-
-    Thoughts before the text are left out, unless the text after them is only an answer.
-    """
+    """Read a chain from a model's text, with its thoughts if only an answer follows; raises ``ValueError``."""
     chain, response = read_response(row)
     reply = split_thought(response)
     texts = split_steps(reply.text)
@@ -45,7 +39,7 @@ def read(row: Mapping[str, Any]) -> Chain:
 
 
 def split_steps(text: str) -> list[str]:
-    """Split a chain of thought into its numbered steps, which count up from 1, or else into sentences.
+    """Split a chain of thought into steps that are numbered from 1, or else into sentences.
 
     >>> split_steps("Let us see.\\nStep 1: Oru is in Marn. It is old.\\nStep 2: So Marn.")
     ['Let us see.', 'Oru is in Marn. It is old.', 'So Marn.']

@@ -14,7 +14,7 @@ from safe_stepwise.formats.chains import RIGHT, WRONG, Chain, ChainStep
 from safe_stepwise.store import boundary
 
 MARK = "ки"
-"""Where a step ends, and a model is to say whether it is right."""
+"""The end of a step, at which a model predicts whether the step is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class _Row:
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain; raises ``ValueError`` for a row of another form."""
+    """Read a chain; raises ``ValueError`` for a row with a different schema."""
     content = boundary.read(_Row, row, "the row")
     *texts, ending = content.input.split(MARK)
     if not texts or ending.strip():
@@ -34,7 +34,7 @@ def read(row: Mapping[str, Any]) -> Chain:
     if not first:
         raise RowError("its input has no 'Step 1: ' after the question")
     texts[1:] = [re.sub(rf"\A\s*Step {n}: ", "", text) for n, text in enumerate(texts[1:], 2)]
-    values = _values(content)
+    values = _read_labels(content)
     if len(values) != len(texts):
         raise RowError(f"it has {len(values)} labels of {len(texts)} steps")
     if faulty := next((value for value in values if value not in ("+", "-")), None):
@@ -43,8 +43,8 @@ def read(row: Mapping[str, Any]) -> Chain:
     return Chain(question.strip(), tuple(ChainStep(t.strip(), label=RIGHT if v == "+" else WRONG) for t, v in pairs))
 
 
-def _values(content: _Row) -> list[str]:
-    """Return the labels: those of a list, or the signs that stand in the label for the marks of the input."""
+def _read_labels(content: _Row) -> list[str]:
+    """Return the labels: a list's, or the signs that replace the input's marks in the label."""
     if content.value or not isinstance(content.label, str):
         return [*(content.value or content.label)]
     signs, label = list[str](), content.label.strip()

@@ -1,7 +1,7 @@
 """ProcessBench (arXiv 2412.06559): steps with the index of the first wrong one, from 0; -1 if there is none.
 
 ``{"id": "gsm8k-0", "generator": "Qwen2-7B", "problem": "...", "steps": ["...", "..."], "final_answer_correct": true,
-"label": -1}``; nothing is said of the steps after the first wrong one.
+"label": -1}``; steps after the first wrong one have no label.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from safe_stepwise.errors import RowError
 from safe_stepwise.formats.chains import RIGHT, WRONG, Chain, ChainStep, StepLabel
 from safe_stepwise.store import boundary
 
-_NONE = -1
+_NO_ERROR = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +26,23 @@ class _Row:
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain; raises ``ValueError`` for a row of another form."""
+    """Read a chain; raises ``ValueError`` for a row with a different schema."""
     content = boundary.read(_Row, row, "the row")
     first = content.label
-    if first is not None and not _NONE <= first < len(content.steps):
+    if first is not None and not _NO_ERROR <= first < len(content.steps):
         raise RowError(f"its label is {first}, of {len(content.steps)} steps; write -1 for no wrong one")
-    right = 0 if first is None else len(content.steps) if first == _NONE else first
-    labels: list[StepLabel | None] = [*[RIGHT] * right, *([WRONG] if first is not None and first != _NONE else [])]
+    right = 0 if first is None else len(content.steps) if first == _NO_ERROR else first
+    labels: list[StepLabel | None] = [*[RIGHT] * right, *([WRONG] if first is not None and first != _NO_ERROR else [])]
     labels += [None] * (len(content.steps) - len(labels))
     steps = tuple(ChainStep(text.strip(), label=label) for text, label in zip(content.steps, labels, strict=True))
     return Chain(content.problem, steps, content.id, is_right=content.final_answer_correct, model=content.generator)
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
-    """Write a chain as the benchmark has it, if all its steps up to the first wrong one have labels."""
+    """Write a chain in the benchmark's form, if all its steps up to the first wrong one have labels."""
     labels = [step.label for step in chain.steps]
-    first = labels.index(WRONG) if WRONG in labels else _NONE
-    if None in (labels if first == _NONE else labels[:first]):
+    first = labels.index(WRONG) if WRONG in labels else _NO_ERROR
+    if None in (labels if first == _NO_ERROR else labels[:first]):
         return
     row = {
         "id": chain.id,

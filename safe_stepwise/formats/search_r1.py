@@ -3,7 +3,7 @@
 ``{"question": "Where is Oru?", "response": "<think>I look it up.</think><search>Oru</search><information>Doc 1(Title:
 "Oru") It is in Marn.</information><think>It is in Marn.</think><answer>Marn</answer>"}``
 
-A step is what stands between two results: its thoughts are its text, as this model reasons nowhere else.
+A step is the text between two results. It includes the thoughts, as this model reasons nowhere else.
 """
 
 import re
@@ -21,33 +21,33 @@ from safe_stepwise.records import Passage
 _RESULT = re.compile(r"<information>((?:(?!</?information>).)*+)(?:</information>|\Z)", re.DOTALL)
 _SEARCH = re.compile(r"<search>((?:(?!</?search>).)*+)</search>", re.DOTALL)
 _THOUGHT = re.compile(r"</?think>")
-_COMPLAINT = re.compile(
+_INVALID_ACTION = re.compile(
     r"My (?:previous )?action is (?:invalid|not correct)\..{0,600}?Let me try again\.\s*", re.DOTALL
 )
-"""What the environment writes into the text when it could not read an action."""
+"""The environment's text after an action that it could not read."""
 _PROMPT = re.compile(r"\A.*(?:<\|im_start\|>|<\|start_header_id\|>)assistant(?:<\|end_header_id\|>)?\s*", re.DOTALL)
 _DOCUMENT = re.compile(r"(?:\A|\n)\s*Doc \d+ ?\(Title: ?(?:\"([^\n]*?)\"\)|([^)\n]*)\))")
 _TAGS = re.compile(r"</?(?:information|search|answer)>")
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain from a tagged text, without the prompt before it; raises ``ValueError`` for another row."""
+    """Read a chain from a tagged text, without its prompt; raises ``ValueError`` for a row without a text."""
     chain, response = plain.read_response(row)
     steps, pages = list[ChainStep](), [*chain.passages]
-    pieces = _RESULT.split(_COMPLAINT.sub("", _PROMPT.sub("", response)))
+    pieces = _RESULT.split(_INVALID_ACTION.sub("", _PROMPT.sub("", response)))
     for turn, result in zip(pieces[::2], (*pieces[1::2], ""), strict=True):
         searches = tuple(query.strip() for query in _SEARCH.findall(turn) if query.strip())
         text = _THOUGHT.sub("\n", _SEARCH.sub("", turn)).strip()
         step = ChainStep(text, len(pages), searches)
         steps += [step] if step.shown_text else []
-        add_pages(pages, _documents(result))
+        add_pages(pages, _read_documents(result))
     answers = [answer.strip() for answer in ANSWER.findall(response)]
     prediction = chain.prediction or (answers[-1] if answers else "")
     return replace(chain, steps=tuple(steps), passages=tuple(pages), prediction=prediction)
 
 
-def _documents(result: str) -> Iterator[Passage]:
-    """Yield the documents of a result; what stands before the first is a passage, too."""
+def _read_documents(result: str) -> Iterator[Passage]:
+    """Yield the documents of a result; a text before the first one is also a passage."""
     headers = [*_DOCUMENT.finditer(result)]
     edges = [*(header.start() for header in headers), len(result)]
     if opening := result[: edges[0]].strip():
@@ -57,7 +57,7 @@ def _documents(result: str) -> Iterator[Passage]:
 
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
-    """Write a chain as a tagged text; raises ``RowError`` for a text that holds a tag of another place."""
+    """Write a chain as a tagged text; raises ``RowError`` for a text that has a tag."""
     lines, shown_pages = list[str](), 0
     for step in chain.steps:
         known_pages = len(chain.passages) if step.known_passages is None else step.known_passages

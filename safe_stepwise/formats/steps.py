@@ -1,9 +1,9 @@
-"""Our own rows, which `safe-stepwise check` reads: a step is a text, or an object with what is known of it.
+"""Our own rows, which `safe-stepwise check` reads: a step is a text, or an object with the fields of `ChainStep`.
 
 ``{"question": "Where is Oru?", "passages": [{"title": "Oru", "text": "It is in Marn."}],
 "steps": ["Oru is in Marn.", {"text": "", "searches": ["Marn"], "known_passages": 1, "label": 1}]}``
 
-Passages have any of the forms of `store.rows`; ``references`` may stand under any of its names, too.
+Passages have any form that `store.rows` reads; ``references`` may have any of the names given there.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _FIELDS = ("prediction", "is_right", "model")
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain from one of our rows; raises ``ValueError`` for another."""
+    """Read a chain from one of our rows; raises ``ValueError`` for a row with a different schema."""
     columns = rows.own_columns(row)
     references = row.get("references") or columns.get("references", columns.get("answer") or [])
     steps = row.get("steps")

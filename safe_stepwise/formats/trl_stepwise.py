@@ -20,7 +20,7 @@ class _Row:
 
 
 def read(row: Mapping[str, Any]) -> Chain:
-    """Read a chain; raises ``ValueError`` for a row of another form."""
+    """Read a chain; raises ``ValueError`` for a row with a different schema."""
     content = boundary.read(_Row, row, "the row")
     if len(content.labels) != len(content.completions):
         raise RowError(f"it has {len(content.labels)} labels of {len(content.completions)} completions")

@@ -16,24 +16,26 @@ Operation = Literal["earliest", "latest", "longest", "same", "most", "fewest"]
 
 _OPERATIONS: Mapping[Operation, str] = load("patterns")["comparisons"]
 
-_SHORT = 2  # letters of a word that can't identify a name: "of", "II"
+NUMBER_OF = "number of "
+"""The beginning of a relation whose values are numbers."""
+_MAX_SHORT_LETTERS = 2  # a word of so few letters can't identify a name: "of", "II"
 _CHOICE = re.compile(r"\bX,? or X\b")
 _BRACKETS = re.compile(r"(?<!\s)\s*+\([^()]*+\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison: the entity asked about and the values its branch ends in."""
+    """One side of a comparison: an entity, and the values that its branch of the path ends in."""
 
     entity: str
     values: tuple[str, ...]
     since: tuple[str, ...] = ()
-    """The start values if a span is compared (who lived longer)."""
+    """The first days of the span, if spans are compared (who lived longer)."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionComparison:
-    """A question's comparison, with ``result`` as of `compare`; None for what can't be decided."""
+    """A question's comparison; ``operation`` and ``result`` (of `compare`) are None if they can't be decided."""
 
     sides: tuple[Side, ...]
     operation: Operation | None = None
@@ -41,21 +43,21 @@ class QuestionComparison:
 
 
 def is_by_size(op: Operation | None, sides: Sequence[Side]) -> bool:
-    """Whether sides are compared by their number of values: there are several, and none is an amount.
+    """Whether sides are compared by their number of values: one side has several, and no value is an amount.
 
     >>> is_by_size("most", [Side("Dune Rain", ("Ana", "Ors")), Side("Oru", ("Edo",))])
     True
     """
     values = [value for side in sides for value in side.values]
-    amounts = any(as_number(value) is not None for value in values)
-    return op in ("most", "fewest") and len(values) > len(sides) and not amounts
+    has_amounts = any(as_number(value) is not None for value in values)
+    return op in ("most", "fewest") and len(values) > len(sides) and not has_amounts
 
 
 def count_values(side: Side) -> int:
     """Count the different values of a side."""
     distinct: list[str] = []
     for value in side.values:
-        if not any(_equal(value, earlier) for earlier in distinct):
+        if not any(_mean_same(value, earlier) for earlier in distinct):
             distinct.append(value)
     return len(distinct)
 
@@ -63,7 +65,7 @@ def count_values(side: Side) -> int:
 def find_common_values(sides: Sequence[Side]) -> tuple[str, str] | None:
     """Return the first value that two sides share, in each side's spelling; None if they share none."""
     pairs = product(*(side.values for side in sides))
-    return next(((value, match) for value, match in pairs if _equal(value, match)), None)
+    return next(((value, match) for value, match in pairs if _mean_same(value, match)), None)
 
 
 def is_comparison(question: Question) -> bool:
@@ -77,7 +79,7 @@ def is_yes_or_no(answer: str) -> bool:
 
 
 def answers_choice(question: Question, names: Sequence[str]) -> bool:
-    """Whether the answer is one of the names, in part or whole, where a question offers just these.
+    """Whether the answer shares a word with one of the names, or the question does not offer a choice of them.
 
     >>> asked = Question("q", "b", "train", "Who did more, Ana Vorr or Ors Velt?", "singer, poet")
     >>> answers_choice(asked, ["Ana Vorr", "Ors Velt"])
@@ -86,7 +88,7 @@ def answers_choice(question: Question, names: Sequence[str]) -> bool:
     offered = _CHOICE.search(without_names(question.question, names))
     if offered is None or is_yes_or_no(question.answer):
         return True
-    words = (word for name in names for word in clean(name).split() if len(word) > _SHORT)
+    words = (word for name in names for word in clean(name).split() if len(word) > _MAX_SHORT_LETTERS)
     answer = clean(question.answer)
     return any(word in answer for word in words)
 
@@ -103,7 +105,7 @@ def comparison_of(question: Question, branches: Sequence[Sequence[Triple]]) -> Q
     """
     sides = tuple(side_of(branch) for branch in branches)
     op = operation(without_names(question.question, [side.entity for side in sides]))
-    is_comparable = all(branch[-1].relation in RELATIONS for branch in branches)
+    is_comparable = all(b[-1].relation in RELATIONS or b[-1].relation.startswith(NUMBER_OF) for b in branches)
     if op is None or not is_comparable or (is_yes_or_no(question.answer) and op != "same"):
         return QuestionComparison(sides)
     return QuestionComparison(sides, op, compare(op, sides))
@@ -162,32 +164,33 @@ def compare(op: Operation, sides: Sequence[Side]) -> str | None:
         date, other_date = (as_date(side.values[0]) for side in sides)
         if date and other_date and date[:3] != other_date[:3] and date.agrees(other_date):
             return None
-    by_size = is_by_size(op, sides)
-    size_left, size_right = (count_values(side) if by_size else _key(op, side) for side in sides)
-    if size_left is None or size_right is None:
+    is_by_count = is_by_size(op, sides)
+    left_value, right_value = (count_values(side) if is_by_count else _sort_value(op, side) for side in sides)
+    if left_value is None or right_value is None:
         return None
-    if size_left == size_right:
+    if left_value == right_value:
         return "tie"
-    return sides[(size_left > size_right) != (op in ("latest", "longest", "most"))].entity
+    return sides[(left_value > right_value) != (op in ("latest", "longest", "most"))].entity
 
 
-def _key(op: Operation, side: Side) -> float | None:
+def _sort_value(op: Operation, side: Side) -> float | None:
     """Return the number that a side is compared by: an amount, a date, or the span between two dates."""
     if op in ("most", "fewest"):
         return as_number(side.values[0])
-    end = _ordinal(side.values[0])
+    end = _date_value(side.values[0])
     if op != "longest" or end is None:
         return end
-    start = _ordinal(side.since[0]) if side.since else None
+    start = _date_value(side.since[0]) if side.since else None
     return None if start is None else end - start
 
 
-def _ordinal(text: str) -> float | None:
+def _date_value(text: str) -> float | None:
+    """Return a date as a number of years; an unknown month or day counts as the middle."""
     date = as_date(text)
     return date.year + (date.month or 6.5) / 13 + (date.day or 15) / 500 if date else None
 
 
-def _equal(value: str, other_value: str) -> bool:
+def _mean_same(value: str, other_value: str) -> bool:
     """Whether two values mean the same: dates, names, or a nation and its demonym."""
     dates = as_date(value), as_date(other_value)
     if dates[0] and dates[1]:

@@ -18,8 +18,8 @@ _SORT_OF_WORK = re.compile(r"^(?:the )?(?:\d{4} )?(?:film|song|album|book|novel)
 class AnnotatedHop:
     """One annotated hop; ``free`` if its relation is a question in words.
 
-    ``triple.passage`` is set if the benchmark names the passage. ``refers`` (of free hops only) are the earlier
-    answers that the hop builds on; a hop with several of them has one triple for each.
+    ``triple.passage`` is set if the benchmark names the passage. ``refers`` are the earlier answers that a free hop
+    builds on.
     """
 
     triple: Triple
@@ -28,6 +28,7 @@ class AnnotatedHop:
 
     @property
     def triples(self) -> tuple[Triple, ...]:
+        """The triple; of a free hop that builds on several answers, one with each of them as its head."""
         if not self.free or len(self.refers) < 2:
             return (self.triple,)
         return tuple(replace(self.triple, head=head) for head in self.refers)
@@ -43,12 +44,12 @@ def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
     [('Ana Vorr', 'place of birth', 'Oru'), ('Oru', 'country', 'Kelvia')]
     """
     if question.decomposition:
-        return _decomposed(question.decomposition, tuple(passage.title for passage in question.passages))
+        return _read_decomposition(question.decomposition, tuple(passage.title for passage in question.passages))
     return tuple(AnnotatedHop(triple) for triple in question.evidence)
 
 
 @lru_cache(maxsize=256)
-def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[AnnotatedHop, ...]:
+def _read_decomposition(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[AnnotatedHop, ...]:
     """Turn a decomposition into hops; cached, as each passage of a question asks for them."""
     annotated: list[AnnotatedHop] = []
     answers = {str(number): hop.answer for number, hop in enumerate(hops, 1)}
@@ -70,12 +71,12 @@ def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[Annotat
             annotated.append(AnnotatedHop(Triple(ends[0], pattern.relation, ends[1], hop.passage)))
         else:
             words = _REFERENCE.sub("…", hop.question).strip()
-            start = refers[0] if refers else _start(hop, titles)
+            start = refers[0] if refers else _choose_head(hop, titles)
             annotated.append(AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers)))
     return tuple(annotated)
 
 
-def _start(hop: Hop, titles: Sequence[str]) -> str:
-    """Return a first hop's head: its passage's title; its question if that is the answer or no passage is named."""
+def _choose_head(hop: Hop, titles: Sequence[str]) -> str:
+    """Return a first hop's head: its passage's title, or its question if there is no title or it is the answer."""
     title = titles[hop.passage - 1] if hop.passage else ""
     return hop.question if normal_name(title) in ("", normal_name(hop.answer)) else title

@@ -1,80 +1,33 @@
-"""Answer what Deliberation on Priors asks about a graph: the paths from a topic, their ends, and constraints on ends.
+"""Answers what Deliberation on Priors asks about a graph: the paths from a topic, their ends, and constraints on ends.
 
-`GraphKnowledge` does so for a graph, a convention (`store.CONVENTIONS`) and a maximum number of hops. The *ends* of a
-path are the entities that it leads to; a *chain* is one instance of it, as its entities from topic to end.
+`GraphKnowledge` does so for a graph and a maximum number of hops. The *ends* of a path are the entities that it leads
+to; a *chain* is one instance of it, as its entities from topic to end.
 
 `decide` says whether the ends of a path meet a question's constraint (Deliberation on Priors, Table 1): an end meets
 it, fails it, or is left out, since the graph does not show it. A missing fact proves nothing, unless the graph has
 such a fact for the entity: a film of another year than the question's fails, a film without a year does not.
 
-- *type*: an end meets it if the relation leads to the end from anywhere. It fails only if all relations to it lead to
-  entities of another sort (`Ranges`): a director may have written a film that the graph does not have. If the graph
-  does not have the relation, nothing is decided.
+- *type*: an end meets it if the relation leads to the end from anywhere. No end fails it: a director may have written
+  a film that the graph does not have.
 - *multi_entity*: if the graph has the relation, by it, in either direction. Otherwise an end meets it if a candidate
-  path from the constraint's entity (another topic) leads to it too; if any end does, the others fail.
-- *explicit_time*, *implicit_time*: by the dates of the end: those of the relation, else of any relation if all that
-  give dates agree, else its name if that is a date and begins no fact. An end without dates takes those of the last
-  entity before it on its chain that has some. An end with dates before and after the time does not fail. It meets the
-  time if these are the first and the last day of a term, such as one of office.
+  path from the constraint's entity (another topic) leads to it; if one leads to any end, the other ends fail.
+- *explicit_time*, *implicit_time*: by the dates of the end: those of the relation; else those of any relation, if
+  all that give dates agree; else its name if that is a date and begins no fact. An end without dates takes those of
+  the last entity before it on its chain that has some. An end with dates before and after the time does not fail. It
+  meets the time if these are the first and the last day of a term, such as one of office.
 - *ordinal*: first and last by date; most and least by number, or by the count of what the relation leads to.
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from math import isfinite
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 from safe_stepwise.graphs import store
-from safe_stepwise.graphs.store import HOPS, NO_TOPIC, Convention, GraphStore
+from safe_stepwise.graphs.store import HOPS, GraphStore
 from safe_stepwise.language.text import as_date
-from safe_stepwise.records import Candidate, Comparison, Constraint, ConstraintKind, RelationPath
-
-MAX_ENTITIES = 50_000
-"""Number of entities that `Ranges` looks at: all of MetaQA's (43,234), a sample of Freebase's."""
-MIN_RANGE = 100
-"""Number of entities that each of two relations must lead to, so that their ranges can count as apart."""
-MAX_SHARED_SHARE = 0.01
-"""Two ranges are apart if they share at most this share of the smaller one. In MetaQA the relations to people share at
-most .0064 with those to films, and at least .095 with each other. Films and years share .058, as some films are named
-like a year, so that these two are not apart."""
-
-
-class Ranges:
-    """Tells which relations of a graph lead to different sorts of entities: they share hardly any.
-
-    No graph is complete, so that a single entity which a relation does not lead to shows nothing. Two relations that
-    lead to many entities, and to almost none in common, do. (Almost, since a film called "1984" and the year are one
-    entity in a graph that knows entities only by their names.)
-
-    >>> from safe_stepwise.graphs.store import MemoryGraph
-    >>> graph = MemoryGraph([(f"film {n}", "by", f"person {n}") for n in range(200)])
-    >>> Ranges(graph).are_apart("by", "~by"), Ranges(graph).are_apart("by", "by")
-    (True, False)
-    """
-
-    def __init__(self, graph: GraphStore) -> None:
-        self._ends: Mapping[str, set[int]] = graph.ranges(MAX_ENTITIES)
-        self.are_apart = cache(self._are_apart)
-
-    def _are_apart(self, relation: str, other_relation: str) -> bool:
-        ends, other_ends = (self._ends.get(name, set()) for name in (relation, other_relation))
-        fewer = min(len(ends), len(other_ends))
-        return fewer >= MIN_RANGE and len(ends & other_ends) <= MAX_SHARED_SHARE * fewer
-
-
-_RANGES: WeakKeyDictionary[GraphStore, Ranges] = WeakKeyDictionary()
-
-
-def ranges_of(graph: GraphStore) -> Ranges:
-    """Return a graph's `Ranges`, computed once per graph."""
-    if (ranges := _RANGES.get(graph)) is None:
-        ranges = _RANGES[graph] = Ranges(graph)
-    return ranges
-
+from safe_stepwise.records import Candidate, Comparison, Constraint, RelationPath
 
 Day = tuple[int, int, int]
 """Year, month, day; an unknown month or day is 0."""
@@ -95,94 +48,72 @@ class FollowedPath:
     chains: tuple[tuple[str, ...], ...]
     other_ends: frozenset[str] = frozenset()
 
+    def follow(self, name: str, relation: str) -> list[str]:
+        """List the names of the entities that a relation leads to from an entity."""
+        return self.graph.names(self.graph.follow(self.graph.nodes([name]), relation))
+
     def graph_relation(self, relation: str) -> str:
         """Return the relation if the graph has it, else ""."""
         return relation if relation in self.graph.relations else ""
-
-    def follow_from(self, name: str, relation: str) -> list[str]:
-        """List the names of the entities that a relation leads to from an entity."""
-        node = self.graph.node(name)
-        return [] if node is None else self.graph.names(self.graph.follow([node], relation))
-
-    def relations_to(self, name: str) -> list[str]:
-        """List the relations that lead to an entity."""
-        node = self.graph.node(name)
-        return [] if node is None else [store.inverse(step) for step in self.graph.steps([node])]
 
 
 def decide(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
     """Map each end of a path to whether it meets a constraint, without those that the graph can't decide.
 
-    >>> from safe_stepwise.graphs.store import MemoryGraph
-    >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "year", "1998")])
+    >>> from safe_stepwise.graphs.store import GraphStore
+    >>> graph = GraphStore([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "year", "1998")])
     >>> candidate = Candidate("Ana", ("~by",))
     >>> path = FollowedPath(graph, candidate, ("Oru", "Vel"), (("Ana", "Oru"), ("Ana", "Vel")))
     >>> decide(Constraint("explicit_time", "After 1999.", time="1999", comparison="after"), path)
     {'Vel': False}
     """
-    verdicts = _RULES[constraint.kind](constraint, path)
+    verdicts = _RULES[constraint.kind](constraint, path) if constraint.kind in _RULES else {}  # an induced kind
     return {end: verdicts[end] for end in path.ends if end in verdicts}
 
 
 def _decide_type(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
-    relation = path.graph_relation(constraint.relation)
-    if not relation:
-        return {}
-    verdicts, ranges = dict[str, bool](), ranges_of(path.graph)
-    for end in path.ends:
-        incoming = path.relations_to(end)
-        if relation in incoming:
-            verdicts[end] = True
-        elif incoming and all(ranges.are_apart(relation, relation_in) for relation_in in incoming):
-            verdicts[end] = False
-    return verdicts
+    backwards = store.inverse(constraint.relation)
+    return {end: True for end in path.ends if path.follow(end, backwards)}
 
 
 def _decide_entity(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
     """Decide by the constraint's relation to its entity, or by the candidates from that entity."""
-    node, graph = _node(path, constraint.entity), path.graph
-    if node is None or constraint.entity == path.candidate.topic:
+    entity = constraint.entity
+    if entity not in path.graph or entity == path.candidate.topic:
         return {}
-    relation = path.graph_relation(constraint.relation)
-    for towards in (relation, store.inverse(relation)) if relation else ():
-        if linked := set(graph.names(graph.follow([node], store.inverse(towards)))):
-            return {end: end in linked for end in path.ends if path.follow_from(end, towards)}
+    for towards in (constraint.relation, store.inverse(constraint.relation)):
+        if linked := path.follow(entity, store.inverse(towards)):
+            return {end: end in linked for end in path.ends if path.follow(end, towards)}
     met = path.other_ends & {*path.ends}
     return {end: end in met for end in path.ends} if met else {}
 
 
-def _node(path: FollowedPath, name: str) -> int | None:
-    return path.graph.node(name) if name else None
-
-
 def _decide_implicit_time(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
     """Decide by the dates of the constraint's entity, if only one of its relations gives some."""
-    if _node(path, constraint.entity) is None:
-        return {}
-    days_by_relation = _days_by(path, constraint.entity, path.graph_relation(constraint.relation))
+    days_by_relation = _find_days(path, constraint.entity, path.graph_relation(constraint.relation))
     target = set().union(*days_by_relation.values()) if len(days_by_relation) == 1 else set()
     return _compare_dates(constraint, path, target)
 
 
 def _compare_dates(constraint: Constraint, path: FollowedPath, target: set[Day]) -> dict[str, bool]:
     """Compare the dates of the ends with ``target``; several target dates mean the time from the first to the last."""
-    compare = _COMPARED.get(constraint.comparison or "in")
+    compare = _TIME_COMPARISONS.get(constraint.comparison or "in")
     if not target or compare is None:
         return {}
     relation = path.graph_relation(constraint.relation)
 
     def verdicts(name: str) -> frozenset[bool] | None:
-        days_by_relation = _days_by(path, name, relation)
+        days_by_relation = _find_days(path, name, relation)
         outcomes = frozenset(any(compare(day, target) for day in days) for days in days_by_relation.values())
         if outcomes != _ALL_FAILED or compare is not _is_in:
             return outcomes or None
-        # An entity with a date before and one after what is meant is not shown to lie outside of it.
-        all_days = _days_by(path, name, "")
+        # Dates both before and after the time do not show that the entity lies outside of it.
+        all_days = _find_days(path, name, "")
         days = set().union(*all_days.values())
         surrounds = any(_is_before(day, target) for day in days) and any(_is_after(day, target) for day in days)
         return (_ALL_MET if _is_in_term(all_days, target) else frozenset()) if surrounds else outcomes
 
-    # It meets what one of its chains meets, and fails what all of them fail.
+    # An end meets the constraint if one of its chains does, and fails it if all of them do.
     outcomes_by_end = {end: {*outcomes} for end, outcomes in _values_by_end(path, verdicts)}
     met = {end: True for end, outcomes in outcomes_by_end.items() if _ALL_MET in outcomes}
     return met | {end: False for end, outcomes in outcomes_by_end.items() if outcomes == {_ALL_FAILED}}
@@ -201,23 +132,18 @@ def _values_by_end(path: FollowedPath, evaluate: Callable[[str], T | None]) -> I
     yield from by_end.items()
 
 
-def _days_by(path: FollowedPath, name: str, relation: str) -> dict[str, set[Day]]:
-    """Return the dates of an entity by the relation that gives them; without any, its name if that is a date.
-
-    Relations backwards count only if ``relation`` is one: the director of "1984" has no date from it.
-    """
-    node = _node(path, name)
-    steps = {} if node is None else path.graph.steps([node])
+def _find_days(path: FollowedPath, name: str, relation: str) -> dict[str, set[Day]]:
+    """Return an entity's dates by relation, else its name if a date; backwards only by ``relation`` itself."""
+    steps = path.graph.steps(path.graph.nodes([name]))
     relations = [relation] if relation else [step for step in steps if not step.startswith(store.BACKWARDS)]
-    names_by_relation = {step: path.graph.names(steps.get(step, ())) for step in relations}
-    days = {step: {day for name_ in names if (day := _day(name_))} for step, names in names_by_relation.items()}
+    days = {step: {day for end in path.follow(name, step) if (day := _read_day(end))} for step in relations}
     is_value = not relation and all(step.startswith(store.BACKWARDS) for step in steps)
-    name_day = _day(name) if is_value else None
+    name_day = _read_day(name) if is_value else None
     return {step: step_days for step, step_days in days.items() if step_days} or ({"": {name_day}} if name_day else {})
 
 
-def _day(text: str) -> Day | None:
-    """Read a date in words or in Freebase's form: ``1998-05-03``, with or without a time of day; None for none."""
+def _read_day(text: str) -> Day | None:
+    """Read a date in words or in Freebase's form (``1998-05-03``, perhaps with a time of day); None for other text."""
     if iso := _ISO.fullmatch(text):
         year, month, day = (int(number or 0) for number in iso.groups())
         return (year, month, day) if year and month <= 12 and day <= 31 else None
@@ -225,8 +151,8 @@ def _day(text: str) -> Day | None:
     return (date.year, date.month, date.day) if date and date.year else None
 
 
-def _is_in(day: Day, target: set[Day]) -> bool:
-    """Tell whether a day lies within a time, as precisely as the less precise of the two."""
+def _is_in(day: Value, target: Collection[Value]) -> bool:
+    """Whether a day lies within a time, as precisely as the less precise of the two."""
     earliest, latest = min(target), max(target)
     if earliest == latest:
         return all(a == b or not a or not b for a, b in zip(day, earliest, strict=True))
@@ -234,11 +160,11 @@ def _is_in(day: Day, target: set[Day]) -> bool:
 
 
 _LAST_DAYS = {"from": "to", "start_date": "end_date"}
-"""The relation to a term's last day by that to its first day; a prefix, as Freebase's, is the same."""
+"""Maps the relation of a term's first day to that of its last day; Freebase puts the same prefix before both."""
 
 
 def _is_in_term(days_by_relation: Mapping[str, set[Day]], target: set[Day]) -> bool:
-    """Tell whether a time lies between an entity's only first and only last day."""
+    """Whether a time lies between an entity's only first and only last day."""
     for relation, firsts in days_by_relation.items():
         prefix, dot, name = relation.rpartition(".")
         lasts = days_by_relation.get(f"{prefix}{dot}{_LAST_DAYS.get(name)}", set())
@@ -255,7 +181,7 @@ def _is_after(day: Day, target: set[Day]) -> bool:
     return day > max(target) and not _is_in(day, {max(target)})
 
 
-_COMPARED: Mapping[Comparison, Callable[[Day, set[Day]], bool]] = {
+_TIME_COMPARISONS: Mapping[Comparison, Callable[[Day, set[Day]], bool]] = {
     "in": _is_in,
     "before": _is_before,
     "after": _is_after,
@@ -263,47 +189,33 @@ _COMPARED: Mapping[Comparison, Callable[[Day, set[Day]], bool]] = {
 
 
 def _decide_ordinal(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
-    """Decide that the ends with the extreme value meet the constraint, if the values of all ends are known.
-
-    An end that another known value beats fails in any case, if the constraint has a relation of the graph.
-    """
-    if not constraint.comparison or constraint.comparison in _COMPARED:
+    """Decide which ends have the extreme value; by the constraint's relation, an end that another beats fails."""
+    if not constraint.comparison or constraint.comparison in _TIME_COMPARISONS:
         return {}
     extreme = min if constraint.comparison in ("first", "least") else max
     relation = path.graph_relation(constraint.relation)
-    read = _day if constraint.comparison in ("first", "last") else _number
-    values = _values(path, relation, read, extreme)
-    if not values and relation and read is _number:
-        counts = {end: len(path.follow_from(end, relation)) for end in path.ends}
+    read = _read_day if constraint.comparison in ("first", "last") else _read_number
+    values = _find_values(path, relation, read, extreme)
+    if not values and relation and read is _read_number:
+        counts = {end: len(path.follow(end, relation)) for end in path.ends}
         values = {end: (float(count),) for end, count in counts.items() if count}
-    is_whole = len(values) == len(path.ends)
-    if not values or not (is_whole or relation):
+    is_complete = len(values) == len(path.ends)
+    if not values or not (is_complete or relation):
         return {}
-    goes_before = _goes_before(read is _day, extreme is min)
-    distinct = set(values.values())
-    beaten = {v for v in distinct if any(goes_before(rival, v) for rival in distinct)}
-    best = {v for v in distinct if all(rival == v or goes_before(v, rival) for rival in distinct)}
-    met = {end: True for end, value in values.items() if value in best and is_whole}
-    return met | {end: False for end, value in values.items() if value in beaten}
+    best = extreme(values.values())
+    # A year may be before or after a day in it.
+    rivals = [end for end, value in values.items() if value == best or (read is _read_day and _is_in(value, {best}))]
+    is_clear = is_complete and all(values[end] == best for end in rivals)
+    return {end: end in rivals for end in values if is_clear or end not in rivals}
 
 
-def _goes_before(is_day: bool, is_least: bool) -> Callable[[Value, Value], bool]:
-    """Return a function that says whether a value surely comes before another: a year does not before its own days."""
-
-    def is_less(value: Value, rival: Value) -> bool:
-        alike = is_day and all(a == b or not a or not b for a, b in zip(value, rival, strict=True))
-        return value < rival and not alike
-
-    return is_less if is_least else lambda value, rival: is_less(rival, value)
-
-
-def _values(
+def _find_values(
     path: FollowedPath, relation: str, read: Callable[[str], Value | None], extreme: Callable[[Iterable[Value]], Value]
 ) -> dict[str, Value]:
     """Return the value by which each end is ordered: the extreme of the values on its chains."""
 
     def extreme_of(name: str) -> Value | None:
-        texts = path.follow_from(name, relation) if relation else [name]
+        texts = path.follow(name, relation) if relation else [name]
         values = [value for value in map(read, texts) if value is not None]
         return extreme(values) if values else None
 
@@ -311,7 +223,7 @@ def _values(
     return {end: extreme(texts) for end, texts in values_by_end.items() if texts}
 
 
-def _number(text: str) -> Value | None:
+def _read_number(text: str) -> Value | None:
     """Read a number that is the whole text; None for a text such as "12 Angry Men"."""
     try:
         value = float(text.replace(",", ""))
@@ -320,11 +232,11 @@ def _number(text: str) -> Value | None:
     return (value,) if isfinite(value) else None
 
 
-_RULES: Mapping[ConstraintKind, Callable[[Constraint, FollowedPath], dict[str, bool]]] = {
+_RULES: Mapping[str, Callable[[Constraint, FollowedPath], dict[str, bool]]] = {
     "type": _decide_type,
     "multi_entity": _decide_entity,
     "explicit_time": lambda constraint, path: _compare_dates(
-        constraint, path, {*filter(None, [_day(constraint.time)])}
+        constraint, path, {*filter(None, [_read_day(constraint.time)])}
     ),
     "implicit_time": _decide_implicit_time,
     "ordinal": _decide_ordinal,
@@ -333,18 +245,16 @@ _RULES: Mapping[ConstraintKind, Callable[[Constraint, FollowedPath], dict[str, b
 
 MAX_CHAINS = 5_000
 """For a path with more chains, constraints are decided by its ends without the entities on the way."""
-
-
 MAX_LISTED = 200
-"""A topic of MetaQA has 119 executable paths at most; of Freebase with four hops, some 100,000."""
+"""Number of paths after which no further hop is listed: in MetaQA a topic has up to 119, in Freebase some 100,000."""
 
 
 class GraphKnowledge:
     """Implements `methods.deliberation.Knowledge` with a graph.
 
-    >>> from safe_stepwise.graphs.store import MemoryGraph
+    >>> from safe_stepwise.graphs.store import GraphStore
     >>> films = [("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "by", "Edo")]
-    >>> knowledge = GraphKnowledge(MemoryGraph(films), hops=2)
+    >>> knowledge = GraphKnowledge(GraphStore(films), hops=2)
     >>> knowledge.list_paths("Oru")
     [('by',), ('by', '~by')]
     >>> knowledge.rank_ends(Candidate("Oru", ("by", "~by")))
@@ -353,62 +263,56 @@ class GraphKnowledge:
     [('Oru', 'Ana', 'Vel')]
     """
 
-    def __init__(self, graph: GraphStore, convention: Convention = NO_TOPIC, hops: int = HOPS) -> None:
-        self.graph, self.convention, self.hops = graph, convention, hops
+    def __init__(self, graph: GraphStore, hops: int = HOPS) -> None:
+        self.graph, self.hops = graph, hops
         self._ranked: dict[Candidate, tuple[str, ...]] = {}
         self._listed: dict[tuple[str, RelationPath], list[RelationPath]] = {}
 
     def list_paths(self, topic: str, path: RelationPath = ()) -> list[RelationPath]:
-        """List the paths that go on from a path (itself, too) with an instance, shortest first, then by name.
+        """List a path and those that continue it and have an instance, shortest first, then by name.
 
-        They have up to ``hops`` relations. If these are more than `MAX_LISTED`, only as many whole hops are listed as
-        are not, but one at least.
+        They have up to ``hops`` relations. A further hop is left out as a whole if it would exceed `MAX_LISTED` paths;
+        the first is always listed.
         """
         if (topic, path) not in self._listed:
-            start = self.graph.node(topic)
-            reached = () if start is None else store.search(self.graph, start, self.hops, path, MAX_LISTED)
+            reached = store.search(self.graph, topic, self.hops, path, MAX_LISTED)
             paths = sorted(reached, key=lambda path: (len(path), path))
-            if self.convention == "no_revisit":  # the search allows revisits; without them some have no instance
-                paths = [path for path in paths if self.chains(Candidate(topic, path), 1)]
             self._listed[topic, path] = [*([path] if path else []), *paths]
         return self._listed[topic, path]
 
     def rank_ends(self, candidate: Candidate) -> tuple[str, ...]:
         """Rank the ends of a path, those with most instances first, then by name; computed once per path."""
         if candidate not in self._ranked:
-            times = self._times(candidate)
-            self._ranked[candidate] = tuple(sorted(times, key=lambda name: (-times[name], name)))
+            counts = self._count_instances(candidate)
+            self._ranked[candidate] = tuple(sorted(counts, key=lambda name: (-counts[name], name)))
         return self._ranked[candidate]
 
-    def _times(self, candidate: Candidate) -> Mapping[str, int]:
-        if self.convention == "no_revisit":
-            return Counter(chain[-1] for chain in self.chains(candidate, None))
-        if (start := self.graph.node(candidate.topic)) is None:
-            return {}
-        times = {start: 1}
+    def _count_instances(self, candidate: Candidate) -> Mapping[str, int]:
+        """Count the instances of a path by the end that they lead to."""
+        start = {*self.graph.nodes([candidate.topic])}
+        counts = dict.fromkeys(start, 1)
         for relation in candidate.path:
             onwards: dict[int, int] = {}
-            for node, count in times.items():
+            for node, count in counts.items():
                 for end in self.graph.follow([node], relation):
-                    if end != start or self.convention != NO_TOPIC:
+                    if end not in start:
                         onwards[end] = onwards.get(end, 0) + count
-            times = onwards
-        return dict(zip(self.graph.names(times), times.values(), strict=True))
+            counts = onwards
+        return dict(zip(self.graph.names(counts), counts.values(), strict=True))
 
-    def chains(self, candidate: Candidate, limit: int | None) -> list[tuple[str, ...]]:
-        """List the first ``limit`` instances of a path by name (None: all), each as its entities from topic to end."""
-        return store.instances(self.graph, candidate.topic, candidate.path, self.convention, limit)
+    def chains(self, candidate: Candidate, limit: int) -> list[tuple[str, ...]]:
+        """List the first ``limit`` instances of a path by name, each as its entities from topic to end."""
+        return list(store.instances(self.graph, candidate.topic, candidate.path, limit))
 
     def relations(self, pool: Sequence[Candidate]) -> list[str]:
-        """List the relations of the paths and those that leave their ends, sorted."""
+        """List the relations in the candidates' paths and those that lead on from their ends, sorted."""
         relations = {relation for candidate in pool for relation in candidate.path}
         ends = {name for candidate in pool for name in self.rank_ends(candidate)}
-        nodes = [node for name in ends if (node := self.graph.node(name)) is not None]
-        return sorted(relations | set(self.graph.steps(nodes)))
+        return sorted(relations | set(self.graph.steps(self.graph.nodes(ends))))
 
     def decide(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> dict[str, bool]:
         """Map each end of a path to whether it meets a constraint, without the ends that the graph can't decide."""
-        constraint = self._spelt(constraint, pool)
+        constraint = self._adopt_spelling(constraint, pool)
         ends = self.rank_ends(candidate)
         chains = self.chains(candidate, MAX_CHAINS + 1)
         if len(chains) > MAX_CHAINS:
@@ -417,10 +321,10 @@ class GraphKnowledge:
         other_ends = frozenset(name for rival in rivals for name in self.rank_ends(rival))
         return decide(constraint, FollowedPath(self.graph, candidate, ends, tuple(chains), other_ends))
 
-    def _spelt(self, constraint: Constraint, pool: Sequence[Candidate]) -> Constraint:
-        """Return the constraint with its entity in the graph's spelling, if that is a topic but for upper case."""
+    def _adopt_spelling(self, constraint: Constraint, pool: Sequence[Candidate]) -> Constraint:
+        """Return the constraint with its entity in the graph's spelling, if a topic differs from it only in case."""
         entity = constraint.entity
-        if not entity or self.graph.node(entity) is not None:
+        if not entity or entity in self.graph:
             return constraint
         spellings = {member.topic for member in pool if member.topic.casefold() == entity.casefold()}
         return replace(constraint, entity=spellings.pop()) if len(spellings) == 1 else constraint

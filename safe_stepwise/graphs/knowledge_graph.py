@@ -1,4 +1,4 @@
-"""Builds the local knowledge graph of one question: resolves entities, finds paths, explains gaps.
+"""Holds the local knowledge graph of one question: resolves entities, finds paths.
 
 Nodes are entity keys, edges carry the triples; ``networkx`` finds the paths. Two spellings share a node
 when only case, diacritics, articles, honorifics or the writing of a date or number tell them apart; name-alikes ("the
@@ -6,13 +6,13 @@ Elder" / "the Younger", "(painter)" / "(footballer)", "II" / "III") never do.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 
 import networkx as nx
 
-from safe_stepwise.language.text import as_date, as_number, former_names, normal_name, qualifier
+from safe_stepwise.language.text import as_date, as_number, normal_name, present_name, qualifier
 from safe_stepwise.records import Triple
 
 
@@ -31,7 +31,7 @@ def entity_key(name: str) -> str:
         return f"date:{date.year}-{date.month}-{date.day}"
     if re.fullmatch(r"[\d,. ]+|\w+", name) and (number := as_number(name)) is not None:
         return f"number:{number!r}"
-    bare = former_names(normal_name(name)) or name.strip()
+    bare = present_name(normal_name(name)) or name.strip()
     described = qualifier(name)
     return f"{bare} ({described})" if described else bare
 
@@ -41,14 +41,12 @@ class KnowledgeGraph:
 
     Args:
         triples: the edges, in reading order.
-        aliases: maps names to other names of the same entity, in chains of any length.
+        aliases: maps names to other names of the same entity, which may be mapped in turn.
 
     >>> graph = KnowledgeGraph([Triple("Dune Rain", "director", "Ors Velt"),
     ...                         Triple("Velt", "place of birth", "Oru")], {"Velt": "Ors Velt"})
-    >>> [t.relation for t in graph.path(["Dune Rain"], "Oru")]
+    >>> [t.relation for t in graph.path("Dune Rain", "Oru")]
     ['director', 'place of birth']
-    >>> graph.gap(["Dune Rain"], "Vel")
-    '“Vel” is not in the graph'
     """
 
     def __init__(self, triples: Iterable[Triple] = (), aliases: Mapping[str, str] | None = None) -> None:
@@ -62,13 +60,8 @@ class KnowledgeGraph:
             self._ends.setdefault(tail, {})
 
     @cached_property
-    def _joined(self) -> "nx.Graph[str]":
-        return _linked((self.node(t.head), self.node(t.tail)) for t in self._triples)
-
-    @cached_property
-    def _components(self) -> dict[str, Set[str]]:
-        """Maps each node to all nodes of its connected component."""
-        return {node: component for component in nx.connected_components(self._joined) for node in component}
+    def _undirected(self) -> "nx.Graph[str]":
+        return _build_graph((self.node(t.head), self.node(t.tail)) for t in self._triples)
 
     @property
     def triples(self) -> tuple[Triple, ...]:
@@ -76,7 +69,7 @@ class KnowledgeGraph:
         return tuple(self._triples)
 
     def node(self, name: str) -> str:
-        """Return the key of the entity that a name means here, even if the graph does not have it."""
+        """Return the key of the entity that a name means, by the aliases; the graph need not have it."""
         key = entity_key(name)
         return self._canonical.get(key, key)
 
@@ -93,17 +86,13 @@ class KnowledgeGraph:
         edges = chain(*ends.values()) if tail is None else ends.get(self.node(tail), ())
         return tuple(triple for triple in edges if triple.relation == relation)
 
-    def path(self, sources: Iterable[str], target: str) -> tuple[Triple, ...] | None:
-        """Return the shortest path, by edges in either direction, from any source to the target; else None."""
-        goal = self.node(target)
-        component = self._components.get(goal, frozenset())
-        joined = [start for start in map(self.node, sources) if start in component]
-        paths: list[list[str]] = [nx.shortest_path(self._joined, start, goal) for start in joined]
-        if not paths:
+    def path(self, source: str, target: str) -> tuple[Triple, ...] | None:
+        """Return the shortest path, by edges in either direction, from the source to the target, or None."""
+        try:
+            nodes: list[str] = nx.shortest_path(self._undirected, self.node(source), self.node(target))
+        except (nx.NetworkXNoPath, nx.NodeNotFound):
             return None
-        shortest = min(paths, key=len)
-        edges = (self._ends[a].get(b) or self._ends[b][a] for a, b in pairwise(shortest))
-        return tuple(edge[0] for edge in edges)
+        return tuple((self._ends[start].get(end) or self._ends[end][start])[0] for start, end in pairwise(nodes))
 
     def branches(self, path: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
         """Split a path into a branch for each head that no other triple leads to; branches may share triples."""
@@ -119,25 +108,8 @@ class KnowledgeGraph:
             chains.append(tuple(chain))
         return tuple(chains)
 
-    def gap(self, sources: Iterable[str], target: str) -> str:
-        """Explain in one clause why there is no path; "" if there is one."""
-        sources = tuple(sources)
-        if target not in self:
-            return f"“{target}” is not in the graph"
-        present = [s for s in sources if s in self]
-        if not present:
-            return f"none of {', '.join(f'“{s}”' for s in sources)} is in the graph"
-        if any(self.node(target) in self._components[self.node(source)] for source in present):
-            return ""
-        near = self._components[self.node(present[0])]
-        last_spelling = {self.node(name): name for t in self._triples for name in (t.head, t.tail)}
-        names = sorted(last_spelling[n] for n in near if n != self.node(present[0]))
-        quoted = ", ".join(f"“{name}”" for name in names)
-        reach = f"only reaches {quoted}" if names else "has no edge"
-        return f"“{present[0]}” {reach}; nothing joins it to “{target}”"
 
-
-def _linked(pairs: Iterable[tuple[str, str]]) -> "nx.Graph[str]":
+def _build_graph(pairs: Iterable[tuple[str, str]]) -> "nx.Graph[str]":
     """Build a graph of pairs; this is faster than the constructor, which inspects its argument."""
     graph: nx.Graph[str] = nx.Graph()
     graph.add_edges_from(pairs)
@@ -147,5 +119,5 @@ def _linked(pairs: Iterable[tuple[str, str]]) -> "nx.Graph[str]":
 @lru_cache(maxsize=1024)
 def _canonical(aliases: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     """Map the key of each alias to the smallest key of its entity; cached, as several graphs use it."""
-    links = _linked((entity_key(a), entity_key(b)) for a, b in aliases)
+    links = _build_graph((entity_key(a), entity_key(b)) for a, b in aliases)
     return {key: min(names) for names in nx.connected_components(links) for key in names}

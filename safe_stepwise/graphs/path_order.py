@@ -1,4 +1,4 @@
-"""Check that the triples of a relation path come in an order in which each follows.
+"""Checks that the triples of a relation path come in an order in which each follows.
 
 A triple follows when the question or an earlier triple names one of its ends. So the branches of a comparison may come
 in any order, and a hop may go against the direction of its relation. A hop that starts from an entity nobody has
@@ -8,7 +8,7 @@ reached is the coherence error of arXiv 2402.11199, section 3.1.
 import re
 from collections.abc import Sequence
 
-from safe_stepwise.language.text import normal_name, words_of
+from safe_stepwise.language.text import normal_name, normal_words
 from safe_stepwise.records import Triple
 
 _ARTICLE = re.compile(r"^an? (?=\w)")
@@ -46,9 +46,9 @@ def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
 
 def ends_in_question(question: str, path: Sequence[Triple]) -> frozenset[str]:
     """Return the ends of a path that the question names, as `end_key`."""
-    padded_question = f" {words_of(question)} "
+    padded_question = f" {normal_words(question)} "
     ends = {end for triple in path for end in (triple.head, triple.tail)}
-    forms = ((end, form) for end in ends for form in (end_key(end), words_of(end)))
+    forms = ((end, form) for end in ends for form in (end_key(end), normal_words(end)))
     return frozenset(end_key(end) for end, form in forms if form and f" {form} " in padded_question)
 
 

@@ -1,43 +1,36 @@
-"""Store a knowledge graph, follow relation paths in it, and search for them.
+"""Stores a knowledge graph, follows relation paths in it, and searches for them.
 
-`GraphStore` is the interface; `MemoryGraph` is here, a store on disk in `sqlite_store`. A relation path can follow a
-relation backwards, as ``~relation``. Entities (nodes) are numbers of the store; names are converted at both ends.
-
-From a topic entity, `search` finds paths, and `instances` the chains of entities along a path. Benchmarks differ in
-which entities a path may visit again, so each takes a convention:
-
-- ``no_topic``: no hop leads back to the topic entity. MetaQA's answers are made so (its 3-hop questions ask for
-  "other" films): this gives 95.4, 100 and 100% of its answer sets (at one, two, three hops) exactly.
-- ``no_revisit``: no entity is visited twice; gives 87% at three hops.
-- ``walk``: any entity may be visited again, as in a plain join of triples; gives 62% and 53% at two and three hops.
+A relation path can follow a relation backwards, as ``~relation``. From a topic entity, `search` finds paths, and
+`instances` the chains of entities along a path. No hop leads back to the topic entity, as in MetaQA's answers (its
+3-hop questions ask for "other" films): this gives 95.4, 100 and 100% of its answer sets (at one, two, three hops)
+exactly. Visiting no entity twice gives 87% at three hops, a plain join of triples 62% and 53% at two and three.
 """
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Literal, Protocol, get_args
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import RelationPath
-from safe_stepwise.store.files import open_unpacked
-from safe_stepwise.store.progress import note
+from safe_stepwise.store import files, progress
 
 NamedTriple = tuple[str, str, str]
 """The names of head, relation and tail."""
 
 
 def read_triples(file: Path) -> Iterator[NamedTriple]:
-    """Yield the triples of a file, perhaps gzipped, in order; skips empty lines and keeps blanks around names.
+    """Yield the triples of a file, perhaps gzipped, in order; skips empty lines and keeps spaces around names.
 
     A line is ``head|relation|tail``, or has tabs instead: the first line decides for the file, so that names may
-    contain the other separator. Raises ``UserError``, with the line's number, for a line that is no triple or not
+    contain the other separator. Raises ``UserError``, with the line's number, for a line that is not a triple or not
     UTF-8, and for a file that can't be read to its end or has no triples.
     """
     mark = ""
     try:
-        with open_unpacked(file) as lines:
+        with files.open_unpacked(file) as lines:
             for number, line in enumerate(lines, 1):
                 try:
                     text = line.decode("utf-8").rstrip("\r\n")
@@ -62,29 +55,6 @@ BACKWARDS = "~"
 """The prefix of a relation that is followed from tail to head."""
 
 
-class GraphStore(Protocol):
-    """The interface of a graph. The same triples give the same names in any store."""
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        """All relations in both directions (``by`` and ``~by``), sorted."""
-
-    def node(self, name: str) -> int | None:
-        """Return the number of the entity with exactly this name; None if the graph has none."""
-
-    def names(self, nodes: Iterable[int]) -> list[str]:
-        """Return the names of entities, in the order of ``nodes``."""
-
-    def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
-        """Return the nodes one step away from any of the entities, by relation; the sets are the caller's own."""
-
-    def follow(self, nodes: Collection[int], relation: str) -> set[int]:
-        """Return the nodes one step away from any of the entities by one relation."""
-
-    def ranges(self, limit: int) -> dict[str, set[int]]:
-        """Return the nodes that each relation leads to from anywhere, among the first ``limit`` entities."""
-
-
 def inverse(relation: str) -> str:
     """Return a relation in the other direction.
 
@@ -94,121 +64,99 @@ def inverse(relation: str) -> str:
     return relation[1:] if relation.startswith(BACKWARDS) else BACKWARDS + relation
 
 
-def check_relation(relation: str) -> str:
-    """Return a relation's name unchanged; raise ``ValueError`` if it looks like a relation backwards."""
-    if relation.startswith(BACKWARDS):
-        raise ValueError(f"the relation {relation!r} begins with {BACKWARDS!r}, which is ours")
-    return relation
+class GraphStore:
+    """The triples of a graph; inside it, entities are numbers, which are faster in sets than names.
 
-
-class MemoryGraph:
-    """A graph in dictionaries: the fastest store, for up to some millions of triples.
-
-    >>> graph = MemoryGraph([("Dune Rain", "directed_by", "Ana"), ("Oru", "directed_by", "Ana")])
-    >>> sorted(graph.names(graph.follow([graph.node("Ana")], "~directed_by")))
+    >>> graph = GraphStore([("Dune Rain", "directed_by", "Ana"), ("Oru", "directed_by", "Ana")])
+    >>> sorted(graph.names(graph.follow(graph.nodes(["Ana"]), "~directed_by")))
     ['Dune Rain', 'Oru']
     """
 
     def __init__(self, triples: Iterable[NamedTriple]) -> None:
-        """Store the triples, without the ``left_out`` with an empty name; raise ``ValueError`` as `check_relation`."""
+        """Store triples; ``left_out`` counts those with empty names. ``ValueError``: a relation begins with ``~``."""
         self._nodes: dict[str, int] = {}
         self._edges: list[dict[str, set[int]]] = []
-        self.left_out = 0
-        names: dict[str, tuple[str, str]] = {}
+        self.triples = self.left_out = 0
+        names: dict[str, tuple[str, str]] = {}  # one string object per name: equal objects are slower to compare
         for head, relation, tail in triples:
             if not (head and relation and tail):
                 self.left_out += 1
                 continue
             if relation not in names:
-                names[relation] = check_relation(relation), inverse(relation)
+                if relation.startswith(BACKWARDS):
+                    raise ValueError(f"the relation {relation!r} begins with {BACKWARDS!r}, which is ours")
+                names[relation] = relation, inverse(relation)
             forwards, backwards = names[relation]
-            start, end = self._number(head), self._number(tail)
+            self.triples += 1
+            start, end = self._add_node(head), self._add_node(tail)
             self._edges[start].setdefault(forwards, set()).add(end)
             self._edges[end].setdefault(backwards, set()).add(start)
         self._names = list(self._nodes)
         self.relations = tuple(sorted(name for directions in names.values() for name in directions))
+        """All relations in both directions (``by`` and ``~by``), sorted."""
 
-    def _number(self, name: str) -> int:
+    def _add_node(self, name: str) -> int:
         number = self._nodes.setdefault(name, len(self._nodes))
         if number == len(self._edges):
             self._edges.append({})
         return number
 
-    def node(self, name: str) -> int | None:
-        return self._nodes.get(name)
+    def __iter__(self) -> Iterator[NamedTriple]:
+        """Yield the triples, each once."""
+        for head, steps in zip(self._names, self._edges, strict=True):
+            for relation, ends in steps.items():
+                if not relation.startswith(BACKWARDS):
+                    yield from ((head, relation, self._names[end]) for end in ends)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._nodes
+
+    def nodes(self, names: Iterable[str]) -> list[int]:
+        """Return the numbers of the entities with exactly these names, without names that the graph lacks."""
+        return [self._nodes[name] for name in names if name in self._nodes]
 
     def names(self, nodes: Iterable[int]) -> list[str]:
+        """Return the names of entities, in the order of ``nodes``."""
         return [self._names[node] for node in nodes]
 
-    def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
-        ends_by_relation: dict[str, set[int]] = {}
+    def steps(self, nodes: Iterable[int]) -> dict[str, set[int]]:
+        """Return the nodes one step away from any of the entities, by relation; the caller may change the sets."""
+        ends_by_relation: dict[str, set[int]] = defaultdict(set)
         for node in nodes:
             for relation, ends in self._edges[node].items():
-                if relation in ends_by_relation:
-                    ends_by_relation[relation] |= ends
-                else:
-                    ends_by_relation[relation] = set(ends)
+                ends_by_relation[relation] |= ends
         return ends_by_relation
 
-    def follow(self, nodes: Collection[int], relation: str) -> set[int]:
-        reached: set[int] = set()
-        for node in nodes:
-            reached |= self._edges[node].get(relation, set())
-        return reached
-
-    def ranges(self, limit: int) -> dict[str, set[int]]:
-        ends_by_relation: dict[str, set[int]] = {}
-        for node, edges in enumerate(self._edges[:limit]):
-            for relation in edges:
-                ends_by_relation.setdefault(inverse(relation), set()).add(node)
-        return ends_by_relation
+    def follow(self, nodes: Iterable[int], relation: str) -> set[int]:
+        """Return the nodes one step away from any of the entities by one relation."""
+        return set[int]().union(*(self._edges[node].get(relation, ()) for node in nodes))
 
 
-Convention = Literal["no_topic", "no_revisit", "walk"]
-CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
-NO_TOPIC: Convention = "no_topic"
 HOPS = 3
-"""Default maximum length of a path in relations, as MetaQA's longest questions need."""
+"""Default maximum number of relations in a path, as MetaQA's longest questions need."""
 
 Reached = Mapping[RelationPath, frozenset[int]]
 """The ends of each path that has any."""
 
 
-def instances(
-    graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC, limit: int | None = None
-) -> list[tuple[str, ...]]:
-    """List the chains of entities along a path, sorted by name; the first ``limit`` of them (None: all).
-
-    The search ends after `MAX_VISITED` visits and prints a note about the chains that it leaves out.
-    """
-    if (start := graph.node(topic)) is None:
-        return []
-    budget = iter(range(MAX_VISITED))
-    chains = list(islice(_chains(graph, (start,), (topic,), path, convention, budget), limit))
-    if next(budget, None) is None:
-        left_out = f"only the first {len(chains):,} chains of {' > '.join(path)} are told, and entities by them"
-        note(f"from {topic!r} {left_out}: {MAX_VISITED:,} were visited")
-    return chains
+def instances(graph: GraphStore, topic: str, path: RelationPath, limit: int) -> Iterator[tuple[str, ...]]:
+    """Yield the first ``limit`` chains of entities along a path, sorted, or fewer after `MAX_VISITED` visits."""
+    return islice(_find_chains(graph, (topic,), path, iter(range(MAX_VISITED))), limit)
 
 
-def _chains(
-    graph: GraphStore,
-    nodes: tuple[int, ...],
-    names: tuple[str, ...],
-    path: RelationPath,
-    convention: Convention,
-    budget: Iterator[int],
+def _find_chains(
+    graph: GraphStore, chain: tuple[str, ...], path: RelationPath, budget: Iterator[int]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the chains that continue one along a path, sorted by name; each visit takes one from ``budget``."""
+    """Yield the chains that continue a chain along a path, sorted by name; each visit takes one from ``budget``."""
     if not path:
-        yield names
+        yield chain
         return
-    barred: Collection[int] = {NO_TOPIC: nodes[:1], "no_revisit": nodes}.get(convention, ())
-    ends = [node for node in graph.follow(nodes[-1:], path[0]) if node not in barred]
-    for name, node in sorted(zip(graph.names(ends), ends, strict=True)):
+    for end in sorted(graph.names(graph.follow(graph.nodes(chain[-1:]), path[0]))):
+        if end == chain[0]:
+            continue
         if next(budget, None) is None:
             return
-        yield from _chains(graph, (*nodes, node), (*names, name), path[1:], convention, budget)
+        yield from _find_chains(graph, (*chain, end), path[1:], budget)
 
 
 MAX_PATHS = 200_000
@@ -220,17 +168,18 @@ MAX_VISITED = 5_000_000
 
 
 def search(
-    graph: GraphStore, topic: int, hops: int = HOPS, path: RelationPath = (), limit: int | None = None
+    graph: GraphStore, topic: str, hops: int = HOPS, path: RelationPath = (), limit: int | None = None
 ) -> Reached:
-    """Find all paths of up to ``hops`` relations that go on from ``path``, with their ends by ``no_topic``.
+    """Find all paths of up to ``hops`` relations that continue ``path``, with their ends; none for an unknown topic.
 
     Searches breadth first. A hop that would exceed `MAX_PATHS` or `MAX_REACHED` is left out as a whole, with a note;
-    with a ``limit``, one that would exceed that number of paths, but for the first.
+    so is, without a note, a hop after the first that would exceed ``limit`` paths.
     """
     reached: dict[RelationPath, frozenset[int]] = {}
-    ends = frozenset((topic,))
+    start = {*graph.nodes([topic])}
+    ends = frozenset(start)
     for relation in path:
-        ends = frozenset(graph.follow(ends, relation) - {topic})
+        ends = frozenset(graph.follow(ends, relation) - start)
     last: Reached = {path: ends}
     onwards: dict[frozenset[int], Reached] = {}
     visited = 0
@@ -238,14 +187,14 @@ def search(
         frontier: dict[RelationPath, frozenset[int]] = {}
         for prefix, nodes in last.items():
             if nodes not in onwards:
-                steps = {(relation,): frozenset(ends - {topic}) for relation, ends in graph.steps(nodes).items()}
+                steps = {(relation,): frozenset(ends - start) for relation, ends in graph.steps(nodes).items()}
                 onwards[nodes] = {step: ends for step, ends in steps.items() if ends}
                 visited += sum(map(len, steps.values()))
             frontier |= {prefix + step: ends for step, ends in onwards[nodes].items()}
             if limit is not None and reached and len(reached) + len(frontier) > limit:
                 return reached
             if len(reached) + len(frontier) > MAX_PATHS or visited > MAX_REACHED:
-                _tell_cut(hop, graph.names([topic])[0])
+                _note_cut(hop, topic)
                 return reached
         reached |= frontier
         if not frontier:
@@ -255,7 +204,7 @@ def search(
 
 
 @cache
-def _tell_cut(hop: int, topic: str) -> None:
+def _note_cut(hop: int, topic: str) -> None:
     """Print a note that a search ended early, once per topic and hop."""
     excess = f"more than {MAX_PATHS:,} paths, or {MAX_REACHED:,} entities on the way"
-    note(f"from {topic!r} paths of up to {hop} relations are searched: {hop + 1} would be {excess}")
+    progress.note(f"from {topic!r} paths of up to {hop} relations are searched: {hop + 1} would be {excess}")

@@ -1,4 +1,4 @@
-"""Shortens a sentence: without the brackets, asides and further facts that a reader does not need."""
+"""Shortens a sentence: removes the brackets, asides and further facts that a reader does not need."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from safe_stepwise.language.syntax import LONGEST_TEXT, parse_tree
+from safe_stepwise.language.syntax import MAX_TEXT_CHARS, parse_tree
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -16,22 +16,21 @@ else:
 _BRACKETS = re.compile(r" ?\([^()]*\)| ?\[[^\[\]]*\]")
 _DETAILS = frozenset(("prep", "npadvmod", "agent"))
 _ASIDES = frozenset(("relcl", "appos", "acl", "parataxis"))
-_LIMITING = frozenset("according except without unlike until despite instead if unless".split())
-"""Words that open what a statement does not hold without."""
+_CONDITIONS = frozenset("according except without unlike until despite instead if unless".split())
+"""Words that open a condition of a statement, without which it may be false."""
 _SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _JOINTS = frozenset((",", ";", "–", "—", "-"))
-_BROKEN = re.compile(r"[.:] ?\.$|\. [a-z]|[({] ?[:;,)]|\b(?:the|an?|of|in|and|as)\.$")
+_UNGRAMMATICAL = re.compile(r"[.:] ?\.$|\. [a-z]|[({] ?[:;,)]|\b(?:the|an?|of|in|and|as)\.$")
 _MAX_NESTING = 3  # brackets within brackets
-_SHORTEST = 4
-"""Words of a shortened sentence at least."""
+_MIN_WORDS = 4  # of a shortened sentence
 
 
 @lru_cache(maxsize=16384)
 def shorten(sentence: str, needed: str) -> tuple[str, ...]:
-    """Return the shorter forms of a sentence that still have ``needed``, the longest first; none if it has conditions.
+    """Return shorter forms of a sentence that still contain ``needed``, longest first; none if it has conditions.
 
-    First the brackets go, then relative clauses and appositions, then what is joined by "and", then details of place,
-    time and manner that follow the verb's first complement.
+    Brackets are removed first, then relative clauses and appositions, then what is joined by "and", then details of
+    place, time and manner that follow the verb's first complement.
 
     >>> for short in shorten("Ana Vorr (born 1901), who lived in Oru, was a poet and the founder of Lom.", "poet"):
     ...     print(short)
@@ -41,29 +40,29 @@ def shorten(sentence: str, needed: str) -> tuple[str, ...]:
     >>> shorten("Oru is a town.", "Oru")
     ()
     """
-    if len(sentence) > LONGEST_TEXT or not _LIMITING.isdisjoint(sentence.lower().split()):
+    if len(sentence) > MAX_TEXT_CHARS or not _CONDITIONS.isdisjoint(sentence.lower().split()):
         return ()
-    plain = sentence
+    bare = sentence
     for _ in range(_MAX_NESTING):
-        plain = _BRACKETS.sub(lambda span: span[0] if needed and needed in span[0] else "", plain)
-    tree = parse_tree(plain)
+        bare = _BRACKETS.sub(lambda span: span[0] if needed and needed in span[0] else "", bare)
+    tree = parse_tree(bare)
     roots = [token for token, _ in tree if token.dep_ == "ROOT"]
-    if not plain.endswith(".") or len(roots) != 1 or not any(c.dep_ in _SUBJECTS for c in roots[0].children):
+    if not bare.endswith(".") or len(roots) != 1 or not any(c.dep_ in _SUBJECTS for c in roots[0].children):
         return ()
-    start = plain.find(needed)
+    start = bare.find(needed)
     needed_tokens = [token for token, span in tree if span[0] < start + len(needed) and start < span[1]]
     needed_indices = {above.i for token in needed_tokens for above in (token, *token.ancestors)} if needed else set()
-    forms, removed = [plain], set[int]()
-    for level in (_asides, _conjuncts, _details):
+    forms, removed = [bare], set[int]()
+    for level in (_find_asides, _find_conjuncts, _find_details):
         for token in level(roots[0], needed_indices):
             removed |= {inner.i for inner in token.subtree}
-        forms.append(_render(plain, tree, removed))
-    shorter = (form for form in forms if needed in form and len(form.split()) >= _SHORTEST)
-    return tuple(form for form in dict.fromkeys(shorter) if form != sentence and not _BROKEN.search(form))
+        forms.append(_render(bare, tree, removed))
+    shorter = (form for form in forms if needed in form and len(form.split()) >= _MIN_WORDS)
+    return tuple(form for form in dict.fromkeys(shorter) if form != sentence and not _UNGRAMMATICAL.search(form))
 
 
-def _asides(root: Token, needed_indices: set[int]) -> Iterator[Token]:
-    """Yield relative clauses, appositions and the like, but of participles only those of the subject."""
+def _find_asides(root: Token, needed_indices: set[int]) -> Iterator[Token]:
+    """Yield relative clauses, appositions and the like; a participle only if it describes the subject."""
     subject = next(child for child in root.children if child.dep_ in _SUBJECTS)
     for token in root.subtree:
         is_aside = token.dep_ in _ASIDES and (token.dep_ != "acl" or token.head.i == subject.i)
@@ -71,7 +70,7 @@ def _asides(root: Token, needed_indices: set[int]) -> Iterator[Token]:
             yield token
 
 
-def _conjuncts(root: Token, needed_indices: set[int]) -> Iterator[Token]:
+def _find_conjuncts(root: Token, needed_indices: set[int]) -> Iterator[Token]:
     """Yield what is joined to the verb or its complements, with the conjunction."""
     for head in (root, *(child for child in root.children if child.dep_ not in _SUBJECTS)):
         joined = [child for child in head.children if child.dep_ == "conj"]
@@ -80,8 +79,8 @@ def _conjuncts(root: Token, needed_indices: set[int]) -> Iterator[Token]:
             yield from (child for child in head.children if child.dep_ in ("cc", "preconj"))
 
 
-def _details(root: Token, needed_indices: set[int]) -> Iterator[Token]:
-    """Yield what follows the verb's first complement, and the details of that."""
+def _find_details(root: Token, needed_indices: set[int]) -> Iterator[Token]:
+    """Yield what follows the verb's first complement, and the details of that complement."""
     complements = [child for child in root.children if child.i > root.i and child.dep_ not in ("punct", "cc", "conj")]
     for complement in complements[1:]:
         if complement.i not in needed_indices and complement.dep_ in _DETAILS:
@@ -99,7 +98,7 @@ def _is_definite(noun: Token) -> bool:
 
 
 def _render(text: str, tree: list[tuple[Token, tuple[int, int]]], removed: set[int]) -> str:
-    """Join the tokens that are left; marks and conjunctions between two removed parts go, too."""
+    """Join the tokens that are left, without the marks beside removed parts."""
     dropped = set(removed)
     for (token, _), (following, _) in pairwise(tree):
         if token.text in _JOINTS and (following.i in removed or (token.i - 1 in removed and token.text == ",")):

@@ -12,52 +12,47 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from safe_stepwise.language.reading import Span
 from safe_stepwise.language.relations import REACH, Cue, cues_between, has_brackets_closed
-from safe_stepwise.language.text import MONTHS
+from safe_stepwise.language.text import MONTHS, Span
 from safe_stepwise.language.vocabulary import load, wording
 
-_SENTENCE = 3 * REACH
+_MAX_SENTENCE_CHARS = 3 * REACH
 """Characters before and after a span in which cues are looked for: no sentence of prose is longer, and the time for an
 endless list stays bounded."""
 
 _JOINED = wording("cues", "joined")
 _JOINED_BY_BEING = re.compile(_JOINED.pattern.replace("and|", "and|is|are|was|were|", 1))
-# "produced by one of its stars , NAME", "the debut of actress NAME": a profession before a name is no cue of its own.
-_PROFESSION = re.compile(
-    r"(?:actor|actress|singer|director|producer|writer|screenwriter|songwriter|composer|musician|rapper|artist|author"
-    r"|novelist|band|duo|trio|editor|founder|filmmaker|stars?)s?"
-)
-_BY_SOMEBODY = re.compile(
-    r"(?: in (?:\w+ ){0,3}\d+| (?:debut|feature|film|work))*(?: (?:by|of|from))?"
-    r"(?: (?!(?:for|with|about|to)\b)[\w'-]+){0,4} "
-)
+# "produced by one of its stars , NAME", "the debut of actress NAME": a profession before a name is not a cue itself.
+_PROFESSION = wording("cues", "profession")
+_BY_SOMEBODY = wording("cues", "by_somebody")
 _OF_THE_NAME = re.compile(r" (?:, )?| : (?:(?:[\w'-]+ ){1,5}, ){0,3}(?:(?:[\w'-]+ ){1,5}and )?")
 # "starring NAME , who also produced it"
 _WHO_ALSO = re.compile(r"(?: \([^()]*\))?(?: ,)? who (?:later |had |has )*(?:also |himself |herself )+")
-# "starring Ana , Ors ( as himself ) , NAME": a list goes on however long it is.
+# "starring Ana , Ors ( as himself ) , NAME": a list may be long.
 _LISTED = re.compile(r"(?:(?: [\w'-]++){1,7}+(?: \([^()]*+\))? ,)++(?:(?: [\w'-]++){1,7}+)?+ ")
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
 _IS_THE = re.compile(r" (?:is|was|were|are|became|(?:served|acted|worked) as) (?:(?:the|its|an?) )?(?:\w+ )?")
 _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?: |$)")
 _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
-# "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
-_PLACED = wording("cues", "placed")
-_OPENED = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
-_LEADS = {
+# What is between a place and a life event of it: "Oru is where she died", "in Oru that Vorr was born".
+_IS_WHERE = wording("cues", "placed")
+# ... and after a place or date that opens the sentence: "In Oru she died".
+_OWN_SUBJECT = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
+# What may come before a name that still opens its sentence.
+_OPENING_WORDS = {
     f"{lead}{word}{article}".strip()
     for lead in ("", "it was ")
     for word in ("", "in", "on", "at", "from")
     for article in ("", " the", " the town of", " the city of", " the village of")
 }
-_LONGEST_LEAD = max(map(len, _LEADS)) + 2
-_EVENTS = ("birth", "death", "burial")
-_APART = re.compile(r"[\d;)]| -- | and ")
+_MAX_OPENING_CHARS = max(map(len, _OPENING_WORDS)) + 2
+_LIFE_EVENTS = ("birth", "death", "burial")
+_SEPARATION = re.compile(r"[\d;)]| -- | and ")
 _WHERE_SHE = re.compile(r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $")
-_WEAK = ("preposition", "lies")  # labels of cues that do not apply to a place before them
-_CLAUSE = 120
+_NOT_AHEAD = ("preposition", "lies")  # labels of cues that are never about a place before them
+_MAX_CLAUSE_CHARS = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": the words before a place.
-_LED = re.compile(r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$")
+_LEADING_IN = re.compile(r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$")
 _OWN_PLACE = wording("cues", "own_place", months="|".join(MONTHS))
 _POSSESSIONS: Mapping[str, Sequence[str]] = load("relations")["possessions"]
 _POSSESSED = re.compile(rf" 's (?:\w+ ){{0,5}}?({'|'.join(_POSSESSIONS)})\b")
@@ -66,8 +61,8 @@ _POSSESSED = re.compile(rf" 's (?:\w+ ){{0,5}}?({'|'.join(_POSSESSIONS)})\b")
 def governing_cues(text: str, start: int, end: int, low: int, high: int, group: str) -> frozenset[str]:
     """Return the labels of the cues that govern a span.
 
-    They are the last cue before it and those coordinated with that ("written and directed by"); or the first cue after
-    it, if that is much nearer ("Vorr composed the score").
+    These are the last cue before the span and those joined to that cue ("written and directed by"); or the first cue
+    after the span, if it is much nearer ("Vorr composed the score").
 
     Args:
         text: cleaned text (`reading.read`).
@@ -78,28 +73,28 @@ def governing_cues(text: str, start: int, end: int, low: int, high: int, group: 
     >>> sorted(governing_cues(text, 31, 39, 0, len(text), "credit"))
     ['director', 'writer']
     """
-    leading = cues_between(text, group, max(low, start - _SENTENCE), start)
+    leading = cues_between(text, group, max(low, start - _MAX_SENTENCE_CHARS), start)
     before = [cue for cue in leading if not cue.denied and has_brackets_closed(text, cue, start)]
-    following = cues_between(text, group, end, min(high, end + _SENTENCE))
+    following = cues_between(text, group, end, min(high, end + _MAX_SENTENCE_CHARS))
     after = next(
         (
             cue
             for cue in following
-            if cue.label not in _WEAK
+            if cue.label not in _NOT_AHEAD
             and not text.startswith(" :", cue.end)
             and (group != "place" or text.count("(", end, cue.start) <= text.count(")", end, cue.start))
         ),
         None,
     )
-    opens = start - low <= _LONGEST_LEAD and text[low:start].strip() in _LEADS  # also after "in"
-    if after and not _has_subject(text, end, after, group, opens=opens):
+    opens = start - low <= _MAX_OPENING_CHARS and text[low:start].strip() in _OPENING_WORDS  # also after "in"
+    if after and not _can_be_subject(text, end, after, group, opens=opens):
         after = None
     if group == "place":
         return _place_labels(text, before, after, start, end)
     owned = _POSSESSED.match(text, end)
     if owned and group == "credit":
         return frozenset(_POSSESSIONS[owned[1]])
-    if after is not None and after.label in _EVENTS and text.startswith(" there", after.end):
+    if after is not None and after.label in _LIFE_EVENTS and text.startswith(" there", after.end):
         return frozenset([after.label])
     if group == "life" and (event := _event_after(text, end, following, opens)):
         return frozenset([event.label])
@@ -118,7 +113,7 @@ def governing_cues(text: str, start: int, end: int, low: int, high: int, group: 
 
 
 def _before_profession(text: str, cues: list[Cue], start: int, group: str) -> frozenset[str]:
-    """Return the labels of the cue that a profession before a name follows ("directed by the actor NAME")."""
+    """Return the labels of the cue before the profession that precedes a name ("directed by the actor NAME")."""
     if group != "credit" or len(cues) < 2 or not _PROFESSION.fullmatch(text, cues[-1].start, cues[-1].end):
         return frozenset()
     is_apposed = _OF_THE_NAME.fullmatch(text, cues[-1].end, start)
@@ -128,21 +123,21 @@ def _before_profession(text: str, cues: list[Cue], start: int, group: str) -> fr
 
 
 def _place_labels(text: str, before: list[Cue], after: Cue | None, start: int, end: int) -> frozenset[str]:
-    """Return the labels that govern a place; "in" alone decides only if nothing else does."""
+    """Return the labels of the cues that govern a place; "in" by itself decides only if nothing else does."""
     if any(cue.label == "contact" for cue in before if start - cue.end <= REACH):
         return frozenset(["contact"])
-    led = _LED.search(text, max(0, start - _CLAUSE), start) is not None
-    strong = [cue for cue in before if cue.label not in _WEAK]
+    has_preposition = _LEADING_IN.search(text, max(0, start - _MAX_CLAUSE_CHARS), start) is not None
+    strong = [cue for cue in before if cue.label not in _NOT_AHEAD]
     back = start - strong[-1].end if strong else REACH + 1
     if after is not None and (back > REACH or after.start - end < back // 2):
         return frozenset([after.label])
     labels = _with_coordinated(text, strong, "place") if back <= REACH else frozenset[str]()
-    return labels.union(_WEAK) if led else labels
+    return labels.union(_NOT_AHEAD) if has_preposition else labels
 
 
 def _event_after(text: str, end: int, following: tuple[Cue, ...], opens: bool) -> Cue | None:
     """Return the first life event after a place that opens its sentence ("In Oru, where she had moved, she died")."""
-    events = (cue for cue in following if cue.label in _EVENTS)
+    events = (cue for cue in following if cue.label in _LIFE_EVENTS)
     event = next(events, None)
     if event is None or not opens or text[end - 1].isdigit():
         return None
@@ -150,37 +145,36 @@ def _event_after(text: str, end: int, following: tuple[Cue, ...], opens: bool) -
     return event if clause and not _OWN_PLACE.match(text, event.end) else None
 
 
-def _event_belongs(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
-    """Whether a life event after a place or date belongs to it ("Oru, where she died")."""
+def _is_own_event(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
+    """Whether a life event after a place or date has this place or date ("Oru, where she died")."""
     between = text[end : cue.start]
     if text.startswith(" there", cue.end):
-        return cue.label in _EVENTS
+        return cue.label in _LIFE_EVENTS
     if text[end - 1].isdigit():
-        apart = _APART.search(between) is not None
-        return cue.label in _EVENTS and not apart and len(between) <= REACH // 2
+        is_separate = _SEPARATION.search(between) is not None
+        return cue.label in _LIFE_EVENTS and not is_separate and len(between) <= REACH // 2
     if _OWN_PLACE.match(text, cue.end):
         return False
-    placement = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
-    return bool(placement) or (cue.label in _EVENTS and len(between) <= 2)
+    placement = _IS_WHERE.fullmatch(between) or (opens and _OWN_SUBJECT.fullmatch(between))
+    return bool(placement) or (cue.label in _LIFE_EVENTS and len(between) <= 2)
 
 
-def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> bool:
+def _can_be_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> bool:
     """Whether a cue after a name can have it as its subject ("Vorr composed it", "Vorr 's wife").
 
     ``opens``: whether the name opens its sentence.
     """
     between, cue_text = text[end : cue.start], text[cue.start : cue.end]
     if group == "life":
-        return _event_belongs(text, end, cue, opens=opens)
+        return _is_own_event(text, end, cue, opens=opens)
     passive = text.startswith(" by ", cue.end)
     if opens and _AND_SOMEBODY.fullmatch(between):
         return not passive
     if " and " in between or " but " in between or passive:
         return False
     if group == "place":
-        return len(between) <= REACH // 2 and (
-            cue.label in ("border", "capital") or _PLACED.fullmatch(between) is not None
-        )
+        is_placed = cue.label in ("border", "capital") or _IS_WHERE.fullmatch(between) is not None
+        return is_placed and len(between) <= REACH // 2
     no_object = cue_text.endswith("ing") or _NO_OBJECT.match(text, cue.end)
     if _PASSIVE.fullmatch(cue_text) and no_object:
         return False
@@ -188,6 +182,7 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
 
 
 def _with_coordinated(text: str, cues: list[Cue], group: str) -> frozenset[str]:
+    """Return the labels of the last cue and of those joined to it ("written and directed by")."""
     labels = {cues[-1].label}
     joined = _JOINED if group == "credit" else _JOINED_BY_BEING
     for later, earlier in pairwise(reversed(cues)):
@@ -212,19 +207,19 @@ _OWNER = re.compile(r"(?: and(?: \w+){1,4})? 's (?:\w+ ){0,3}$")
 _AND_HER = re.compile(r"(?: ,)? and (?:his|her|their) (?:\w+ ){0,2}$")
 _IS = wording("kin", "is")
 _HAS = re.compile(r"(?: and(?: \w+){1,6})?(?: also| later| only)? (?:had|has|have|bore|left) (?:\w+ ){0,4}$")
-_WEDS = re.compile(r"(?: and(?: \w+){1,4})?(?: ,)?(?: \w+){0,4} $")
-_WED = re.compile(r"(?:re)?married|eloped|divorced|wed|wedded|marries|couple|wedding")
+_UP_TO_WEDDING = re.compile(r"(?: and(?: \w+){1,4})?(?: ,)?(?: \w+){0,4} $")
+_WEDDING = re.compile(r"(?:re)?married|eloped|divorced|wed|wedded|marries|couple|wedding")
 _CHAINED = wording("kin", "chained")
 _SUBJECT_AGAIN = re.compile(r"\b(?:s?he|they|it)\b|[;.]| and (?:was|is) | and the ")
 _AND_HIS = re.compile(r"[^;]{1,200}\b(?:and|with|by)(?: of)?(?: his| her)? (?:\w+ ){0,3}$")
 # "She was married to and worked with NAME."
 _AND_ALSO = re.compile(r"(?: to| of| with)?(?: ,)? and ")
 _BY_HIS = re.compile(r"\bby (?:his|her) (?:\w+ )?$")
-_OF = ("father_of", "mother_of", "parent_of", "child_of")
+_OWNER_FOLLOWS = ("father_of", "mother_of", "parent_of", "child_of")
 # "The father of Ana Vorr was NAME."
 _OF_WHOM_IS = wording("kin", "of_whom_is")
 _ASIDE_ENDS = re.compile(r" , and ")
-_OF_A_COUPLE = ("child_of", "parent", "child")
+_OF_PARENTS = ("child_of", "parent", "child")
 _AND_THE_OTHER = re.compile(r"(?: ,[^;.]{0,80}?)?(?: \([^()]*\))? and (?:\w+ ){0,3}")
 _ASIDE = re.compile(r"\b(?:who|whom|when|after|before)\b")
 
@@ -234,12 +229,12 @@ def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Seque
 
     Args:
         text: cleaned text (``reading.read``).
-        start, end: where the person is named; low, high: the sentence.
-        owners: where the person is named whose relative is looked for; empty if that is the sentence's subject.
+        start, end: the span of the person's name; low, high: that of the sentence.
+        owners: the spans of the name whose relative is looked for; empty if that is the sentence's subject.
 
     Returns:
-        Usually one role; ``parent`` for the second of two ("of Ors Vorr and his wife Ana");
-        ``other`` for an uncle, a friend, or a relative's relative; empty where nothing is said.
+        Usually one role, also for the second of two parents ("of Ors Vorr and his wife Ana"); ``other`` for an uncle,
+        a friend, or a relative's relative; none where the sentence states no kinship.
 
     >>> def role(text, name):
     ...     start = text.index(name)
@@ -251,7 +246,7 @@ def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Seque
     >>> role("he married ana vorr , the daughter of ors velt", "ors")
     ['other']
     """
-    ahead = [
+    leading = [
         cue
         for cue in cues_between(text, "kin", max(low, start - 2 * REACH), start)
         if not cue.denied
@@ -259,17 +254,17 @@ def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Seque
         # "Ana, who married Ors, and NAME"
         and not (text.endswith(" who ", 0, cue.start) and _ASIDE_ENDS.search(text, cue.end, start))
     ]
-    if ahead and start - ahead[-1].end > REACH:
-        ahead = []
+    if leading and start - leading[-1].end > REACH:
+        leading = []
     following = next(iter(cues_between(text, "kin", end, min(high, end + REACH))), None)
     role_after = _role_by_following(text, end, following) if following else None
     if role_after and following:
         # A cue before the name is less likely than a nearer one after it, except in an apposition.
         between = text[end : following.start]
-        is_near = not ahead or len(between) < (start - ahead[-1].end) // 2
-        if not ahead or (is_near and not between.startswith((" ,", " and "))):
+        is_near = not leading or len(between) < (start - leading[-1].end) // 2
+        if not leading or (is_near and not between.startswith((" ,", " and "))):
             return frozenset((role_after,))
-    return _roles_by_leading(text, ahead, start, owners) if ahead else frozenset()
+    return _roles_by_leading(text, leading, start, owners) if leading else frozenset()
 
 
 def _role_by_following(text: str, end: int, cue: Cue) -> Role | None:
@@ -277,8 +272,8 @@ def _role_by_following(text: str, end: int, cue: Cue) -> Role | None:
     between = text[end : cue.start]
     if _OWNER.fullmatch(between) or _AND_HER.fullmatch(between):
         return _POSSESSED_ROLES.get(cue.label, "other")
-    if cue.label == "spouse" and _WED.fullmatch(text, cue.start, cue.end):
-        return "spouse" if _WEDS.fullmatch(between) and not _ASIDE.search(between) else None
+    if cue.label == "spouse" and _WEDDING.fullmatch(text, cue.start, cue.end):
+        return "spouse" if _UP_TO_WEDDING.fullmatch(between) and not _ASIDE.search(between) else None
     if cue.label in ("father_of", "mother_of") and between == " ":
         return _FOLLOWING_ROLES[cue.label]
     if cue.label in ("child", "child_of") and _HAS.fullmatch(between):
@@ -286,17 +281,16 @@ def _role_by_following(text: str, end: int, cue: Cue) -> Role | None:
     return _FOLLOWING_ROLES.get(cue.label, "other") if _IS.fullmatch(between) else None
 
 
-def _roles_by_leading(text: str, ahead: list[Cue], start: int, owners: Sequence[Span]) -> frozenset[Role]:
+def _roles_by_leading(text: str, leading: list[Cue], start: int, owners: Sequence[Span]) -> frozenset[Role]:
     """Return a name's roles by the cues before it; the last one counts most."""
-    last = ahead[-1]
-    if last.label in _OF_A_COUPLE and any(
-        last.end <= low and _AND_THE_OTHER.fullmatch(text, high, start) for low, high in owners
-    ):
+    last = leading[-1]
+    spans = owners if last.label in _OF_PARENTS else ()
+    if any(last.end <= low and _AND_THE_OTHER.fullmatch(text, high, start) for low, high in spans):
         return frozenset(("spouse",))
     role = _LEADING_ROLES.get(last.label, "other")
-    if last.label in _OF and _OF_WHOM_IS.fullmatch(text, last.end, start):
+    if last.label in _OWNER_FOLLOWS and _OF_WHOM_IS.fullmatch(text, last.end, start):
         return frozenset((_FOLLOWING_ROLES[last.label],))
-    earlier = ahead[-2] if len(ahead) > 1 else None
+    earlier = leading[-2] if len(leading) > 1 else None
     if earlier is None or earlier.label == "colleague":
         return frozenset((role,))
     between = text[earlier.end : last.start]

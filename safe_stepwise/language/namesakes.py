@@ -9,14 +9,15 @@ import re
 from safe_stepwise.language.mentions import mentions
 from safe_stepwise.language.reading import Text, clean
 from safe_stepwise.language.relations import RELATIONS
-from safe_stepwise.language.text import dates_in, normal_name, qualifier, words_of
+from safe_stepwise.language.text import dates_in, normal_name, normal_words, qualifier
 from safe_stepwise.language.vocabulary import load, word_list, wording
 
 _EPITHET = wording("namesakes", "epithet")
 _ORDINAL = {"first": "i", "second": "ii", "third": "iii", "sr": "senior", "jr": "junior"}
 _HATNOTE = wording("namesakes", "hatnote")
 _NOT_TO_BE_CONFUSED = " is not to be confused with the "
-_NOT_THE_OTHER = rf"\bthe ([\w ]{{{{1,40}}}}?) {{}}{_NOT_TO_BE_CONFUSED}([\w ]{{{{1,40}}}}?) of the same name"
+# Filled with a name: "the town Oru is not to be confused with the village of the same name".
+_CONFUSION = rf"\bthe ([\w ]{{{{1,40}}}}?) {{}}{_NOT_TO_BE_CONFUSED}([\w ]{{{{1,40}}}}?) of the same name"
 # A single letter is an initial, unless it is a word ("a", "i") or a Romance conjunction.
 _EXTENSION = wording("namesakes", "extension")
 _DIVISIONS = word_list("divisions")
@@ -27,11 +28,13 @@ _BIRTH_YEAR = re.compile(r"\bborn (?:(?!died\b|--)[^()]){0,60}?(\d{4})\b")
 _DEATH_YEAR = re.compile(r"\bdied [^()]{0,60}?(\d{4})\b")
 _ROLES: dict[str, str] = load("words")["roles"]
 _OCCUPATION = re.compile(r"(?:er|or|ist|ian|ess|man|bishop|priest|judge|clergy)$")
-_OPENING = 300
-_ALIVE = frozenset(("director", "producer", "cast member", "founded by", "performer"))
-_LEAD = 400
+_MAX_PROFESSION_OFFSET = 300  # characters of a passage in which it names its subject's profession
+_MAX_LIFE_OFFSET = 260  # characters in which it gives the years of birth and death
+_MAX_DATE_OFFSET = 400  # characters of a first sentence in which a work's date is looked for
+_MADE_ALIVE = frozenset(("director", "producer", "cast member", "founded by", "performer"))
+"""Relations whose tail is a person who was alive when the head was made."""
 _MAX_AGE_GAP = 60  # years between the births of siblings or spouses
-_MIN_LIFE = 12  # years; a shorter span with a work is not a life
+_MIN_LIFE = 12  # years
 _LATE_RELEASE = 15  # years after a death within which a credited work can still appear
 
 
@@ -43,7 +46,7 @@ def epithet(name: str) -> str:
     """
     if described := qualifier(name):
         return described
-    match = _EPITHET.search(words_of(name))
+    match = _EPITHET.search(normal_words(name))
     return _ORDINAL.get(match[1], match[1]) if match else ""
 
 
@@ -55,10 +58,8 @@ def are_name_alikes(name: str, other_name: str) -> bool:
     >>> are_name_alikes("Ors Velt", "Ors Velt the Younger")
     False
     """
-    a, b = epithet(name), epithet(other_name)
-    if not a or not b or a == b:
-        return False
-    return _without_epithet(name) == _without_epithet(other_name)
+    epithets = {epithet(name), epithet(other_name)}
+    return len(epithets) == 2 and "" not in epithets and _without_epithet(name) == _without_epithet(other_name)
 
 
 def _without_epithet(name: str) -> str:
@@ -68,13 +69,14 @@ def _without_epithet(name: str) -> str:
 def explain_difference(name: str, relation: str, source: Text, subject: Text) -> str:
     """Explain in one clause why a name does not mean the subject of a passage; "" if nothing distinguishes them.
 
-    ``name`` is the tail of ``relation`` in the passage ``source``; ``subject`` is the passage it might mean.
+    ``name`` is the tail of ``relation`` in the passage ``source``; ``subject`` is the passage whose subject it might
+    mean.
     """
-    clues = (_by_epithet, _by_qualifier, _by_region, _by_hatnote, _by_dates)
-    return next(filter(None, (clue(name, relation, source, subject) for clue in clues)), "")
+    checks = (_explain_by_epithet, _explain_by_profession, _explain_by_region, _explain_by_hatnote, _explain_by_dates)
+    return next(filter(None, (check(name, relation, source, subject) for check in checks)), "")
 
 
-def extended(name: str, source: Text) -> str:
+def extend_name(name: str, source: Text) -> str:
     """Return a name with the epithet or initial that a passage adds to it; "" if it adds none."""
     base = clean(name)
     for start, end in mentions(source, name):
@@ -85,9 +87,9 @@ def extended(name: str, source: Text) -> str:
     return ""
 
 
-def _by_epithet(name: str, relation: str, source: Text, subject: Text) -> str:
+def _explain_by_epithet(name: str, relation: str, source: Text, subject: Text) -> str:
     title = clean(subject.title)
-    full = extended(name, source)
+    full = extend_name(name, source)
     for form in (full, clean(name)):
         if form and are_name_alikes(form, title):
             return f"“{form}” is not “{subject.title}”"
@@ -96,31 +98,28 @@ def _by_epithet(name: str, relation: str, source: Text, subject: Text) -> str:
     return ""
 
 
-def _by_qualifier(name: str, relation: str, source: Text, subject: Text) -> str:
-    if relation not in _ROLES or "(" not in subject.title:
-        return ""
-    described = qualifier(subject.title)
+def _explain_by_profession(name: str, relation: str, source: Text, subject: Text) -> str:
+    described = qualifier(subject.title) if relation in _ROLES else ""
     if not _OCCUPATION.search(described):
         return ""
-    opening = f"{described} {subject.clean[:_OPENING]}"
-    if re.search(rf"\b(?:{_ROLES[relation]})\b", opening):
-        return ""
-    return f"“{subject.title}” has another profession"
+    opening = f"{described} {subject.clean[:_MAX_PROFESSION_OFFSET]}"
+    has_role = re.search(rf"\b(?:{_ROLES[relation]})\b", opening)
+    return "" if has_role else f"“{subject.title}” has another profession"
 
 
-def _by_region(name: str, relation: str, source: Text, subject: Text) -> str:
+def _explain_by_region(name: str, relation: str, source: Text, subject: Text) -> str:
     definition = RELATIONS.get(relation)
     if definition is None or definition.kind != "place":
         return ""
-    base, parted, region = clean(subject.title).replace("(", ",").partition(" , ")
-    if not parted:
+    base, comma, region = clean(subject.title).replace("(", ",").partition(" , ")
+    if not comma:
         return ""
     subject_words = {*region.split(), *subject.clean.split()}
     for _, end in mentions(source, base):
         match = _REGION.match(source.clean, end) or _IN_REGION.match(source.clean, end)
         region_words = set(match[0].split()) if match else set()
         words = set(match[1].split()) - _DIVISIONS if match else set()
-        # A county is compared with a county, not with the state that it lies in.
+        # A county is compared only with a county, not with the state that it lies in.
         if bool(_DIVISIONS & region_words) != bool(_DIVISIONS & {*region.split()}):
             continue
         if match and words and not words & _NOT_A_REGION and not words & subject_words:
@@ -128,20 +127,20 @@ def _by_region(name: str, relation: str, source: Text, subject: Text) -> str:
     return ""
 
 
-def _by_hatnote(name: str, relation: str, source: Text, subject: Text) -> str:
+def _explain_by_hatnote(name: str, relation: str, source: Text, subject: Text) -> str:
     opening = f"{clean(subject.title)} . {subject.clean.split(' . ', 1)[0]}"
     warns = _NOT_TO_BE_CONFUSED in source.clean  # else no pattern is made for the name
-    pair = warns and re.search(_NOT_THE_OTHER.format(re.escape(clean(name))), source.clean)
-    if pair and pair[2] in opening and pair[1] not in opening:
-        return f"“{subject.title}” is about the {pair[2]}, not the {pair[1]}"
-    warned = any(_HATNOTE.search(text.clean) for text in (source, subject))
-    if not warned or relation not in _ROLES or re.search(rf"\b(?:{_ROLES[relation]})\b", opening):
+    confusion = warns and re.search(_CONFUSION.format(re.escape(clean(name))), source.clean)
+    if confusion and confusion[2] in opening and confusion[1] not in opening:
+        return f"“{subject.title}” is about the {confusion[2]}, not the {confusion[1]}"
+    has_hatnote = any(_HATNOTE.search(text.clean) for text in (source, subject))
+    if not has_hatnote or relation not in _ROLES or re.search(rf"\b(?:{_ROLES[relation]})\b", opening):
         return ""
     return f"“{subject.title}” is about a namesake with another profession"
 
 
-def _by_dates(name: str, relation: str, source: Text, subject: Text) -> str:
-    (birth, death), other_birth = _life(subject), _life(source)[0]
+def _explain_by_dates(name: str, relation: str, source: Text, subject: Text) -> str:
+    (birth, death), (other_birth, _) = _life(subject), _life(source)
     label = f"the subject of “{subject.title}”"
     if relation in ("father", "mother"):
         if other_birth and birth and birth + 10 > other_birth:
@@ -150,22 +149,21 @@ def _by_dates(name: str, relation: str, source: Text, subject: Text) -> str:
             return f"{label} died in {death}, before {other_birth}"
         return ""
     if relation in ("sibling", "spouse") and other_birth and birth:
-        if abs(birth - other_birth) > _MAX_AGE_GAP:
-            return f"{label} was born in {birth}, generations from {other_birth}"
-        return ""
-    opening = source.clean[: min([_LEAD, *source.stops[:1]])]
-    start = next((date.year for date in dates_in(opening) if date.year > 1000), 0)  # of the source's subject
-    if relation in _ALIVE and start and death and death + _LATE_RELEASE < start:
-        return f"{label} died in {death}, before {start}"
-    if relation in _ALIVE and start and birth > start:
-        return f"{label} was born in {birth}, after {start}"
+        is_far = abs(birth - other_birth) > _MAX_AGE_GAP
+        return f"{label} was born in {birth}, generations from {other_birth}" if is_far else ""
+    opening = source.clean[: min([_MAX_DATE_OFFSET, *source.stops[:1]])]
+    year = next((date.year for date in dates_in(opening) if date.year > 1000), 0)  # of the source's subject
+    if relation in _MADE_ALIVE and year and death and death + _LATE_RELEASE < year:
+        return f"{label} died in {death}, before {year}"
+    if relation in _MADE_ALIVE and year and birth > year:
+        return f"{label} was born in {birth}, after {year}"
     return ""
 
 
 def _life(text: Text) -> tuple[int, int]:
     """Return the years of birth and death in a passage's opening; 0 if not given."""
-    opening = text.clean[:260]
+    opening = text.clean[:_MAX_LIFE_OFFSET]
     birth, death = _BIRTH_YEAR.search(opening), _DEATH_YEAR.search(opening)
     years = (int(birth[1]) if birth else 0), (int(death[1]) if death else 0)
-    # A short span is not the life of a person with a work.
+    # So short a span is something else: a reign, a career.
     return years if not all(years) or years[1] - years[0] > _MIN_LIFE else (0, 0)

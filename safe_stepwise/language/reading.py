@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 
-from safe_stepwise.language.text import CAPITAL, MONTHS, dates_in, fold, strip_diacritics
+from safe_stepwise.language.text import CAPITAL, MONTHS, Span, dates_in, fold, strip_diacritics
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 
@@ -22,25 +22,23 @@ _GLUED_HYPHEN = re.compile(
     rf"(?i)(?<=[^\W\d])-(?= \d{{1,4}}\b| (?:{'|'.join(m[:3] for m in MONTHS)})[a-z]* \d)|(?<=\d{{4}})-(?= [^\W\d])"
 )
 # "b. 3 May 1901, Oru", "m. (1925) Ana Vorr": abbreviations of reference works.
-_SHORT_WORDS = {
+_ABBREVIATIONS = {
     "b": "born", "d": "died", "m": "married", "educ": "educated at", "est": "established",
     "cap": "capital", "bur": "buried", "dir": "directed by",
 }  # fmt: skip
-_SHORT = wording("reading", "short")
+_ABBREVIATION = wording("reading", "short")
 _POSSESSIVE = re.compile(r"'s\b|'(?=\s|$)")
-_NO_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
+_DROPPED_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
 _POINT = re.compile(r"\.(?=\w)")
 _MARKS = ",;:()"
 _APOSTROPHE = re.compile(r"'(?<=\w')(?=\w)")
 OPENERS = word_list("openers")
-"""Cleaned words that are no names when they open a sentence with a capital."""
-Span = tuple[int, int]
-"""Start and end offsets in a cleaned text."""
+"""Cleaned words that are not names when they open a sentence with a capital."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A passage as one cleaned string, with the offset at which each sentence starts."""
+    """A passage as one cleaned string (``clean``), with the offset at which each of its sentences starts."""
 
     title: str
     clean: str
@@ -52,7 +50,7 @@ class Text:
 
     @cached_property
     def full_names(self) -> Mapping[str, frozenset[str]]:
-        """Cleaned pairs of capitalised words by their last word: the full names with that surname."""
+        """The full names of each surname: cleaned pairs of capitalised words by their last word."""
         pairs: dict[str, set[str]] = defaultdict(set)
         for match in chain.from_iterable(map(_PAIR.finditer, self.sentences)):
             if (given_name := clean(match[1])) not in OPENERS:
@@ -65,7 +63,7 @@ class Text:
         return max(0, bisect_right(self.starts, offset) - 1)
 
     def sentence_span(self, offset: int) -> tuple[int, int]:
-        """Return the span of the sentence at an offset; one that the source cut at a comma is rejoined."""
+        """Return the span of the sentence at an offset, rejoined if the source cut it at a comma."""
         after = bisect_left(self.stops, offset)
         before = bisect_right(self.stops, offset - len(_STOP)) - 1
         start = self.stops[before] + len(_STOP) if before >= 0 else 0
@@ -79,15 +77,15 @@ def clean(text: str) -> str:
     >>> clean('Élan Vorr( born 3 May 1901 – d. 1970), "the Elder"')
     'elan vorr ( born 3 may 1901 -- died 1970 ) , the elder'
     """
-    return _cleaned(fold(text)).lower()
+    return _clean_folded(fold(text)).lower()
 
 
-def _cleaned(text: str) -> str:
+def _clean_folded(text: str) -> str:
     """Clean a folded text, but keep its capitals."""
     if text.isascii() and text.replace(" ", "").isalpha():  # a short cut for most names
         return " ".join(text.split())
     if "." in text:
-        text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1].lower()] + " ", text)
+        text = _ABBREVIATION.sub(lambda short: _ABBREVIATIONS[short[1].lower()] + " ", text)
     if " - " in text:
         text = _SPACED_HYPHEN.sub("-", text)
     text = text.replace("-winning", " winning")
@@ -96,7 +94,7 @@ def _cleaned(text: str) -> str:
     text = strip_diacritics(_DASH.sub(" ~~ ", text))
     if "'" in text:
         text = _POSSESSIVE.sub(" 's ", text.replace("'S", "'s"))
-    text = _NO_MARK.sub(" ", text).replace("~~", "--")
+    text = _DROPPED_MARK.sub(" ", text).replace("~~", "--")
     if "." in text:
         text = _POINT.sub(" ", text).replace(".", "")
     for mark in _MARKS:
@@ -115,7 +113,7 @@ def read(passage: Passage) -> Text:
     1970 )``.
     """
     sentences = tuple(map(fold, passage.sentences))
-    texts = [_STOP.join(map(_cleaned, _pieces(sentence))).lower() for sentence in sentences]
+    texts = [_STOP.join(map(_clean_folded, _split_at_stops(sentence))).lower() for sentence in sentences]
     marks = [_STOP if _is_closed(sentence) else " " for sentence in sentences]
     starts = accumulate((len(p) + len(m) for p, m in zip(texts, marks, strict=True)), initial=1)
     joined = " " + "".join(p + m for p, m in zip(texts, marks, strict=True))
@@ -124,13 +122,13 @@ def read(passage: Passage) -> Text:
     return Text(
         passage.title,
         spelled,
-        tuple(_follow(list(starts)[:-1], (low, high), joined[low:high], marked)),
+        tuple(_shift_starts(list(starts)[:-1], (low, high), joined[low:high], marked)),
         tuple(stop.start() for stop in _STOPS.finditer(spelled)),
         sentences,
     )
 
 
-def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
+def _shift_starts(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
     """Yield the new offsets of the words at ``starts`` after a stretch of the text is reworded."""
     low, high = stretch
     before, after = bisect_left(starts, low), bisect_left(starts, high)
@@ -138,10 +136,10 @@ def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[in
         yield from starts[:before]
         yield from (start + len(new) - len(old) for start in starts[after:])
         return
-    a, b = old.split(" "), new.split(" ")
-    blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
-    words = {block.a + i: block.b + i for block in blocks for i in range(block.size)}
-    offsets = list(accumulate((len(word) + 1 for word in b), initial=0))
+    old_words, new_words = old.split(" "), new.split(" ")
+    blocks = SequenceMatcher(None, old_words, new_words, autojunk=False).get_matching_blocks()
+    new_numbers = {block.a + i: block.b + i for block in blocks for i in range(block.size)}
+    offsets = list(accumulate((len(word) + 1 for word in new_words), initial=0))
     for start in starts:
         if start < low:
             yield start
@@ -149,8 +147,8 @@ def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[in
             yield start + len(new) - len(old)
         else:
             number = old.count(" ", 0, start - low)
-            word_index = next((words[n] for n in range(number, len(a)) if n in words), len(b))
-            yield low + min(len(new), offsets[word_index])
+            following = (new_numbers[n] for n in range(number, len(old_words)) if n in new_numbers)
+            yield low + min(len(new), offsets[next(following, len(new_words))])
 
 
 # Words are bounded: an endless one would be tried again at each of its capitals.
@@ -160,13 +158,13 @@ _PAIR = re.compile(rf"(?=\b({CAPITAL}[\w'’.-]{{0,80}}+) ({CAPITAL}[\w'’-]{{1
 _STOP = " . "
 _STOPS = re.compile(r"(?= \. )")
 _CLOSED = re.compile(r"""(?<![\s(][a-z])\.$|[!?"]$|\.\)$""")
-_ENDING = 9  # characters at the end of a sentence that show whether it is complete
+_ENDING_CHARS = 9  # characters at the end of a sentence that show whether it is complete
 # A full stop inside a source's sentence: after a word, before a capital letter.
 _INNER_STOP = re.compile(r"(?<=[^\W\d_]{4}\.) (?=[A-Z][a-z])|(?<=[)\d]\.) (?=[A-Z][a-z])")
 _ABBREVIATED = re.compile(rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.$", re.IGNORECASE)
 
 
-def _pieces(sentence: str) -> Iterator[str]:
+def _split_at_stops(sentence: str) -> Iterator[str]:
     """Split a source's sentence at the full stops inside it, except after abbreviations."""
     if sentence.find(". ") < 0:
         yield sentence
@@ -174,7 +172,7 @@ def _pieces(sentence: str) -> Iterator[str]:
     pending = ""
     for piece in _INNER_STOP.split(sentence):
         pending = f"{pending} {piece}" if pending else piece
-        if not _ABBREVIATED.search(pending[-_ENDING:]):
+        if not _ABBREVIATED.search(pending[-_ENDING_CHARS:]):
             yield pending
             pending = ""
     if pending:
@@ -183,19 +181,16 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 def _is_closed(sentence: str) -> bool:
     """Whether a sentence is complete, not cut at an abbreviation or within brackets."""
-    end = sentence.rstrip()[-_ENDING:]
-    return (
-        _CLOSED.search(end) is not None and not _ABBREVIATED.search(end) and sentence.count("(") <= sentence.count(")")
-    )
+    end = sentence.rstrip()[-_ENDING_CHARS:]
+    is_ended = _CLOSED.search(end) is not None and not _ABBREVIATED.search(end)
+    return is_ended and sentence.count("(") <= sentence.count(")")
 
 
-_LIFE_OPENING = 260
+_MAX_LIFE_OFFSET = 260
 _LIFE_BRACKETS = re.compile(r"[(;] ([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _UNKNOWN_BIRTH = re.compile(r"^-- ")
-_NOT_A_LIFE = re.compile(
-    r"\b(?:reign|reigned|ruled|active|founded|released|film|song|flourished|\d{4} -- \d\d? -- \d\d?)\b"
-)
-_VERB = re.compile(r"\b(?:is|was|are|were|became|served|reigned|held)\b")
+_NOT_A_LIFE = wording("reading", "not_a_life")
+_MAIN_VERB = re.compile(r"\b(?:is|was|are|were|became|served|reigned|held)\b")
 _NO_PERSON = wording("reading", "no_person", no_persons="|".join(word_list("no_persons")))
 _EVENT = re.compile(r"\b(?:born|died)\b")
 _BARE_YEARS = re.compile(r"(?<=^\( )(\d{4}) (\d{4})(?= \)$)")
@@ -213,8 +208,8 @@ def _spell_out_life(text: str) -> tuple[Span, str]:
     ``( 1901 -- 1970 )`` becomes ``( born 1901 -- died 1970 )``. Words are added and ``b`` and ``d`` spelled out;
     nothing is removed.
     """
-    for opening in _LIFE_BRACKETS.finditer(text, 0, _LIFE_OPENING):
-        if _VERB.search(text, 0, opening.start()) or _NO_PERSON.match(text, opening.end()):
+    for opening in _LIFE_BRACKETS.finditer(text, 0, _MAX_LIFE_OFFSET):
+        if _MAIN_VERB.search(text, 0, opening.start()) or _NO_PERSON.match(text, opening.end()):
             break
         inside = opening[0]
         for pattern, event in _SHORT_EVENTS:
@@ -227,6 +222,7 @@ def _spell_out_life(text: str) -> tuple[Span, str]:
 
 
 def _spell_out_years(inside: str) -> str:
+    """Add "born" and "died" to the text in a life's brackets; a text that is not a life is returned as it is."""
     if _NOT_A_LIFE.search(inside):
         return inside
     inside = _UNKNOWN_BIRTH.sub("born -- ", inside)

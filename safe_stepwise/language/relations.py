@@ -12,7 +12,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
-from safe_stepwise.language.text import former_names
+from safe_stepwise.language.text import present_name
 from safe_stepwise.language.vocabulary import load, word_list, wording
 
 ValueKind = Literal["date", "place", "nation", "name"]
@@ -33,13 +33,13 @@ class Relation:
     cues: frozenset[str] = frozenset()
     functional: bool = False
     loose_cues: frozenset[str] = frozenset()
-    """Cues that a fair reader may accept: a value with one of them is not called noise."""
+    """Further cues that a fair reader may accept: a value with one of them is not noise."""
     allows_several: bool = False
     """Whether a sentence may give several values, joined by "and"."""
     bracketed: bool = False
     """Whether an article may put the value in brackets after its subject's name, without any cue."""
     has_noun_form: bool = True
-    """Whether "the … of somebody" can express it, as in "the spouse of Ana"."""
+    """Whether "the … of somebody" can express it, as "the spouse of Ana" does."""
 
 
 def _relation(name: str, entry: dict[str, Any]) -> Relation:
@@ -60,11 +60,11 @@ def cue_pattern(group: str) -> re.Pattern[str]:
 
 
 _NATIONS = {nation: frozenset(forms) for nation, forms in load("nations").items()}
-_STATE = re.compile(r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+")
+_STATE_PREFIX = re.compile(r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+")
 _DEMONYM = re.compile(r"(?:ese|ish|ian|an|ic|i)$")
 _COUNTRIES = word_list("countries")
-_LONGEST_NATION = 200  # characters; a longer text is not a nation and matches only itself
-_LISTED = frozenset(_NATIONS).union(*_NATIONS.values())
+_MAX_NATION_CHARS = 200
+_NATION_WORDS = frozenset(_NATIONS).union(*_NATIONS.values())
 
 
 @lru_cache(maxsize=4096)
@@ -77,9 +77,9 @@ def nation_pattern(nation: str) -> re.Pattern[str]:
     >>> [bool(nation_pattern("kelvia").fullmatch(w)) for w in ("kelvia", "kelvian", "keld")]
     [True, True, False]
     """
-    if len(nation) > _LONGEST_NATION:
+    if len(nation) > _MAX_NATION_CHARS:
         return re.compile(rf"(?<!\w){re.escape(nation)}(?!\w)")
-    name = former_names(_STATE.sub("", nation))
+    name = present_name(_STATE_PREFIX.sub("", nation))
     forms = {nation, name} | _NATIONS.get(name, frozenset())
     for nation_name, demonyms in _NATIONS.items():
         if name in demonyms:
@@ -88,7 +88,7 @@ def nation_pattern(nation: str) -> re.Pattern[str]:
     if stem == name or len(stem) < 4:
         # "austria" keeps its i: "austr" would begin "australia" too.
         stem = name[: max(4, len(name) - (1 if name.endswith("ia") else 2))]
-    foreign = sorted(word for word in _LISTED - forms if word.startswith(stem))
+    foreign = sorted(word for word in _NATION_WORDS - forms if word.startswith(stem))
     not_foreign = rf"(?!(?:{'|'.join(map(re.escape, foreign))})(?!\w))" if foreign else ""
     words = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
     return re.compile(rf"(?<!\w)(?:{words}|{not_foreign}{re.escape(stem)}\w{{0,5}})(?!\w)")
@@ -100,7 +100,7 @@ def is_nation(word: str) -> bool:
     >>> is_nation("french"), is_nation("democratic")
     (True, False)
     """
-    return word in _LISTED
+    return word in _NATION_WORDS
 
 
 def is_country(word: str) -> bool:
@@ -111,7 +111,7 @@ def is_country(word: str) -> bool:
     """
     if word in _NATIONS or word in _COUNTRIES or word.endswith("stan"):
         return True
-    return word != former_names(word) or not (_DEMONYM.search(word) or word in _LISTED)
+    return word != present_name(word) or not (_DEMONYM.search(word) or word in _NATION_WORDS)
 
 
 def same_nation(word: str, other_word: str) -> bool:
@@ -169,9 +169,9 @@ REACH = 140
 """Maximum characters between a cue and the value that it governs: about a long clause."""
 _NEGATION = re.compile(r"n(?:ot|ever|or)\b")
 _NEGATED_BEFORE = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
-# "The song", "the label": here the noun is what a sentence is about, and no cue for who made it.
+# "The song", "the label": here the noun is what a sentence is about, not a cue for who made it.
 _THE_WORK = wording("relations", "the_work")
-_NEGATION_WINDOW = 60  # characters before a cue in which a negation is looked for
+_MAX_NEGATION_CHARS = 60  # characters before a cue in which a negation is looked for
 
 
 class Cue(NamedTuple):
@@ -193,16 +193,17 @@ def cues_in(text: str, group: str) -> tuple[Cue, ...]:
     has_negation = _NEGATION.search(text) is not None
 
     def is_denied(start: int) -> bool:
-        return has_negation and _NEGATED_BEFORE.search(text, max(0, start - _NEGATION_WINDOW), start) is not None
+        return has_negation and _NEGATED_BEFORE.search(text, max(0, start - _MAX_NEGATION_CHARS), start) is not None
 
     return tuple(
-        Cue(*cue.span(), cue.lastgroup or "", is_denied(cue.start()))
-        for cue in cue_pattern(group).finditer(text)
-        if group != "credit" or not _is_the_work(text, *cue.span())
+        Cue(*match.span(), match.lastgroup or "", is_denied(match.start()))
+        for match in cue_pattern(group).finditer(text)
+        if group != "credit" or not _is_the_work(text, *match.span())
     )
 
 
 def _is_the_work(text: str, start: int, end: int) -> bool:
+    """Whether a span is a noun for the work itself ("the song"), and so not a cue for its maker."""
     if text.startswith((" by ", " of "), end) or text.startswith("recording is by ", start):
         return False
     return _THE_WORK.search(text, max(0, start - len("was this record ")), end) is not None
@@ -216,6 +217,6 @@ def cues_between(text: str, group: str, low: int, high: int) -> tuple[Cue, ...]:
 
 
 def has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
-    """Whether a span lies in every bracket that a cue before it is in."""
+    """Whether no bracket around a cue closes before the offset ``start``."""
     between = text[cue.end : start]
     return between.count(")") <= between.count("(")

@@ -1,7 +1,7 @@
 """Finds cues in a text that express how two names are related: the vocabulary of senses (``vocabulary/senses.yaml``).
 
-A *cue* is wording in a text that expresses a *sense* (a kind of relation); its *form* tells which end follows it. A
-relation's *meaning* lists the senses that express it.
+A *cue* is wording in a text that expresses a *sense* (a kind of relation); its *form* tells which end of the relation
+(head or tail) follows it. A relation's *meaning* lists the senses that express it.
 """
 
 import re
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from safe_stepwise.language.text import overlaps
 from safe_stepwise.language.vocabulary import load
 
 Form = Literal["to_tail", "to_head", "nouns", "both"]
@@ -39,34 +40,32 @@ class Meaning:
     """Whether the head is a person."""
 
 
-# "directed (?! by)" is to let "directed bye" pass: what must not follow are whole words.
-_AHEAD = re.compile(r"\(\?!([^()]*)\)")
-_WORDS = r"(?!(?:\1)\\b)"
-
-
+# "directed (?! by)" must match "directed bye": only whole words exclude a match.
+_EXCLUDED = re.compile(r"\(\?!([^()]*)\)")
+_EXCLUDED_WORDS = r"(?!(?:\1)\\b)"
 _GROUP = re.compile(r"\(\?:((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
 _ALTERNATIVE = re.compile(r"\|(?![^(]*\))")
 _NOT_LETTER = re.compile(r"\W")
 _LETTERS = re.compile(r"(?:[a-z ](?![?*{]))*")
 
 
-def _openings(wording: str) -> Iterator[str]:
-    """Yield letters with which matches of a wording begin, one of them each; "" if any letter may.
+def _read_openings(wording: str) -> Iterator[str]:
+    """Yield the beginnings that matches of a wording have; "" if they may begin with any letter.
 
-    >>> list(_openings("(?:co )?(?:wrote|direct(?:ed|s)) by"))
+    >>> list(_read_openings("(?:co )?(?:wrote|direct(?:ed|s)) by"))
     ['co ', 'wrote', 'direct']
     """
     if not (group := _GROUP.match(wording)):
         yield _LETTERS.match(wording)[0]  # type: ignore[index]
         return
     for alternative in _ALTERNATIVE.split(group[1]):
-        yield from _openings(alternative)
+        yield from _read_openings(alternative)
     if wording[group.end() :][:1] in ("?", "*"):
-        yield from _openings(wording[group.end() + 1 :])
+        yield from _read_openings(wording[group.end() + 1 :])
 
 
 @lru_cache(maxsize=1)
-def _patterns() -> tuple[list[tuple[str, Form, re.Pattern[str]]], Mapping[str, list[int]]]:
+def _compile_wordings() -> tuple[list[tuple[str, Form, re.Pattern[str]]], Mapping[str, list[int]]]:
     """Return the pattern of each wording, and the patterns' numbers by the letters with which matches begin."""
     # One pattern for each wording: in an alternation a short one would hide a longer one.
     patterns: list[tuple[str, Form, re.Pattern[str]]] = []
@@ -74,9 +73,10 @@ def _patterns() -> tuple[list[tuple[str, Form, re.Pattern[str]]], Mapping[str, l
     for sense, entry in load("senses")["senses"].items():
         for form, wordings in entry.items():
             for wording in wordings:
-                for opening in _openings(wording):
+                for opening in _read_openings(wording):
                     numbers[f" {opening}"].append(len(patterns))
-                patterns.append((sense, form, re.compile(rf"(?<!\w)(?:{_AHEAD.sub(_WORDS, wording)})(?!\w)")))
+                words = _EXCLUDED.sub(_EXCLUDED_WORDS, wording)
+                patterns.append((sense, form, re.compile(rf"(?<!\w)(?:{words})(?!\w)")))
     return patterns, numbers
 
 
@@ -87,21 +87,18 @@ def sense_cues(text: str, names: tuple[tuple[int, int], ...] = ()) -> tuple[Sens
     >>> [(cue.sense, cue.form) for cue in sense_cues("dune rain was directed by ana vorr")]
     [('director', 'to_tail')]
     """
-    cues = [
-        cue for cue in _every_cue(text)
-        if not any(cue.start < b and a < cue.end for a, b in names)
-    ]  # fmt: skip
-    spans = {(cue.start, cue.end) for cue in cues}
+    cues = [cue for cue in _find_cues(text) if not any(overlaps(cue[:2], name) for name in names)]
+    spans = {cue[:2] for cue in cues}
 
     def is_longest(start: int, end: int) -> bool:
-        return not any(a <= start and end <= b and (a, b) != (start, end) for a, b in spans)
+        return not any(low <= start and end <= high and (low, high) != (start, end) for low, high in spans)
 
-    return tuple(cue for cue in cues if is_longest(cue.start, cue.end))
+    return tuple(cue for cue in cues if is_longest(*cue[:2]))
 
 
 @lru_cache(maxsize=8192)
-def _every_cue(text: str) -> tuple[SenseCue, ...]:
-    patterns, numbers = _patterns()
+def _find_cues(text: str) -> tuple[SenseCue, ...]:
+    patterns, numbers = _compile_wordings()
     words = f" {_NOT_LETTER.sub(' ', text)}"
     near = {number for opening in numbers if opening in words for number in numbers[opening]}
     return tuple(sorted({
@@ -134,7 +131,7 @@ def senses_of(relation: str) -> frozenset[str]:
 
 
 class Expression(NamedTuple):
-    """A sense of a verb or noun, and the end (head, tail, both) that each role names; role "" stands for the rest."""
+    """A sense of a verb or noun, and the end (head, tail, both) that each role names; role "" is any other."""
 
     sense: str
     ends: Mapping[str, str]
@@ -168,14 +165,12 @@ def express(cue: SenseCue, roles: Iterable[str], *, is_noun: bool, is_passive: b
 
 _INVERSE: Mapping[str, str] = load("senses")["inverse"]
 _ALIKE = {general: frozenset(senses.split()) for general, senses in load("senses")["alike"].items()}
-
-
 SINGLE = frozenset(load("senses")["single"])
-"""Senses of which a text names all tails of one head: whoever else it names is none."""
+"""Senses for which a text names every tail of a head: nobody else is one."""
 
 
 def are_alike(sense: str, other_sense: str) -> bool:
-    """Whether two senses are the same, or one says the same as the other, but less of it.
+    """Whether two senses are the same, or one is more general than the other.
 
     >>> are_alike("father", "parent"), are_alike("father", "mother")
     (True, False)

@@ -17,11 +17,11 @@ def split_sentences(text: str) -> tuple[str, ...]:
     ('Go! is a film by A. Brell (b. 1901).', 'It came out in 1920.')
     """
     sentences, end = [""], 0
-    for segment in sentencex.segment("en", LONE_SURROGATE.sub("\ufffd", text)):  # which no encoding has
+    for segment in sentencex.segment("en", LONE_SURROGATE.sub("\ufffd", text)):  # it refuses them
         piece, end = text[end : end + len(segment)], end + len(segment)
         begins_lower = piece.lstrip(_CLOSERS)[:1].islower()
-        ended = sentences[-1].rstrip(_CLOSERS)[-1:] in tuple(".?!…")
-        if not piece.strip() or (ended and not begins_lower):
+        is_ended = sentences[-1].rstrip(_CLOSERS)[-1:] in tuple(".?!…")
+        if not piece.strip() or (is_ended and not begins_lower):
             sentences.append("")
         sentences[-1] += piece
     return tuple(sentence.strip() for sentence in sentences if sentence.strip())

@@ -15,13 +15,15 @@ from itertools import filterfalse
 from typing import NamedTuple
 
 from safe_stepwise.language.tracing import Replacement, TracedText
-from safe_stepwise.language.vocabulary import load, word_list
+from safe_stepwise.language.vocabulary import load, word_list, wording
 
+Span = tuple[int, int]
+"""Start and end offsets in a text."""
 CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
 """A capital letter, as a character class."""
 MONTHS = "january february march april may june july august september october november december".split()
 LONE_SURROGATE = re.compile("[\\ud800-\\udfff]")
-"""Half of a pair, which no encoding has: parsers refuse a text with it."""
+"""Half of a surrogate pair, which no encoding can represent: parsers refuse a text with it."""
 
 _INVISIBLE = (  # soft hyphens, zero-width spaces and joiners, marks of direction, byte order marks
     "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
@@ -41,10 +43,10 @@ _DASH_IN_WORD = re.compile(r"(?<=[^\W\d_])[–−‒](?=[^\W\d_])")
 _MINUS = re.compile("[−‒]")
 _ISO_DATE = re.compile(r"(?<!\d)(?<!\d[.-])([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(?![\d-])")
 _INITIALS: dict[str, str] = load("words")["initials"]
-_STARTS = {start for word in _INITIALS for start in (word[:2], f"{word[0]}.", ".".join(word[:2]).lower())}
+_INITIALS_STARTS = {start for word in _INITIALS for start in (word[:2], f"{word[0]}.", ".".join(word[:2]).lower())}
 # Initials: in any case with a point after each; in capitals with a point and a space after each, or without points if
 # no capitals are beside them ("us" is a word).
-_POINTS = re.compile(
+_WRITTEN_INITIALS = re.compile(
     r"(?<![\w.'-])(?:"
     + "|".join(
         rf"(?i:{re.escape('.'.join(word))})\.(?!\w)|{re.escape('. '.join(word))}\.(?! [A-Z]\.)"
@@ -76,14 +78,14 @@ def fold_traced(text: TracedText) -> TracedText:
     return text
 
 
-def _unescaped(entity: re.Match[str]) -> str:
-    """Decode an HTML entity; an unknown one stays, though `html` would decode its beginning."""
+def _unescape_entity(entity: re.Match[str]) -> str:
+    """Decode an HTML entity; an unknown one remains, though `html` would decode its beginning."""
     is_known = entity[0].startswith("&#") or entity[0][1:] in html5
     return html.unescape(entity[0]) if is_known else entity[0]
 
 
-def _without_points(initials: re.Match[str]) -> str:
-    """Return initials without points; the last point stays if it may end the sentence."""
+def _remove_points(initials: re.Match[str]) -> str:
+    """Return initials without points; the last point remains if it may end the sentence."""
     plain = _INITIALS[re.sub("[. ]", "", initials[0]).upper()]
     closes = initials[0].endswith(".") and not initials.string[initials.end() :].strip(" \"')”")
     return f"{plain}." if closes else plain
@@ -94,32 +96,27 @@ def _spell_date(date: re.Match[str]) -> str:
 
 
 _FOLDS: tuple[tuple[Callable[[str], bool], re.Pattern[str], Replacement], ...] = (
-    (lambda text: "&" in text, _ENTITY, _unescaped),
+    (lambda text: "&" in text, _ENTITY, _unescape_entity),
     (lambda text: "`" in text or not text.isascii(), _LOOKALIKE, lambda char: _LOOKALIKES[char[0]]),
     (lambda text: not text.isascii(), _DASH_IN_WORD, "-"),
     (lambda text: not text.isascii(), _MINUS, "–"),
     (lambda text: "-" in text, _ISO_DATE, _spell_date),
-    (lambda text: any(start in text for start in _STARTS), _POINTS, _without_points),
+    (lambda text: any(start in text for start in _INITIALS_STARTS), _WRITTEN_INITIALS, _remove_points),
 )
-"""What `fold` replaces, in this order, each after a quick test whether a text may hold it."""
+"""What `fold` replaces, in this order: a quick test whether a text may have it, the pattern, the replacement."""
 
 _MONTH_NUMBERS = {month[:3]: number for number, month in enumerate(MONTHS, 1)}
 
 _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTHS) + ")(?!\\w)"
 _YEAR = r"(?P<{}>\d{{3,4}})(?!\d)"
 _DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
-_GAP = r"\s*+(?:,\s*+)?"
 # The lookahead skips characters that can't begin a date: no digit and no month's first letter.
-_DATE = re.compile(
-    rf"(?=[\djfmasond])(?<!\d[,.])\b(?:{_DAY.format('d1')}(?:\s++of)?\s*+{_MONTH.format('m1')}(?:{_GAP}{_YEAR.format('y1')})?"
-    rf"|{_MONTH.format('m2')}\s*+{_DAY.format('d2')}(?!\d)(?:{_GAP}{_YEAR.format('y2')})?"
-    rf"|{_MONTH.format('m3')}{_GAP}{_YEAR.format('y3')}"
-    rf"|{_YEAR.format('y4')})",
-    re.IGNORECASE,
-)
+_FORMS = (("d", _DAY), ("m", _MONTH), ("y", _YEAR))
+_PARTS = {f"{part}{n}": form.format(f"{part}{n}") for part, form in _FORMS for n in range(1, 5)}
+_DATE = wording("text", "date", re.IGNORECASE, gap=r"\s*+(?:,\s*+)?", **_PARTS)
 _DIGIT = re.compile(r"\d")
 _BEFORE_CHRIST = re.compile(r"\s*(?:bce?|b\.\s?c\.)(?!\w)", re.IGNORECASE)
-_ABOUT = frozenset(("", "c", "ca", "circa", "in", "on", "the", "about", "around", "ad", "bc", "bce"))
+_AROUND_DATE = frozenset(("", "c", "ca", "circa", "in", "on", "the", "about", "around", "ad", "bc", "bce"))
 _HONORIFIC = re.compile(rf"^(?:(?:the|{'|'.join(word_list('honorifics'))})\b\.?\s+)+(?=\S)", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"\([^()]*+\)")
 # The lookbehind makes a run of white space be scanned only once.
@@ -127,17 +124,13 @@ _QUALIFIER = re.compile(r"(?<!\s)\s*+\(([^()]*+)\)\s*+$")
 _NOT_WORD = re.compile(r"[^\w]+")
 _NUMBER_WORDS = {word: n for n, word in enumerate(load("words")["numbers"].split())}
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
-_NUMBER = re.compile(
-    rf"(?:(?<![\w.])((?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?)(?!\w)|\b({'|'.join(_NUMBER_WORDS)})\b)"
-    rf"(?:\s+({'|'.join(_SCALES)})\b)?",
-    re.IGNORECASE,
-)
+_NUMBER = wording("text", "number", re.IGNORECASE, words="|".join(_NUMBER_WORDS), scales="|".join(_SCALES))
 _FORMER_NAMES: dict[str, str] = load("words")["former_names"]
-_LETTERS = {
+_LETTER_SPELLINGS = {
     "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "æ": "ae", "Æ": "Ae",
     "Œ": "Oe", "œ": "oe", "Ð": "D", "ð": "d", "Þ": "Th", "þ": "th", "ı": "i", "–": "-", "—": "-"
 }  # fmt: skip
-_SPELLED_OUT = re.compile(f"[{''.join(_LETTERS)}]")
+_SPELLED_OUT = re.compile(f"[{''.join(_LETTER_SPELLINGS)}]")
 
 
 class Date(NamedTuple):
@@ -167,7 +160,7 @@ def strip_diacritics(text: str) -> str:
     text = fold(text)
     if text.isascii():
         return text
-    plain = _SPELLED_OUT.sub(lambda match: _LETTERS[match[0]], text)
+    plain = _SPELLED_OUT.sub(lambda match: _LETTER_SPELLINGS[match[0]], text)
     if plain.isascii():
         return plain
     # Decomposition may produce look-alikes again, as of "ŉ".
@@ -185,17 +178,17 @@ def normal_name(name: str) -> str:
     """
     plain = strip_diacritics(name)
     bare = _PARENTHESIS.sub("", plain).strip() or plain
-    return words_of(_HONORIFIC.sub("", bare))
+    return normal_words(_HONORIFIC.sub("", bare))
 
 
 def qualifier(name: str) -> str:
-    """Return the description in brackets at a name's end, as `words_of`; else "".
+    """Return the description in brackets at a name's end, as `normal_words`; else "".
 
     >>> qualifier("Ors Velt (painter)"), qualifier("Ors Velt")
     ('painter', '')
     """
     match = _QUALIFIER.search(name)
-    return words_of(match[1]) if match else ""
+    return normal_words(match[1]) if match else ""
 
 
 def without_qualifier(name: str) -> str:
@@ -217,10 +210,10 @@ def is_latin(letter: str) -> bool:
 
 
 @lru_cache(maxsize=32768)
-def words_of(text: str) -> str:
+def normal_words(text: str) -> str:
     """Return a text's words in lower case, separated by single spaces, without diacritics or punctuation.
 
-    >>> words_of("O'Dell's  café, No. 5")
+    >>> normal_words("O'Dell's  café, No. 5")
     'odells cafe no 5'
     """
     plain = strip_diacritics(text).lower().replace("'", "")
@@ -228,12 +221,17 @@ def words_of(text: str) -> str:
 
 
 def has_words(text: str, words: str) -> bool:
-    """Whether a text has some words in a row; both must be normalised alike, and only full words count.
+    """Whether a text has some words in a row; both are normalised the same way, and only full words count.
 
     >>> has_words("who led oru", "oru"), has_words("who led orunia", "oru")
     (True, False)
     """
     return f" {words} " in f" {text} "
+
+
+def overlaps(span: Span, other_span: Span) -> bool:
+    """Whether two spans share a character."""
+    return span[0] < other_span[1] and other_span[0] < span[1]
 
 
 @lru_cache(maxsize=16384)
@@ -269,7 +267,7 @@ def as_date(text: str) -> Date | None:
     if len(dates) != 1:
         return None
     remainder = text[: dates[0].start] + text[dates[0].end :]
-    return dates[0] if words_of(remainder) in _ABOUT and dates[0].year else None
+    return dates[0] if normal_words(remainder) in _AROUND_DATE and dates[0].year else None
 
 
 def as_number(text: str) -> float | None:
@@ -286,10 +284,10 @@ def as_number(text: str) -> float | None:
     return value * _SCALES[scale.lower()] if scale else value
 
 
-def former_names(name: str) -> str:
+def present_name(name: str) -> str:
     """Return the present or usual name of a place; both names are cleaned.
 
-    >>> former_names("bombay"), former_names("oru")
+    >>> present_name("bombay"), present_name("oru")
     ('mumbai', 'oru')
     """
     return _FORMER_NAMES.get(name, name)
@@ -301,6 +299,6 @@ def other_names(name: str) -> tuple[str, ...]:
     >>> other_names("mumbai")
     ('bombay',)
     """
-    present = former_names(name)
+    present = present_name(name)
     names = (present, *(old for old, new in _FORMER_NAMES.items() if new == present))
     return tuple(alternative for alternative in names if alternative != name)

@@ -1,4 +1,4 @@
-"""Replaces parts of a text and keeps, for each character, the offsets that it comes from."""
+"""Replaces parts of a text and keeps, for each character, the offsets in the source that it comes from."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,11 +17,11 @@ class TracedText:
 
     @classmethod
     def from_source(cls, source: str) -> "TracedText":
-        """Make the text that is its own source."""
+        """Make a text that equals its source."""
         return cls(source, range(len(source)), range(1, len(source) + 1))
 
     def sub(self, pattern: re.Pattern[str], replacement: Replacement) -> "TracedText":
-        """Replace as `re.sub` does; what replaces a match stands for the whole match.
+        """Replace as `re.sub` does; each character of a replacement stands for the whole match.
 
         >>> traced = TracedText.from_source("4 &amp; 5").sub(re.compile("&amp;"), "and")
         >>> traced.text, traced.source_span(2, 5), traced.source_span(6, 7)
@@ -41,12 +41,12 @@ class TracedText:
         return TracedText("".join(pieces), [*starts, *self.starts[end:]], [*ends, *self.ends[end:]])
 
     def join(self, spans: Iterable[tuple[int, int]]) -> "TracedText":
-        """Return the stretches of the text at some spans, in a row."""
+        """Join the parts of the text at some spans."""
         slices = [slice(start, end) for start, end in spans]
         return TracedText(
-            "".join(self.text[stretch] for stretch in slices),
-            [offset for stretch in slices for offset in self.starts[stretch]],
-            [offset for stretch in slices for offset in self.ends[stretch]],
+            "".join(self.text[span] for span in slices),
+            [offset for span in slices for offset in self.starts[span]],
+            [offset for span in slices for offset in self.ends[span]],
         )
 
     def source_span(self, start: int, end: int) -> tuple[int, int]:

@@ -15,35 +15,28 @@ from dataclasses import dataclass, field, replace
 import sentencex
 
 from safe_stepwise.engines.base import Request
+from safe_stepwise.methods import ranking, searching
 from safe_stepwise.methods.limits import Search
 from safe_stepwise.methods.machine import Machine, MachineMethod, Move, State
 from safe_stepwise.methods.prompting import END, UNREADABLE, answer_fields, filled_request, texts_of
-from safe_stepwise.methods.ranking import rank
-from safe_stepwise.methods.reading import Reading, read
+from safe_stepwise.methods.reading import PATTERNS, Reading, read
 from safe_stepwise.methods.scene import PromptingScene
-from safe_stepwise.methods.searching import retrieve_new
 from safe_stepwise.records import ANSWERED, Passage, Question, Step, select_passages
 
 RETRIEVE, THINK, READ = "retrieve", "think", "read"
 TOP = 4
 """The passages that a query retrieves; the paper tries 2, 4, 6 and 8."""
 MAX_PASSAGES = 15
-"""The most passages that a question collects, as in the paper."""
+"""The maximum number of passages that a question collects, as in the paper."""
 MAX_SENTENCE_CHARACTERS = 2_000
-_ANSWERS = re.compile(
-    r"(?:(?:so|thus|hence|therefore|finally)\b,? ?)?(?:the |my )?(?:final )?answer(?:, then,)?"
-    r"(?: is(?! needed)| would be\b|:)",
-    re.IGNORECASE,
-)
-_PREFACE = re.compile(
-    r"(?:\w+[!.]|[^:]{0,60}\b(?:next sentence|sentence is|here is|here's)\b[^:]{0,40}:)\s*$", re.IGNORECASE
-)
+_ANSWERS = re.compile(PATTERNS["answer_in_sentence"], re.IGNORECASE)
+_PREFACE = re.compile(PATTERNS["preface"], re.IGNORECASE)
 _MARK = re.compile(r"^[\s*_>#•-]*+(?:(?:step|thought)\s*)?\(?\d{0,2}[.):]?(?<=[.):])\s+|^[\s*_>#•-]++", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalOptions:
-    """Options of IRCoT; ``max_steps`` is the most sentences of the chain (the paper's limit is 8)."""
+    """Options of IRCoT; ``max_steps`` is the maximum number of sentences of the chain (the paper's limit is 8)."""
 
     max_steps: int = 8
     search: Search | None = field(default=None, compare=False, repr=False)
@@ -97,13 +90,13 @@ def read_sentence(text: str) -> str:
 
 def _search_own(passages: Sequence[Passage]) -> Search:
     titles, texts = [page.title for page in passages], [page.text for page in passages]
-    return lambda query: [passages[n] for n in rank(query, titles, texts)]
+    return lambda query: [passages[n] for n in ranking.rank(query, titles, texts)]
 
 
 def _retrieve(memory: ChainMemory, _: Reading) -> Move[ChainMemory]:
     query = memory.sentences[-1] if memory.sentences else memory.question.question
     search = memory.options.search or _search_own(memory.question.passages)
-    new = retrieve_new(search, query, memory.passages, TOP)[: MAX_PASSAGES - len(memory.retrieved)]
+    new = searching.retrieve_new(search, query, memory.passages, TOP)[: MAX_PASSAGES - len(memory.retrieved)]
     pages, numbers, size = list(memory.question.passages), list(memory.retrieved), len(memory.question.passages)
     places = {(page.title, page.text): n for n, page in reversed([*enumerate(pages, 1)])}  # of equal ones the first
     for page in new:
@@ -146,7 +139,7 @@ def _take_answer(memory: ChainMemory, reading: Reading) -> Move[ChainMemory]:
     return Move(END, replace(memory, answer=reading.value["answer"]))
 
 
-def _steps(memory: ChainMemory) -> tuple[Step, ...]:
+def _make_steps(memory: ChainMemory) -> tuple[Step, ...]:
     return tuple(
         Step(number, sentence, "Logical" if _ANSWERS.match(sentence) else "Attribution")
         for number, sentence in enumerate(memory.sentences, 1)
@@ -167,7 +160,6 @@ MACHINE = Machine(
     },
     {END: ANSWERED, UNREADABLE: UNREADABLE},
     number=lambda memory: len(memory.sentences),
-    answer=lambda memory: memory.answer,
-    steps=_steps,
+    steps=_make_steps,
 )
 IRCOT = MachineMethod("ircot", "IRCoT", MACHINE, ChainMemory, ("ircot/think", "cot/cot"), RetrievalOptions)

@@ -4,51 +4,40 @@ A verifier may be trained without one error category, in its rows and in its pro
 record beside an adapter or a fully tuned model says so. Other models, and models behind a server, have no record.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Allowance, Engine
+from safe_stepwise.engines.base import Allowance, Engine, models_of
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError, check_choice
-from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
+from safe_stepwise.methods.prompt_sets import EVIDENCE_CHOICES, PAPER, PROMPTS
 from safe_stepwise.records import VERDICT_ORDERS
 from safe_stepwise.store import boundary, names
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 
-def adopt_learnt_category(options: Any, judge: Client) -> Any:
-    """Return a method's options with the ``drop_category`` that the verifier was trained with.
+def adopt_learnt_prompts(options: Any, engines: Iterable[Engine], judge: Client | None = None) -> Any:
+    """Return a method's options with the prompts that its engines were trained with.
 
-    It stays as requested if the verifier has no record of its training. Raises ``UserError`` if the options name
-    another category, or if a category is dropped and the verifier's allowance has worked examples for its role.
+    These are ``prompts``, ``verdict_order`` and ``verifier_evidence``. With a ``judge``, ``drop_category`` is that
+    of its training, too. Options stay as they are if no engine has a record. Raises ``UserError`` if an engine
+    contradicts another or an option, or if a category is dropped and the judge's allowance has worked examples for
+    its role.
     """
-    dropped = dropped_category([judge.engine], options.drop_category)
-    check_examples(dropped, judge.allowance)
-    return replace(options, drop_category=dropped)
-
-
-def adopt_learnt_prompts(options: Any, engines: Iterable[Engine]) -> Any:
-    """Return a method's options with the ``prompts`` and ``verdict_order`` that its engines were trained with.
-
-    Options stay as they are if no engine has a record. Raises ``UserError`` if an engine contradicts another or an
-    option.
-    """
-    values = {"prompts": options.prompts, "verdict_order": options.verdict_order}
-    sources = dict.fromkeys((name for name, value in values.items() if value), "what was asked for")
-    for engine in _models_of(engines):
-        for name, learnt in _prompts_learnt(engine).items():
-            if values[name] not in (None, learnt):
-                raise UserError(
-                    f"{engine.name}: was trained with {name} {learnt}, which is not that of "
-                    f"{sources[name]} ({values[name]}); leave --option {name} out, or measure apart"
-                )
-            values[name], sources[name] = learnt, engine.name
-    defaults = {"prompts": PAPER.name, "verdict_order": PAPER.verdict_order}
+    defaults = {
+        "prompts": PAPER.name,
+        "verdict_order": PAPER.verdict_order,
+        "verifier_evidence": PAPER.verifier_evidence,
+    }
+    values = _agree(engines, {name: getattr(options, name) for name in defaults})
     # A run that uses the paper's prompts by default keeps its options, and so its identity.
-    changes = {n: v for n, v in values.items() if getattr(options, n) or v != defaults[n]}
+    changes: dict[str, Any] = {n: v for n, v in values.items() if getattr(options, n) or v != defaults[n]}
+    if judge is not None:
+        changes["drop_category"] = dropped_category([judge.engine], options.drop_category)
+        check_examples(changes["drop_category"], judge.allowance)
     return replace(options, **changes)
 
 
@@ -58,22 +47,22 @@ def dropped_category(engines: Iterable[Engine], requested: Category | None = Non
     Their training records say which; ``requested`` counts if no engine has a record. Raises ``UserError`` if an engine
     contradicts another or the request.
     """
-    by_engine = {engine.name: learnt for engine in _models_of(engines) for learnt in _learnt(engine)}
-    if not by_engine:
-        return requested
-    (name, learnt), *following = by_engine.items()
-    if requested is not None and requested != learnt:
-        raise UserError(
-            f"{name}: was trained with a prompt {_lists(learnt)}, so drop_category can't be "
-            f"{requested}; leave it out: the adapter says what it is"
-        )
-    for next_name, next_learnt in following:
-        if next_learnt != learnt:
-            raise UserError(
-                f"{name} was trained with a prompt {_lists(learnt)}, {next_name} with one "
-                f"{_lists(next_learnt)}; measure them apart"
-            )
-    return learnt
+    dropped: Category | None = _agree(engines, {"drop_category": requested}).get("drop_category")
+    return dropped
+
+
+def _agree(engines: Iterable[Engine], requested: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of ``requested`` that it or a record sets; raise ``UserError`` if two of these differ."""
+    values = {name: (value, "what was asked for") for name, value in requested.items() if value is not None}
+    for engine in (model for player in engines for model in models_of(player)):
+        for name, learnt in _learnt(engine).items():
+            value, source = values.setdefault(name, (learnt, engine.name)) if name in requested else (learnt, "")
+            if value != learnt:
+                raise UserError(
+                    f"{engine.name}: was trained with {name} {learnt}, which is not that of "
+                    f"{source} ({value}); leave the option {name} out, or evaluate them apart"
+                )
+    return {name: value for name, (value, _) in values.items()}
 
 
 def check_examples(dropped: Category | None, allowance: Allowance) -> None:
@@ -86,44 +75,28 @@ def check_examples(dropped: Category | None, allowance: Allowance) -> None:
         )
 
 
-def _models_of(engines: Iterable[Engine]) -> Iterator[Engine]:
-    """Yield the engines, and in place of a cascade its stages."""
-    for engine in engines:
-        yield from getattr(engine, "stages", (engine,))
-
-
-def _lists(dropped: Category | None) -> str:
-    return f"without {dropped} errors" if dropped else "of all errors"
-
-
-def _learnt(engine: Engine) -> Iterator[Category | None]:
-    """Yield the category that an engine's model was trained without (or None); nothing if it has no record."""
-    file, record = _record(engine)
-    if record is None or file is None:
-        return
-    recipe = record.get("recipe")
-    filters = recipe.get("filters") if isinstance(recipe, dict) else None
-    if not isinstance(filters, dict) or not filters.get("drop_from_prompt"):
-        yield None
-    else:
-        dropped = check_choice(str(filters.get("drop_category")), DROPPABLE, f"{file}: drop_category")
-        yield next(name for name in DROPPABLE if name == dropped)
-
-
-def _prompts_learnt(engine: Engine) -> dict[str, str]:
-    """Return the prompt options in the training record of an engine's model, without a generator's verdict order."""
+def _learnt(engine: Engine) -> dict[str, Any]:
+    """Return the options in the training record of an engine's model; a generator's has only ``prompts``."""
     file, record = _record(engine)
     if record is None:
         return {}
-    recorded = record.get("prompts")
-    record_fields: Mapping[str, Any] = recorded if isinstance(recorded, dict) else {}
-    choices = {
-        "prompts": (PROMPTS, record_fields.get("prompts", PAPER.name)),
-        "verdict_order": (VERDICT_ORDERS, record_fields.get("verdict_order", PAPER.verdict_order)),
-    }
-    if record_fields.get("role") == "generator":
-        del choices["verdict_order"]
-    return {name: check_choice(str(value), values, f"{file}: {name}") for name, (values, value) in choices.items()}
+    filters, recorded = _mapping(_mapping(record, "recipe"), "filters"), _mapping(record, "prompts")
+    if recorded.get("role") == "encoder":  # reads no prompt
+        return {}
+    choices: dict[str, tuple[Iterable[str], Any]] = {"prompts": (PROMPTS, recorded.get("prompts", PAPER.name))}
+    if recorded.get("role") != "generator":
+        choices["verdict_order"] = VERDICT_ORDERS, recorded.get("verdict_order", PAPER.verdict_order)
+        evidence = recorded.get("verifier_evidence", PAPER.verifier_evidence)
+        choices["verifier_evidence"] = EVIDENCE_CHOICES, evidence
+    if filters.get("drop_from_prompt"):
+        choices["drop_category"] = DROPPABLE, filters.get("drop_category")
+    learnt = {name: check_choice(str(value), names, f"{file}: {name}") for name, (names, value) in choices.items()}
+    return {"drop_category": None, **learnt}
+
+
+def _mapping(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    content = record.get(name)
+    return content if isinstance(content, dict) else {}
 
 
 def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:

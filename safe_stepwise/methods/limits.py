@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
+from safe_stepwise.methods.prompt_sets import EvidenceChoice, PromptSet, PromptsName
 from safe_stepwise.records import Attempt, Passage, VerdictOrder
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
@@ -40,6 +40,8 @@ class Limits:
     """The prompts of both roles; None: those that the models were trained with, else the paper's."""
     verdict_order: VerdictOrder | None = None
     """The part with which a verdict begins; None: as the models were trained, else the label."""
+    verifier_evidence: EvidenceChoice | None = None
+    """The passages in the verifier's prompts; None: as it was trained, else all."""
     scores: bool | None = None
     """Whether verdicts have a score, the verifier's probability of Correct, if its engine tells log-probabilities."""
     accept_above: float | None = None
@@ -64,10 +66,6 @@ class Limits:
             raise ValueError("max_steps has to be 1 or more, max_retries 0 or more")
         if self.tries < 1:
             raise ValueError("with tries_total max_retries counts tries: it has to be 1 or more")
-        if self.on_exhausted not in get_args(OnExhausted):
-            raise ValueError(f"on_exhausted is accept or drop, not {self.on_exhausted!r}")
-        if self.feedback not in FEEDBACK_FORMS:
-            raise ValueError(f"feedback is one of {', '.join(FEEDBACK_FORMS)}")
         if self.drop_category not in (None, *DROPPABLE):
             raise ValueError(f"drop_category is one of {', '.join(DROPPABLE)}")
         if self.accept_above is not None and not 0 <= self.accept_above <= 1:
@@ -76,7 +74,7 @@ class Limits:
 
     @property
     def prompt_set(self) -> PromptSet:
-        return PromptSet.from_choices(self.prompts, self.verdict_order)
+        return PromptSet.from_choices(self.prompts, self.verdict_order, self.verifier_evidence)
 
     @property
     def tries(self) -> int:

@@ -19,7 +19,7 @@ query. New passages are added after the others, and the step is written again, w
 stays without evidence ends the question by the rule of `searching`, with the stop reason ``no_evidence``. Without a
 verifier, nobody searches."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -29,7 +29,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.generator import generator_request
-from safe_stepwise.methods.learnt_prompts import adopt_learnt_category, adopt_learnt_prompts
+from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, note_vain_search
@@ -39,11 +39,12 @@ from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, read_ste
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
 
 GENERATOR, VERIFIER = "generator", "verifier"
-"""The roles of the loop."""
 OUT_OF_STEPS = "max_steps"
 """The stop reason of a question whose steps were used up before an answer."""
 FINAL_ANSWER = "final answer"
 """The state of the last attempt, the call for the answer, which is not an attempt at a step."""
+SCORED = "scored"
+"""The state of attempts that only judge a step of a sampled chain (`chains`)."""
 
 HOPELESS = 8
 """Number of replies after which a question ends if none of them is a step."""
@@ -59,6 +60,24 @@ _UNREAD = Feedback(
     "No verdict on this step could be read, so that it does not count as verified.",
     "Write the step in other words, as plainly as possible.",
 )
+
+
+async def ask_verdict(
+    verifier: Client, question: Question, previous: Sequence[Step], step: Step, limits: Limits, *, scored: bool
+) -> tuple[Feedback, Completion]:
+    """Ask for the verdict on a step after ``previous`` ones; return it and the reply.
+
+    An unreadable one has the label `UNREAD`. ``scored``: ask for the probability of *Correct*, too. Raises
+    ``EngineError`` for a request that fails for good.
+    """
+    incomplete, dropped = limits.search is not None, limits.drop_category
+    request = request_verdict(question, previous, step, incomplete, dropped, limits.prompt_set, scored=scored)
+    reply = await verifier.complete(request)
+    try:
+        feedback = parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped)
+    except FeedbackError:
+        return _UNREAD, reply
+    return replace(feedback, score=reply.score), reply
 
 
 async def run_question(
@@ -147,10 +166,8 @@ class Stepwise:
 
     def resolve_options(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
         """Return the options with the prompts that the engines were trained with (`learnt_prompts`)."""
-        resolved: Limits = adopt_learnt_prompts(options, (client.engine for client in clients.values()))
-        if self.judged_by is not None:
-            judge = clients[self.judged_by]
-            resolved = adopt_learnt_category(resolved, judge)
+        judge = clients[self.judged_by] if self.judged_by else None
+        resolved: Limits = adopt_learnt_prompts(options, (client.engine for client in clients.values()), judge)
         return resolved
 
 
@@ -235,22 +252,12 @@ class _Run:
         """Ask for the verdict on a step; return it and the reply, both None without a verifier."""
         if self.verifier is None:
             return None, None
-        incomplete, dropped = self.limits.search is not None, self.limits.drop_category
         scored = bool(self.limits.scores or self.limits.accept_above is not None)
-        setting = incomplete, dropped, self.limits.prompt_set
-        request = request_verdict(self.question, self.steps, step, *setting, scored=scored)
-        reply = await self.verifier.complete(request)
-        try:
-            feedback = parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped)
-        except FeedbackError:
-            return _UNREAD, reply
-        return self._doubted(replace(feedback, score=reply.score)), reply
+        feedback, reply = await ask_verdict(self.verifier, self.question, self.steps, step, self.limits, scored=scored)
+        return feedback if feedback is _UNREAD else self._doubted(feedback), reply
 
     def _doubted(self, feedback: Feedback) -> Feedback:
-        """Reject a step that is called Correct with a lower score than `Limits.accept_above`.
-
-        Raises ``UserError`` if the verifier tells no score of such a step.
-        """
+        """Reject a Correct step that scores below `Limits.accept_above`; raises ``UserError`` if there is no score."""
         needed, score = self.limits.accept_above, feedback.score
         if needed is None or feedback.error_type != CORRECT:
             return feedback

@@ -1,11 +1,13 @@
-"""Runs a finite-state machine that asks models, described as data: its states, edges and ends.
+"""Run a finite-state machine that asks models, described as data: its states, edges and ends.
 
-Each state has a request, a parser of the reply, and a move. A move is pure: it maps memory and reading to the next
-state and memory. The driver asks the models, and refuses an edge that the state does not declare, so that no reply can
-take a machine to an unintended state."""
+Each state has a request, a parser of the reply, and a move. A move is a pure function from memory and reading to the
+next state and memory. The driver asks the models. It refuses an edge that the state does not declare, so no reply can
+take a machine to an unintended state.
+"""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
@@ -17,9 +19,9 @@ from safe_stepwise.taxonomy import CORRECT
 M = TypeVar("M")
 """The type of a machine's memory, which is frozen."""
 UNASKED = Reading("strict")
-"""The reading of a state that asks nobody."""
+"""The reading in a state without a request."""
 MAX_MOVES = 10_000
-"""Maximum moves for one question; a machine must end well before."""
+"""The maximum number of moves for one question, far above what a machine needs."""
 
 
 class MachineError(RuntimeError):
@@ -27,7 +29,7 @@ class MachineError(RuntimeError):
 
 
 class Move(NamedTuple, Generic[M]):
-    """The target state and memory after a reading; ``retrieved`` are passages that it brought in."""
+    """The target state and memory after a reading; ``retrieved`` are passages that the move adds to the question's."""
 
     target: str
     memory: M
@@ -36,11 +38,11 @@ class Move(NamedTuple, Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class State(Generic[M]):
-    """One state. If ``build_request`` returns None, nobody is asked and the machine moves on."""
+    """One state. If ``build_request`` returns None, no model is asked and the machine moves with `UNASKED`."""
 
     name: str
     edges: frozenset[str]
-    """The names of the states and ends that it may lead to."""
+    """The names of the states and ends that the state may lead to."""
     move: Callable[[M, Reading], Move[M]]
     build_request: Callable[[M], Request | None] = lambda _: None
     read: Callable[[M, str], Reading] = lambda _, text: Reading("strict", {}, text=text)
@@ -49,17 +51,17 @@ class State(Generic[M]):
 
 @dataclass(frozen=True)
 class Machine(Generic[M]):
-    """A machine: its states by name, the first of which starts, and its ends.
+    """A machine: its states by name, which starts in the first, and its ends.
 
-    From a memory, ``number`` returns the current step (from 1), ``answer`` the answer of a question that ended with
-    ``answered``, and ``steps`` the accepted steps.
+    From a memory, ``number`` returns the number of the current step (from 1), ``answer`` the answer of a question that
+    ended with ``answered``, and ``steps`` the accepted steps.
     """
 
     states: Mapping[str, State[M]]
     ends: Mapping[str, str]
-    """Stop reasons by the name of the state that ends it."""
+    """The stop reason of each end, by the end's name."""
     number: Callable[[M], int]
-    answer: Callable[[M], str]
+    answer: Callable[[M], str] = attrgetter("answer")
     steps: Callable[[M], tuple[Step, ...]] = lambda _: ()
     titles: Mapping[str, str] = field(default_factory=dict)
     """Readable titles of states, by name."""
@@ -113,11 +115,7 @@ class _Run(Generic[M]):
 async def drive(
     machine: Machine[M], memory: M, clients: Mapping[str, Client], question_id: str, method: str
 ) -> Trajectory:
-    """Run a machine on one question and return its trajectory, with one attempt for each move.
-
-    An attempt that asked nobody has no usage. A request that fails for good ends the question with ``failed``. Raises
-    ``MachineError`` for an undeclared edge.
-    """
+    """Run a machine on a question; a failed request ends it, an undeclared edge raises ``MachineError``."""
     run, failure = _Run(machine, memory, machine.start), ""
     try:
         stop = await run.to_the_end(clients)
@@ -127,18 +125,33 @@ async def drive(
     return Trajectory(question_id, method, machine.steps(run.memory), tuple(run.attempts), answer, stop, failure)
 
 
+def replay(
+    machine: Machine[M], memory: M, attempts: Iterable[Attempt]
+) -> Iterator[tuple[State[M], Request | None, Attempt]]:
+    """Yield an earlier run's attempts with state and request; raises ``MachineError`` for one that does not follow."""
+    for attempt in attempts:
+        if (state := machine.states.get(attempt.state)) is None:
+            raise MachineError(f"there is no state {attempt.state}")
+        request = state.build_request(memory)
+        reading = UNASKED if request is None else replace(state.read(memory, attempt.text), text=attempt.text)
+        target, memory, _ = state.move(memory, reading)
+        if target != attempt.next_state or attempt.retrieved:
+            raise MachineError(f"{attempt.state} leads to {target}, not to {attempt.next_state} as recorded")
+        yield state, request, attempt
+
+
 @dataclass
 class MachineMethod(Generic[M]):
-    """A method that drives a machine; ``remember`` makes its first memory of a question and the options."""
+    """A method that drives a machine, whose first memory ``start_memory`` makes from a question and the options."""
 
     name: str
     title: str
     machine: Machine[M]
-    remember: Callable[[Question, Any], M]
+    start_memory: Callable[[Question, Any], M]
     prompts: tuple[str, ...]
     options: type[Any]
     roles: tuple[str, ...] = ("generator",)
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Any) -> Trajectory:
-        """Answer one question and return its trajectory."""
-        return await drive(self.machine, self.remember(question, options), clients, question.id, self.name)
+        memory = self.start_memory(question, options)
+        return await drive(self.machine, memory, clients, question.id, self.name)

@@ -1,4 +1,4 @@
-"""Methods that answer in one reply in JSON: direct, CoT, SP-CoT.
+"""Methods that answer in one reply: direct, CoT, SP-CoT in JSON, and those of `numbered_steps` in text.
 
 With several samples the most frequent answer counts (self-consistency, Wang et al., 2022). No reply is revised: one
 that is not strict counts as wrong, except in scores that count salvaged replies.
@@ -11,7 +11,7 @@ from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import prompting
 from safe_stepwise.methods.prompting import GENERATOR, PromptingOptions
-from safe_stepwise.methods.reading import attempt_of, read
+from safe_stepwise.methods.reading import Reading, attempt_of, read
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
 
@@ -47,10 +47,14 @@ class OneShot:
         seed, text = number if samples > 1 else None, question.question
         request = prompting.request_of(self.prompts[0], options, scene, seed=seed, question=text, passages=passages)
         reply = await clients[GENERATOR].complete(request)
-        fields = prompting.answer_fields(passages, options.evidence)
-        quoted = prompting.texts_of(passages, question.question)
-        reading = read(reply.text, fields, quoted, last="answer").with_reply(reply)
+        reading = self.read_reply(reply.text, question, options).with_reply(reply)
         return attempt_of(number + 1, prompting.ANSWERING, prompting.END, reading, {GENERATOR: reply})
+
+    def read_reply(self, text: str, question: Question, options: PromptingOptions) -> Reading:
+        """Read a reply to a question."""
+        fields = prompting.answer_fields(question.passages, options.evidence)
+        quoted = prompting.texts_of(question.passages, question.question)
+        return read(text, fields, quoted, last="answer")
 
 
 DIRECT = OneShot("direct", "Direct", ("direct/direct",))

@@ -9,21 +9,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Request, Schema
-from safe_stepwise.methods.reading import MAX_CHARACTERS, Reading, flag, list_reader, maybe_words, read, reason
+from safe_stepwise.engines.base import Message, Request, Schema
+from safe_stepwise.methods import ranking
+from safe_stepwise.methods import reading as reads
 from safe_stepwise.methods.scene import PoolScene
-from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Constraint, KGQuestion
-
-
-@dataclass(frozen=True, slots=True)
-class TriedPath:
-    """A path that was followed, and the reason why it did not suffice."""
-
-    candidate: Candidate
-    reason: str
+from safe_stepwise.records import COMPARISONS, Candidate, Constraint, InducedKinds, KGQuestion, Passage, kind_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +35,29 @@ class Instantiated:
     max_shown: int
     verdicts: tuple[Mapping[str, bool], ...] = ()
 
-    def standing(self, name: str, is_met: bool) -> list[int]:
+    def constraint_numbers(self, name: str, is_met: bool) -> list[int]:
         """List the numbers (from 1) of the constraints that an entity meets, or fails if ``is_met`` is False."""
         return [number for number, verdict in enumerate(self.verdicts, 1) if verdict.get(name) is is_met]
 
-    def failing(self, name: str) -> bool:
-        """Whether the graph shows that an entity fails a constraint."""
+    def fails_constraint(self, name: str) -> bool:
+        """Return whether the graph shows that an entity fails a constraint."""
         return any(verdict.get(name) is False for verdict in self.verdicts)
 
     @property
     def all_fail(self) -> bool:
         """Whether the graph shows that every end of the path fails a constraint."""
-        return all(map(self.failing, self.ends))
+        return all(map(self.fails_constraint, self.ends))
 
     @property
-    def first(self) -> tuple[str, ...]:
+    def shown_ends(self) -> tuple[str, ...]:
         """The ends that the model sees; those that fail a constraint come last."""
-        return tuple(sorted(self.ends, key=self.failing)[: self.max_shown])
+        return tuple(sorted(self.ends, key=self.fails_constraint)[: self.max_shown])
 
     @property
     def entities(self) -> list[dict[str, Any]]:
         """The ends that the model sees, each with the numbers of the constraints that it meets and fails."""
-        return [{"name": n, "meets": self.standing(n, True), "fails": self.standing(n, False)} for n in self.first]
+        numbers = self.constraint_numbers
+        return [{"name": n, "meets": numbers(n, True), "fails": numbers(n, False)} for n in self.shown_ends]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -82,36 +77,18 @@ def plain_path(candidate: Candidate) -> dict[str, Any]:
     return {"topic": candidate.topic, "path": list(candidate.path)}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedAnswers:
-    """The names that a reply gives as answers, sorted by what the graph says about them.
+def check_answers(names: Sequence[str], followed: Instantiated) -> dict[str, Any]:
+    """Sort the names that a reply gives as answers by the ends of the path and the graph's verdicts, as a JSON value.
 
-    ``answers`` count. ``respelled`` maps a name to the entity that it means but for upper and lower case.
-    ``unreached`` are no ends of the path; ``failing`` fail a constraint.
-    """
-
-    answers: tuple[str, ...]
-    respelled: Mapping[str, str]
-    unreached: tuple[str, ...]
-    failing: tuple[str, ...]
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The answers as a JSON value; empty fields are left out."""
-        exclusions = {"unreached": list(self.unreached), "failing": list(self.failing)}
-        content = {"answers": list(self.answers), "respelled": dict(self.respelled), **exclusions}
-        return {key: value for key, value in content.items() if value or key == "answers"}
-
-
-def check_answers(names: Sequence[str], followed: Instantiated) -> CheckedAnswers:
-    """Compare the names that a reply gives as answers with the ends of the path and the graph's verdicts.
+    ``answers`` count. ``respelled`` maps a name to the entity that it means except for upper and lower case.
+    ``unreached`` are not ends of the path; ``failing`` fail a constraint. Of these three, empty ones are left out.
 
     A name in other upper or lower case counts if it can mean only one end. If all ends fail a constraint, the path is
     at fault, and no answer is ruled out.
 
     >>> path = Instantiated(Candidate("It", ("by",)), (), False, ("Ana", "Edo"), 2)
     >>> check_answers(["ana", "Pell"], path)
-    CheckedAnswers(answers=('Ana',), respelled={'ana': 'Ana'}, unreached=('Pell',), failing=())
+    {'answers': ['Ana'], 'respelled': {'ana': 'Ana'}, 'unreached': ['Pell']}
     """
     folded: dict[str, list[str]] = {}
     for end in followed.ends:
@@ -126,38 +103,71 @@ def check_answers(names: Sequence[str], followed: Instantiated) -> CheckedAnswer
             continue
         if matches[0] != name:
             respelled[name] = matches[0]
-        if followed.failing(matches[0]) and not all_fail:
+        if followed.fails_constraint(matches[0]) and not all_fail:
             failing.append(matches[0])
         else:
             answers[matches[0]] = None
-    return CheckedAnswers(tuple(answers), respelled, tuple(unreached), tuple(failing))
+    remarks = {"respelled": respelled, "unreached": unreached, "failing": failing}
+    return {"answers": list(answers), **{key: value for key, value in remarks.items() if value}}
 
 
 CONSTRAINTS, SELECT, VERIFY = "constraints", "select", "verify"
 """The states with a call; each has the prompt file of its name."""
 PROMPTS = tuple(f"deliberation/{name}" for name in (CONSTRAINTS, SELECT, VERIFY))
+INDUCED = "deliberation/constraints_induced"
+"""The prompt of the text that describes induced kinds in a request for constraints."""
 MAX_CONSTRAINTS = 20
 MAX_RELATIONS = 100
-"""If the graph has more relations near a question's paths, the request for constraints lists none of them."""
+"""The maximum number of relations near a question's paths that the request for constraints lists."""
 MAX_ANSWERS = 5_000
+_WORD = re.compile(r"[^\W_]+")
 _NONE = {"", "none", "no path", "null"}
-_NUMBERED = re.compile(r"(?:path)?\s*#?([0-9]{1,6})", re.IGNORECASE)
 
 
-def ask_constraints(question: KGQuestion, relations: Sequence[str], scene: PoolScene, refused: str = "") -> Request:
+def ask_constraints(
+    question: KGQuestion, relations: Sequence[str], scene: PoolScene, kinds: InducedKinds = (), refused: str = ""
+) -> Request:
     """Build the request for a question's constraints; ``refused`` is an unreadable reply to show again."""
-    listed = relations if len(relations) <= MAX_RELATIONS else ()
-    data = {"topics": question.topics, "relations": listed, "refused": refused}
-    return _request(CONSTRAINTS, scene, question=question.question, **data)
+    listed = choose_relations(relations, question.question)
+    data = {"topics": question.topics, "relations": listed, "left_out": len(relations) - len(listed)}
+    request = _build_request(CONSTRAINTS, scene, question=question.question, refused=refused, **data)
+    if not kinds:
+        return request
+    system, user = request.messages
+    text = f"{prompts.load(INDUCED).render_user(kinds=kinds)}\n\n{user.content}"
+    constraints = json.loads(prompts.load(PROMPTS[0]).schema.text)["properties"]["constraints"]
+    constraints["items"]["properties"]["kind"]["enum"] = kind_names(kinds)
+    return _restrict_schema(replace(request, messages=(system, Message("user", text))), constraints=constraints)
+
+
+def choose_relations(relations: Sequence[str], question: str, limit: int = MAX_RELATIONS) -> Sequence[str]:
+    """Return all relations, or of too many those that BM25 ranks first for the question, then the first ones.
+
+    Words count by their first five letters, as a relation's form differs from the question's.
+
+    >>> choose_relations(["film.genre", "film.directed_by", "film.year"], "who is the director of Oru", 2)
+    ['film.directed_by', 'film.genre']
+    """
+    if len(relations) <= limit:
+        return relations
+    texts = [" ".join(word[:5] for word in _WORD.findall(text.lower())) for text in (question, *relations)]
+    ranked = ranking.rank_by_bm25(
+        ranking.index_passages([Passage("", (text,)) for text in texts[1:]]), texts[0], limit
+    )
+    return [relations[place] for place in dict.fromkeys([*ranked, *range(len(relations))])][:limit]
 
 
 def ask_choice(
-    question: KGQuestion, pool: Sequence[Candidate], tried: Sequence[TriedPath], scene: PoolScene, refused: str = ""
+    question: KGQuestion,
+    pool: Sequence[Candidate],
+    tried: Sequence[tuple[Candidate, str]],
+    scene: PoolScene,
+    refused: str = "",
 ) -> Request:
-    """Build the request for the number of the path to follow, 0 for none; ``tried`` tells of the earlier paths."""
-    tried_paths = [{**plain_path(path.candidate), "reason": path.reason} for path in tried]
+    """Build the request for the number of the path to follow, 0 for none; ``tried`` are paths with their flaws."""
+    tried_paths = [{**plain_path(path), "reason": reason} for path, reason in tried]
     data = {"tried": tried_paths, "pool": [plain_path(path) for path in pool], "refused": refused}
-    request = _request(SELECT, scene, question=question.question, **data)
+    request = _build_request(SELECT, scene, question=question.question, **data)
     return _restrict_schema(request, path={"enum": [*range(len(pool) + 1)]})
 
 
@@ -172,7 +182,7 @@ def ask_verdict(
 ) -> Request:
     """Build the request for answers and whether they suffice; ``induced``: the model finds the conditions itself."""
     pairs = zip(constraints, followed.verdicts, strict=True)
-    request = _request(
+    request = _build_request(
         VERIFY,
         scene,
         question=question.question,
@@ -185,10 +195,10 @@ def ask_verdict(
         ends=followed.entities,
         refused=refused,
     )
-    return _restrict_schema(request, answer={"type": "array", "items": {"enum": list(followed.first)}})
+    return _restrict_schema(request, answer={"type": "array", "items": {"enum": list(followed.shown_ends)}})
 
 
-def _request(name: str, scene: PoolScene, **data: Any) -> Request:
+def _build_request(name: str, scene: PoolScene, **data: Any) -> Request:
     prompt = prompts.load(f"deliberation/{name}")
     return Request(prompt.messages(**data), prompt.sampling, prompt.schema, prompt.role, scene)
 
@@ -200,7 +210,7 @@ def _restrict_schema(request: Request, **fields: Any) -> Request:
     return replace(request, schema=Schema.from_dict(request.schema.name, schema))
 
 
-def read_constraints(text: str, question: KGQuestion) -> Reading:
+def read_constraints(text: str, question: KGQuestion, kinds: InducedKinds = ()) -> reads.Reading:
     """Read the list of constraints in a reply; in a salvaged reply, malformed items are left out.
 
     >>> asked = KGQuestion("q", "metaqa", "test", "who wrote [It]", ("It",), frozenset(("Ana",)))
@@ -208,7 +218,9 @@ def read_constraints(text: str, question: KGQuestion) -> Reading:
     >>> [one.text for one in constraints_in(read_constraints(said, asked).value)]
     ['It is a person.']
     """
-    return read(text, {"constraints": list_reader(_constraint, MAX_CONSTRAINTS)}, [question.question])
+    read_item = partial(_read_constraint, kinds=kind_names(kinds))
+    quoted = [question.question, *(text for kind in kinds for text in (kind.description, kind.example))]
+    return reads.read(text, {"constraints": reads.list_reader(read_item, MAX_CONSTRAINTS)}, quoted)
 
 
 def constraints_in(value: Mapping[str, Any]) -> tuple[Constraint, ...]:
@@ -216,77 +228,61 @@ def constraints_in(value: Mapping[str, Any]) -> tuple[Constraint, ...]:
     return tuple([Constraint(**fields) for fields in value.get("constraints", ())])
 
 
-def _constraint(value: Any, salvaging: bool) -> dict[str, Any]:
+def _read_constraint(value: Any, salvaging: bool, kinds: Sequence[str]) -> dict[str, Any]:
     """Read one constraint; when salvaging, an unknown comparison is left out."""
-    if not isinstance(value, dict) or value.get("kind") not in CONSTRAINT_KINDS:
+    if not isinstance(value, dict) or value.get("kind") not in kinds:
         raise ValueError("it is of none of the kinds")
-    condition = maybe_words(value.get("text"), salvaging)
+    condition = reads.maybe_words(value.get("text"), salvaging)
     if not condition:
         raise ValueError("it says no condition")
     compared = value.get("comparison") or ""
     if compared not in ("", *COMPARISONS) and not salvaging:
         raise ValueError("there is no such comparison")
-    names = {key: _name(value.get(key) or "", salvaging) for key in ("relation", "entity", "time")}
+    names = {key: _read_name(value.get(key) or "", salvaging) for key in ("relation", "entity", "time")}
     names["comparison"] = compared if compared in COMPARISONS else ""
     return {"kind": value["kind"], "text": condition, **names}
 
 
-def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> Reading:
+def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> reads.Reading:
     """Read the number of the path that a reply chooses, from 1; 0 for none.
 
     >>> read_choice('{"reason": "It asks who.", "path": 1}', [Candidate("It", ("by",))], ()).value
     {'path': 1, 'reason': 'It asks who.'}
     """
 
+    read_number = reads.number_in(0, len(pool), "path")
+
     def number(value: Any, salvaging: bool) -> int:
-        if salvaging and (value is None or isinstance(value, str)):
-            word = (value or "").strip().lower()
-            match = _NUMBERED.fullmatch(word)
-            value = 0 if word in _NONE else int(match[1]) if match else value
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError("it is no path's number")
-        if not 0 <= value <= len(pool):
-            raise ValueError(f"there is no path of that number, only 1 to {len(pool)}")
-        return value
+        is_none = salvaging and (value is None or str(value).strip().lower() in _NONE)
+        return 0 if is_none else int(read_number(value, salvaging))
 
-    return read(text, {"path": number, "reason": reason}, quoted)
+    return reads.read(text, {"path": number, "reason": reads.reason}, quoted)
 
 
-def read_verdict(text: str, quoted: Sequence[str]) -> Reading:
+def read_verdict(text: str, quoted: Sequence[str]) -> reads.Reading:
     """Read a verdict: the names in ``answer``, whether they are ``sufficient``, and the ``reason``.
 
     >>> read_verdict('{"answer": ["Ana"], "sufficient": true, "reason": "By It."}', ()).value
     {'answer': ['Ana'], 'sufficient': True, 'reason': 'By It.'}
     """
-    reading = read(text, {"answer": _names, "sufficient": flag, "reason": reason}, quoted)
+    reading = reads.read(text, {"answer": read_names, "sufficient": reads.flag, "reason": reads.reason}, quoted)
     if reading.value and "sufficient" not in reading.value:
-        return Reading("unreadable", {}, "it does not say whether the answer is sufficient", text)
+        return reads.Reading("unreadable", {}, "it does not say whether the answer is sufficient", text)
     return reading
 
 
-def _names(value: Any, salvaging: bool) -> list[str]:
-    """Read a list of entity names without repeated ones; when salvaging, one name alone too."""
+def read_names(value: Any, salvaging: bool) -> list[str]:
+    """Read a list of entity names without repeated ones; when salvaging, also a single name."""
     if salvaging and isinstance(value, str | int):
         value = [value]
-    if not isinstance(value, list) or len(value) > MAX_ANSWERS:
-        raise ValueError(f"it is no list of {MAX_ANSWERS:,} at most")
-    return [name for name in dict.fromkeys(name for item in value for name in _name_in(item, salvaging)) if name]
+    return [name for name in reads.list_reader(_read_name, MAX_ANSWERS)(value, salvaging) if name]
 
 
-def _name_in(value: Any, salvaging: bool) -> tuple[str, ...]:
-    try:
-        return (_name(value, salvaging),)
-    except ValueError:
-        if not salvaging:
-            raise
-        return ()
-
-
-def _name(value: Any, salvaging: bool) -> str:
+def _read_name(value: Any, salvaging: bool) -> str:
     """Return a name unchanged, since the graph's names may have any blanks and any case."""
     if salvaging and isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
+    if not isinstance(value, str) or len(value) > reads.MAX_CHARACTERS:
         raise ValueError("it is no name")
     value.encode("utf-8")  # half of a surrogate pair is a ValueError
     return value

@@ -1,8 +1,8 @@
-"""Renders the request for a relation path, alike for training rows and in the loop, and parses its reply.
+"""Render the request for a relation path, for training rows as for the loop, and parse its reply.
 
-A request is of one topic entity and a reply of one path (Deliberation on Priors, section 3.2), so that replies can be
-drawn, ranked and held to the paths that there are. The *joint* request is of all topic entities, its reply of all
-paths (appendix B.2.1 and the authors' code).
+A request asks for one path from one topic entity (Deliberation on Priors, section 3.2), so that replies can be
+sampled, ranked and constrained to the graph's paths. The *joint* request asks for all paths from all topic entities
+(appendix B.2.1 and the authors' code).
 """
 
 import json
@@ -17,11 +17,11 @@ from safe_stepwise.store.boundary import parse_json, read
 
 PROMPTS = _PROMPT, _JOINT = "deliberation/propose", "deliberation/propose_joint"
 TOPIC = "[topic]"
-"""Stands for a topic entity in a masked question."""
+"""The replacement of a topic entity in a masked question."""
 
 
 def propose_request(question: str, topic: str, paths: Sequence[RelationPath] | None = None) -> Request:
-    """Render the greedy request for a path from ``topic``, by choices and schema one of ``paths`` if they are given.
+    """Render the greedy request for a path from ``topic``; choices and schema constrain it to ``paths``, if given.
 
     >>> request = propose_request("who directed [Dune Rain]", "Dune Rain", [("directed_by",)])
     >>> print(request.messages[1].content)
@@ -58,7 +58,7 @@ def joint_completion(candidates: Iterable[Candidate]) -> str:
 
 
 def read_joint(text: str) -> list[Candidate]:
-    """Parse the paths in a joint reply; raises ``ValueError`` if there are none, or one is none.
+    """Parse the paths in a joint reply; raise ``ValueError`` if there are none, or if one is empty.
 
     >>> read_joint(joint_completion([Candidate("Oru", ("by",))]))
     [Candidate(topic='Oru', path=('by',))]
@@ -79,7 +79,7 @@ def completion_of(path: RelationPath) -> str:
 
 
 def read_path(text: str) -> RelationPath:
-    """Parse the path in a reply; raises ``ValueError`` if there is none.
+    """Parse the path in a reply; raise ``ValueError`` if there is none.
 
     >>> read_path(completion_of(("~directed_by", "has_genre")))
     ('~directed_by', 'has_genre')
@@ -97,7 +97,7 @@ def prompt_digest(*, joint: bool = False) -> str:
 
 
 def masked(question: str, topics: Sequence[str]) -> str:
-    """Replace a question's topics by ``[topic]``, so that questions of one template become equal.
+    """Replace a question's topics by ``[topic]``, so that all questions of a template become equal.
 
     If the benchmark marks a topic by brackets, as MetaQA does, only the marked one is replaced.
 

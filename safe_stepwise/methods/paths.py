@@ -1,11 +1,11 @@
-"""Renders the request whether a relation path is valid, in four styles, and parses the verdict.
+"""Render the request to judge whether a reasoning path is valid, in four styles, and parse the verdict.
 
-The discriminative evaluation of arXiv 2402.11199 (section 3.1): a question, its answer and a path go in, YES or NO
-comes out; at once or after reasoning, without and with worked examples.
+This is the discriminative evaluation of arXiv 2402.11199 (section 3.1): a model gets a question, its answer and a
+path, and replies YES or NO, at once or after reasoning, without or with worked examples.
 
 The prompts ask for JSON with one ``verdict``. A reply in plain words counts if it clearly gives one verdict: as its
-first word, followed by a mark, as its last word, or after "the answer is". Any other reply is unreadable: "I know" has
-no NO, and "YES or NO" no verdict.
+first word, followed by punctuation, as its last word, or after "the answer is". Any other reply is unreadable: "I
+know" does not contain NO, and "YES or NO" is not a verdict.
 """
 
 import re
@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Allowance, Request
+from safe_stepwise.methods.reading import PATTERNS
 from safe_stepwise.methods.scene import PathScene
 from safe_stepwise.records import Triple
 from safe_stepwise.store.replies import ReplyError, read_reply
@@ -24,23 +25,18 @@ STYLES: tuple[Style, ...] = get_args(Style)
 Verdict = Literal["YES", "NO"]
 _VERDICTS: Mapping[str, Verdict] = {"yes": "YES", "no": "NO"}
 _PROMPTS = {is_long: f"paths/zero_shot{'_reasoning' * is_long}" for is_long in (False, True)}
-_MARKS = re.compile(r"[*_`\"'“”‘’]+")
-_WORD = r"(yes|no)\b"
-_END = r"(?=\s*(?:[.,;:!?)\]\n]|$))"
-_CHOICE = re.compile(rf"\b{_WORD}\s*(?:or|and|/|\|)\s*{_WORD}", re.IGNORECASE)
+_MARKS, _CHOICE = re.compile(PATTERNS["marks"]), re.compile(PATTERNS["choice"], re.IGNORECASE)
 _PLAIN = (
-    re.compile(rf"^\W*{_WORD}(?=\s*(?:[.,;:!\n–—]|$))", re.IGNORECASE),
-    re.compile(rf"(?:^|[.!?:;,…\n])\s*{_WORD}\W*$", re.IGNORECASE),
+    *(re.compile(PATTERNS[name], re.IGNORECASE) for name in ("first_word", "last_sentence", "verdict_is")),
     re.compile(r"\b(YES|NO)\W*$"),
-    re.compile(rf"\b(?:answer|verdict|conclusion)\s*(?:is|:|=|->)\s*:?\s*{_WORD}{_END}", re.I),
 )
-"""Patterns of a plain verdict: the first word; the last sentence; the last word, in capitals; "the answer is"."""
+"""Patterns of a plain verdict: the first word; the last sentence; "the answer is"; the last word, in capitals."""
 
 
 def path_request(
     question: str, answer: str, path: Sequence[Triple], style: Style = "zero_shot", gold: Sequence[Triple] = ()
 ) -> Request:
-    """Render the greedy request for a verdict on a path; only a simulating player sees ``gold``.
+    """Render the greedy request for a verdict on a path; only a simulated model sees the ``gold`` path.
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> print(path_request("Where was Ana Vorr born?", "Oru", [oru]).messages[1].content)
@@ -69,7 +65,7 @@ def roles() -> tuple[str, ...]:
 
 
 def read_verdict(text: str, data: str = "") -> Verdict:
-    """Parse the verdict in a reply; raises ``ReplyError`` with the reason unless there is exactly one.
+    """Parse the verdict in a reply; raise ``ReplyError`` with the reason unless there is exactly one.
 
     ``data`` is the text that the request quoted; a verdict copied from it does not count.
 

@@ -13,19 +13,26 @@ PromptsName = Literal["paper", "compact"]
 """``compact``: at most forty words of instructions, for models that learn the task in training."""
 PROMPTS: tuple[PromptsName, ...] = get_args(PromptsName)
 
+EvidenceChoice = Literal["all", "cited", "retrieved"]
+"""The passages in a verifier's prompt: all, or those that `passage_choice` finds for each step."""
+EVIDENCE_CHOICES: tuple[EvidenceChoice, ...] = get_args(EvidenceChoice)
+ALL, CITED = EVIDENCE_CHOICES[:2]
+
 # Whole names: stored work is void once one of these files changes (`store.code`).
 _GENERATE = {"paper": "loop/generate", "compact": "compact/generate"}
 _FINAL_ANSWER = {"paper": "loop/final_answer", "compact": "compact/final_answer"}
 _VERIFY = {"paper": "loop/verify", "compact": "compact/verify"}
+_VERIFY_BY_NEED = {"paper": "loop/verify_by_need", "compact": "compact/verify_by_need"}
 _EVIDENCE_FIRST = {"paper": "loop/verify_evidence_first", "compact": "compact/verify_evidence_first"}
 
 
 @dataclass(frozen=True, slots=True)
 class PromptSet:
-    """The prompts of generator and verifier, and whether a verdict begins with its label or its evidence."""
+    """The prompts of generator and verifier, what a verdict begins with, and which passages a verifier reads."""
 
     name: PromptsName = "paper"
     verdict_order: VerdictOrder = LABEL_FIRST
+    verifier_evidence: EvidenceChoice = ALL
 
     def __post_init__(self) -> None:
         if self.name not in PROMPTS:
@@ -33,15 +40,20 @@ class PromptSet:
         if self.verdict_order not in VERDICT_ORDERS:
             orders = ", ".join(VERDICT_ORDERS)
             raise ValueError(f"verdict_order is one of {orders}, not {self.verdict_order!r}")
+        if self.verifier_evidence not in EVIDENCE_CHOICES:
+            choices = ", ".join(EVIDENCE_CHOICES)
+            raise ValueError(f"verifier_evidence is one of {choices}, not {self.verifier_evidence!r}")
 
     @classmethod
-    def from_choices(cls, name: PromptsName | None, order: VerdictOrder | None) -> "PromptSet":
-        """Build a set from two choices; None means the paper's.
+    def from_choices(
+        cls, name: PromptsName | None, order: VerdictOrder | None, evidence: EvidenceChoice | None = None
+    ) -> "PromptSet":
+        """Build a set from choices; None means the paper's.
 
         >>> PromptSet.from_choices("compact", None).verify
         'compact/verify'
         """
-        return cls(name or PAPER.name, order or PAPER.verdict_order)
+        return cls(name or PAPER.name, order or PAPER.verdict_order, evidence or ALL)
 
     @property
     def generate(self) -> str:
@@ -55,13 +67,13 @@ class PromptSet:
 
     @property
     def verify(self) -> str:
-        """The name of the prompt file for a verdict; it has the instructions too if the label comes first."""
-        return _VERIFY[self.name]
+        """The name of the prompt file of the user's turn for a verdict."""
+        return (_VERIFY if self.verifier_evidence == ALL else _VERIFY_BY_NEED)[self.name]
 
     @property
     def instruct(self) -> str:
         """The name of the prompt file with the verifier's instructions."""
-        return self.verify if self.verdict_order == LABEL_FIRST else _EVIDENCE_FIRST[self.name]
+        return (_VERIFY if self.verdict_order == LABEL_FIRST else _EVIDENCE_FIRST)[self.name]
 
     @property
     def verifying(self) -> tuple[str, ...]:
@@ -75,9 +87,12 @@ class PromptSet:
         >>> PromptSet().plain, PromptSet("compact").plain
         ({}, {'prompts': 'compact'})
         """
-        choices = {"prompts": self.name, "verdict_order": self.verdict_order}
-        defaults = ("paper", LABEL_FIRST)
-        return {key: value for (key, value), n in zip(choices.items(), defaults, strict=True) if value != n}
+        choices: dict[str, str] = {
+            "prompts": self.name,
+            "verdict_order": self.verdict_order,
+            "verifier_evidence": self.verifier_evidence,
+        }
+        return {key: value for key, value in choices.items() if value not in ("paper", LABEL_FIRST, ALL)}
 
 
 PAPER = PromptSet()

@@ -33,10 +33,6 @@ class PromptingOptions:
     evidence: bool = False
     sampling: SamplingName = "greedy"
 
-    def __post_init__(self) -> None:
-        if self.sampling not in SAMPLING:
-            raise ValueError(f"sampling is greedy or paper, not {self.sampling!r}")
-
 
 @dataclass(frozen=True, slots=True)
 class VotingOptions(PromptingOptions):
@@ -48,7 +44,6 @@ class VotingOptions(PromptingOptions):
     samples: int = 1
 
     def __post_init__(self) -> None:
-        super(VotingOptions, self).__post_init__()
         if self.samples < 1:
             raise ValueError("samples has to be 1 or more")
 
@@ -67,7 +62,6 @@ class MachineOptions(PromptingOptions):
     redo: int = 0
 
     def __post_init__(self) -> None:
-        super(MachineOptions, self).__post_init__()
         if self.iterations < 1 or self.revisions < 0 or self.redo < 0:
             raise ValueError("iterations has to be 1 or more, revisions and redo 0 or more")
 
@@ -88,10 +82,7 @@ _PAPER = replace(_STOCHASTIC, repetition_penalty=1.1)
 
 
 def sampled(sampling: Sampling, variant: SamplingName, seed: int | None = None) -> Sampling:
-    """Return a prompt's sampling in a variant; the prompt's limit of tokens stays.
-
-    With a ``seed``, ``greedy`` also samples at random, but without the repetition penalty, which few engines support.
-    """
+    """Return a prompt's sampling in a variant; a ``seed`` makes ``greedy`` random, without repetition penalty."""
     if variant == "greedy" and seed is None:
         return sampling
     stochastic = _PAPER if variant == "paper" else _STOCHASTIC
@@ -150,10 +141,7 @@ def winning_fields(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapp
 
 
 def salvaged_answer(trajectory: Trajectory) -> str:
-    """Return a trajectory's answer if salvaged replies count too; a machine's answer never changes.
-
-    SG-FSM's tables count such an answer as wrong, or do not say (section 4.1 only has *format*).
-    """
+    """Return a trajectory's answer if salvaged replies count, too, of which SG-FSM (section 4.1) says nothing."""
     answering = [attempt.state == ANSWERING for attempt in trajectory.attempts]
     if answering and all(answering):
         return str(winning_fields(trajectory.attempts, salvaging=True).get("answer", ""))

@@ -46,9 +46,9 @@ def with_evidence(
     'Passage 1: Ors was born in Tesk. Ors: question. Tesk: new. Ardle: new. Step: Ardle. Different.'
     """
     label = ENTRIES[feedback.error_type]
-    rests_on_nothing = label.value == "absent" and not label.gives_value
+    rests_on_nothing = label.comparison == "absent" and not label.gives_value
     evidence = NOTHING if rests_on_nothing else _evidence(feedback, question, passages, previous, step)
-    compared = "absent" if evidence == NOTHING else label.value
+    compared = "absent" if evidence == NOTHING else label.comparison
     context = " ".join([question, *(page.text for page in passages), *(s.text for s in previous)])
     earlier_text = " ".join([question, *(s.text for s in previous)])
     claim = _claim(step, evidence, compared == "same", context, earlier_text) if label.gives_value else NOTHING

@@ -6,18 +6,20 @@ last line ``Answer: Marn``. Scores count the two apart (SG-FSM's *format*), and 
 
 An object that the reply only copies from the request counts as neither, since passages may contain such objects.
 
-A *field reader* turns a field's value into what it means: `words`, `flag`, `number_of` and so on. With ``salvaging``
+A *field reader* turns a field's value into what it means: `words`, `flag`, `number_in` and so on. With ``salvaging``
 it also takes values of other types that leave no doubt; it raises ``ValueError`` for any other value.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from safe_stepwise.engines.base import Completion, collect_thoughts
 from safe_stepwise.records import Attempt, Feedback, Passage, canonical_json
 from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store.packaged import read_patterns
 from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_reply, without_fence
 
 Form = Literal["strict", "salvaged", "unreadable"]
@@ -31,9 +33,10 @@ MAX_ITEMS = 50
 FieldReader = Callable[[Any, bool], Any]
 """A function of a field's value and ``salvaging`` (see above)."""
 
+PATTERNS = read_patterns(Path(__file__).with_name("patterns.yaml"))
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _YES = {"true": True, "yes": True, "false": False, "no": False}
-_NUMBER = re.compile(r"(?:passage|sentence)?\s*#?([0-9]{1,6})", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:passage|sentence|path)?\s*#?([0-9]{1,6})", re.IGNORECASE)
 _WRITTEN_KEY = re.compile(r'"([^"\\\r\n]{1,40}+)"\s*+:')
 _LAST_FIELD = re.compile(r'"([A-Za-z_ ]{1,20})"\s{0,20}:\s{0,20}"([^"\\\n]{1,300})"\Z')
 _LAST_LINE = re.compile(r"[\s*_#>-]{0,9}(?:the )?(?:final )?([a-z]{1,20})[*_ ]{0,4}(?:is)?:(.*)\Z")
@@ -56,6 +59,10 @@ class Reading:
     def is_strict(self) -> bool:
         """Whether the reply has exactly the required form."""
         return self.form == "strict"
+
+    @property
+    def is_unreadable(self) -> bool:
+        return self.form == "unreadable"
 
     def with_reply(self, reply: Completion) -> "Reading":
         """Add the text of the reply; the problem of an incomplete reply is how it ended."""
@@ -225,17 +232,12 @@ def flag(value: Any, salvaging: bool) -> bool:
     return value
 
 
-def number_of(passages: Sequence[Passage]) -> FieldReader:
-    """Return the reader of the number (from 1) of one of these passages.
+def number_in(lowest: int, highest: int, noun: str) -> FieldReader:
+    """Return the reader of a whole number from ``lowest`` to ``highest``; ``noun`` names what it counts in errors.
 
-    >>> number_of([Passage("Oru", ())])("Passage 1", True)
+    >>> number_in(1, 9, "passage")("Passage 1", True)
     1
     """
-    return number_in(1, len(passages), "passage")
-
-
-def number_in(lowest: int, highest: int, noun: str) -> FieldReader:
-    """Return the reader of a whole number from ``lowest`` to ``highest``; ``noun`` names what it counts in errors."""
     return lambda value, salvaging: _number(value, salvaging, lowest, highest, noun)
 
 
@@ -286,17 +288,16 @@ def list_reader(read_item: FieldReader, max_length: int = MAX_ITEMS) -> Callable
     def read_all(value: Any, salvaging: bool) -> list[Any]:
         if not isinstance(value, list) or len(value) > max_length:
             raise ValueError(f"it is no list of {max_length} at most")
-        items: list[Any] = []
+        items: dict[str, Any] = {}
         for item in value:
             try:
                 content = read_item(item, salvaging)
             except ValueError:
                 if not salvaging:
                     raise
-                continue
-            if content not in items:
-                items.append(content)
-        return items
+            else:
+                items.setdefault(repr(content), content)
+        return list(items.values())
 
     return read_all
 

@@ -15,8 +15,8 @@ from safe_stepwise.engines.mock import CountingClient
 from safe_stepwise.engines.readability import unreadable_because
 from safe_stepwise.methods.base import Method, resolve_options
 from safe_stepwise.methods.limits import DEFAULT
-from safe_stepwise.methods.loop import FINAL_ANSWER, MALFORMED, UNREAD, UNSURE, tries_at_steps, unverified
-from safe_stepwise.records import Attempt, Feedback, Question, Trajectory, as_object
+from safe_stepwise.methods.loop import FINAL_ANSWER, MALFORMED, SCORED, UNREAD, UNSURE, tries_at_steps, unverified
+from safe_stepwise.records import Attempt, Feedback, Question, Trajectory, all_attempts, as_object
 from safe_stepwise.steps import is_salvaged
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
@@ -31,10 +31,7 @@ _PASSED = Feedback(CORRECT, "", "")  # the verdict on an attempt that nobody jud
 def make_answerer(
     method: Method, players: Mapping[str, Client], options: Any
 ) -> Callable[[Question], Awaitable[Trajectory]]:
-    """Return a function that answers a question and returns its trajectory; it counts the tokens of simulated players.
-
-    ``players`` are clients by role. Raises ``UserError`` if the players contradict the options.
-    """
+    """Return a function that answers a question with players; raises ``UserError`` if they contradict the options."""
     options = resolve_options(method, options, players)
     simulated = any(client.engine.simulated for client in players.values())
 
@@ -118,11 +115,7 @@ class LoopStatistics:
 def statistics(
     trajectories: Sequence[Trajectory], max_retries: int = DEFAULT.max_retries, roles: Sequence[str] = ()
 ) -> LoopStatistics:
-    """Compute the statistics of the trajectories of one method.
-
-    ``max_retries`` is the loop's N (`limits.retries_of`), which says where a round ends. ``roles`` get a count even if
-    they have no reply.
-    """
+    """Compute statistics; ``max_retries`` ends a round (`limits.retries_of`), ``roles`` always get a count."""
     tries = [attempt for trajectory in trajectories for attempt in trajectory.attempts]
     errors = Counter(attempt.feedback.error_type for attempt in tries if attempt.feedback)
     set_aside = {label: errors.pop(label, 0) for label in (CORRECT, MALFORMED, UNREAD, UNSURE)}
@@ -130,7 +123,8 @@ def statistics(
     calls = Counter[str](dict.fromkeys(roles, 0))
     tokens = {kind: Counter[str](calls) for kind in ("prompt", "cached", "computed", "completion")}
     tokens["thought"] = Counter()
-    for role, used in (spent for attempt in tries for spent in attempt.usage.items()):
+    requests = (attempt for trajectory in trajectories for attempt in all_attempts(trajectory))
+    for role, used in (spent for attempt in requests for spent in attempt.usage.items()):
         calls[role] += 1
         tokens["prompt"][role] += used.prompt
         tokens["cached"][role] += used.cached
@@ -142,6 +136,7 @@ def statistics(
     ends = (tries[-1] for t in trajectories for tries in rounds(t, max_retries))
     at_steps = (attempt for trajectory in trajectories for attempt in tries_at_steps(trajectory))
     well_formed = (a for a in at_steps if not a.feedback or a.feedback.error_type != MALFORMED)
+    scored = (a for t in trajectories for a in all_attempts(t) if a.state == SCORED)
     return LoopStatistics(
         questions=len(trajectories),
         calls=dict(calls),
@@ -152,7 +147,7 @@ def statistics(
         **{f"{kind}_tokens": dict(sums) for kind, sums in tokens.items()},
         malformed=set_aside[MALFORMED],
         salvaged=sum(is_salvaged(attempt.text, attempt.number) for attempt in well_formed),
-        unread=set_aside[UNREAD],
+        unread=set_aside[UNREAD] + sum(a.feedback is not None and a.feedback.error_type == UNREAD for a in scored),
         unsure=set_aside[UNSURE],
         unverified=sum(map(unverified, trajectories)),
         exhausted=sum(not end.accepted or (end.feedback or _PASSED).error_type != CORRECT for end in ends),

@@ -7,7 +7,7 @@ A method attaches a scene to each request. Engines with a model ignore it, so th
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from safe_stepwise.records import Candidate, Feedback, KGQuestion, Question, Step, Triple, identity
+from safe_stepwise.records import Candidate, Feedback, KGQuestion, Passage, Question, Step, Triple, identity
 
 JUDGE = "judge"
 """The role of the judge of answers."""
@@ -19,7 +19,7 @@ class Scene:
 
     ``passage`` is the number (from 1) of the passage that the request is about, ``previous`` the accepted steps,
     ``step`` the step to judge, ``feedback`` the verdict on a step that has to be rewritten. ``searches`` are the
-    numbers of steps that only search.
+    numbers of steps that only search. ``numbers`` are those of the passages in the prompt; None: all are.
     """
 
     question: Question
@@ -28,6 +28,13 @@ class Scene:
     step: Step | None = None
     feedback: Feedback | None = None
     searches: frozenset[int] = frozenset()
+    numbers: tuple[int, ...] | None = None
+
+    @property
+    def prompt_passages(self) -> tuple[Passage, ...]:
+        """The passages in the prompt."""
+        pages = self.question.passages
+        return pages if self.numbers is None else tuple(pages[number - 1] for number in self.numbers)
 
     @property
     def key(self) -> list[Any]:

@@ -6,11 +6,11 @@ in vain, or the step's retries are used up after an earlier search, the question
 (`NO_EVIDENCE`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from safe_stepwise.methods.limits import Search
-from safe_stepwise.records import Feedback, Passage, Question
+from safe_stepwise.records import Attempt, Feedback, Passage, Question
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 RETRIEVED = 3
@@ -53,15 +53,19 @@ class Searching:
             self.missing = self.in_vain = 0
 
 
+def add_retrieved(question: Question, attempts: Iterable[Attempt]) -> Question:
+    """Return a question with the passages that attempts at it retrieved behind its own."""
+    retrieved = (page for attempt in attempts for page in attempt.retrieved)
+    return replace(question, passages=(*question.passages, *retrieved))
+
+
 def retrieve_new(search: Search, query: str, at_hand: Sequence[Passage], top: int = RETRIEVED) -> tuple[Passage, ...]:
     """Return the passages among the ``top`` first results of a query that are not in ``at_hand``, each once."""
     seen_passages = {(page.title, page.text) for page in at_hand}
-    new: list[Passage] = []
+    results: dict[tuple[str, str], Passage] = {}
     for page in search(query)[:top]:
-        if (page.title, page.text) not in seen_passages:
-            seen_passages.add((page.title, page.text))
-            new.append(page)
-    return tuple(new)
+        results.setdefault((page.title, page.text), page)
+    return tuple(page for content, page in results.items() if content not in seen_passages)
 
 
 def note_vain_search(verdict: Feedback, passages: Sequence[Passage] = ()) -> Feedback:

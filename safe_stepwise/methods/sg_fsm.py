@@ -9,7 +9,7 @@ state   role        next states
 ======  ==========  ==============================================================================
 q0      decompose   q2; q1 if the reply is unreadable; q7 if no iteration is left
 q2      search      q4; q5 if the question is simple; q3 if the reply is unreadable
-q4      terminate   q0 to go on; q5 with the answer; q4r if the reply is unreadable
+q4      terminate   q0 to continue; q5 with the answer; q4r if the reply is unreadable
 q6      summarize   the end; q6r if the reply is unreadable
 q1, q3  revise      those of q0, q2; itself; q7; or back to q0, q2 if a redo is left
 ======  ==========  ==============================================================================
@@ -18,18 +18,20 @@ Section 3.2 and our decisions: the model may revise an unreadable reply twice; t
 an answer (q7), and so it is on entering q0 a seventh time. ``sg_fsm1`` ends with the Terminator's answer, or with that
 of the last finding. ``sg_fsm2`` sends the same requests, so that a cache has their replies, and then has everything
 checked once more (q6). The paper has no states for revising q4 and q6: we added ``q4r`` and ``q6r``.
+
+With a Terminator that only decides (`DECISIONS`), the Decomposer sees the findings and rewrites the question. Once all
+facts are there, it calls what is left simple, such as a comparison: the Searcher answers that, too.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from safe_stepwise.engines.base import Request
 from safe_stepwise.methods import prompting
 from safe_stepwise.methods import reading as reads
 from safe_stepwise.methods.generator import remarks
 from safe_stepwise.methods.machine import UNASKED, Machine, MachineMethod, Move, State
-from safe_stepwise.methods.prompting import MachineOptions, request_of, texts_of
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PromptingScene, SubAnswer
 from safe_stepwise.records import ANSWERED, Feedback, Passage, Question
@@ -44,6 +46,18 @@ WITHDREW = "withdrawn"
 TITLES = {DECOMPOSE: "Decompose", SEARCH: "Search", TERMINATE: "Terminate", SUMMARIZE: "Summarize"}
 TITLES |= {**dict.fromkeys(REVISED_IN.values(), "Revise"), DONE: "Done", WITHDRAWN: "Withdraw"}
 PROMPTS = tuple(f"sg_fsm/{name}" for name in ("decompose", "search", "revise", "terminate", "summarize"))
+INFORMED = "decompose_with_findings"  # the Decomposer's prompt with a Terminator that only decides
+Terminator = Literal["decide", "compare"]
+DECISIONS: Mapping[Terminator, str] = {"decide": "continue", "compare": "identical"}
+"""The Terminator's forms that only decide, each with its reply's field: whether the question can be decomposed further
+(section 3.6), and whether the sub-question is the question itself (appendix A.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SgFsmOptions(prompting.MachineOptions):
+    """The options of SG-FSM without a guard."""
+
+    terminator: Terminator | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +72,9 @@ class Memory:
     """
 
     question: Question
-    options: MachineOptions
+    options: prompting.MachineOptions
     current: str
+    terminator: Terminator | None = None
     entries: int = 0
     is_simple: bool = False
     subquestion: str = ""
@@ -98,8 +113,10 @@ class Memory:
 
     def request(self, prompt: str, **data: Any) -> Request:
         """Build the request of a prompt file; it shows the findings, and on a redo the unreadable reply."""
-        common: dict[str, Any] = {"found": [asdict(finding) for finding in self.sub_answers], "refused": self.refused}
-        return request_of(f"sg_fsm/{prompt}", self.options, self.scene(), **common, **data)
+        texts = {"original": self.question.question, "question": self.current, "subquestion": self.subquestion}
+        findings = [asdict(finding) for finding in self.sub_answers]
+        common: dict[str, Any] = {**texts, "found": findings, "refused": self.refused}
+        return prompting.request_of(f"sg_fsm/{prompt}", self.options, self.scene(), **common | data)
 
     @property
     def remarks(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
@@ -111,7 +128,7 @@ def _ask_decomposer(memory: Memory) -> Request | None:
     if memory.entries >= memory.options.iterations:
         return None
     memory = replace(memory, subquestion="")
-    return memory.request("decompose", question=memory.current, faults=memory.remarks)
+    return memory.request(INFORMED if memory.terminator else "decompose", faults=memory.remarks)
 
 
 def ask_searcher(memory: Memory) -> Request:
@@ -121,8 +138,8 @@ def ask_searcher(memory: Memory) -> Request:
 
 
 def ask_terminator(memory: Memory) -> Request:
-    """Build the request for a decision: go on with a rewritten question, or answer."""
-    return memory.request("terminate", original=memory.question.question, question=memory.current)
+    """Build the request for a decision: continue, with a rewritten question where the form has one, or answer."""
+    return memory.request(memory.terminator or "terminate")
 
 
 def _ask_summarizer(memory: Memory) -> Request:
@@ -135,7 +152,8 @@ def _unreadable(reading: Reading, problem: str) -> Reading:
 
 
 def _read_decomposition(memory: Memory, text: str) -> Reading:
-    reading = reads.read(text, {"simple": reads.flag, "subquestion": reads.maybe_words}, memory.quoted)
+    rewritten: dict[str, reads.FieldReader] = {"question": reads.words} if memory.terminator else {}
+    reading = reads.read(text, {**rewritten, "simple": reads.flag, "subquestion": reads.maybe_words}, memory.quoted)
     if reading.is_strict and not reading.value["simple"] and not reading.value["subquestion"]:
         return _unreadable(reading, "subquestion: it is missing")
     return reading
@@ -144,11 +162,11 @@ def _read_decomposition(memory: Memory, text: str) -> Reading:
 def read_finding(memory: Memory, text: str) -> Reading:
     """Read the Searcher's reply."""
     passages = memory.question.passages
-    number = reads.number_of(passages)
+    number = reads.number_in(1, len(passages), "passage")
     fields: dict[str, reads.FieldReader] = {"answer": reads.words, "passage": number, "question": reads.words}
     if memory.options.evidence:
         fields |= {"sentences": reads.sentences, "evidence": reads.triple}
-    reading = reads.read(text, fields, [*texts_of(passages), *memory.quoted])
+    reading = reads.read(text, fields, [*prompting.texts_of(passages), *memory.quoted])
     value = reading.value
     if reading.is_strict and memory.options.evidence:
         last = len(passages[value["passage"] - 1].sentences) - 1
@@ -158,7 +176,9 @@ def read_finding(memory: Memory, text: str) -> Reading:
 
 
 def read_decision(memory: Memory, text: str) -> Reading:
-    """Read the Terminator's reply; it needs a rewritten question if it goes on."""
+    """Read the Terminator's reply; the form that rewrites needs a question to continue."""
+    if memory.terminator:
+        return reads.read(text, {DECISIONS[memory.terminator]: reads.flag}, memory.quoted)
     maybe = reads.maybe_words
     reading = reads.read(text, {"continue": reads.flag, "question": maybe, "answer": maybe}, memory.quoted)
     if reading.is_strict and reading.value["continue"] and not reading.value["question"]:
@@ -169,13 +189,13 @@ def read_decision(memory: Memory, text: str) -> Reading:
 def _read_summary(memory: Memory, text: str) -> Reading:
     passages, evidence = memory.question.passages, memory.options.evidence
     fields = prompting.answer_fields(passages, evidence, "explain" if evidence else "reason")
-    return reads.read(text, fields, [*texts_of([page for _, page in memory.cited]), *memory.quoted])
+    return reads.read(text, fields, [*prompting.texts_of([page for _, page in memory.cited]), *memory.quoted])
 
 
 def _after_decomposition(memory: Memory, reading: Reading) -> Move[Memory]:
-    is_simple = reading.value["simple"]
-    subquestion = memory.current if is_simple else reading.value["subquestion"]
-    after = replace(memory, is_simple=is_simple, subquestion=subquestion)
+    is_simple, current = reading.value["simple"], reading.value.get("question", memory.current)
+    subquestion = current if is_simple else reading.value["subquestion"]
+    after = replace(memory, current=current, is_simple=is_simple, subquestion=subquestion)
     return Move(SEARCH, replace(after, faults=(), avoided=memory.faults))
 
 
@@ -188,12 +208,12 @@ def after_search(memory: Memory, reading: Reading) -> Move[Memory]:
 
 
 def after_decision(memory: Memory, reading: Reading) -> Move[Memory]:
-    """Go on with the rewritten question, or end with the answer."""
+    """Go on with the rewritten question, or end with the answer, that of the last finding where the form has none."""
     value = reading.value
-    current = value["question"] or memory.current
-    if value["continue"]:
+    current = value.get("question") or memory.current
+    if value.get("continue", not value.get("identical", False)):
         return Move(DECOMPOSE, replace(memory, current=current))
-    return Move(DONE, replace(memory, current=current, answer=value["answer"] or memory.best))
+    return Move(DONE, replace(memory, current=current, answer=value.get("answer") or memory.best))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +259,7 @@ class RevisedState:
         scene = memory.scene(mends=request.role, rejected=memory.rejected)
         form = prompting.form_of(request)
         data: dict[str, Any] = {"rejected": memory.rejected, "why": memory.problem, "form": form}
-        return request_of("sg_fsm/revise", memory.options, scene, **data)
+        return prompting.request_of("sg_fsm/revise", memory.options, scene, **data)
 
 
 def states_of(*pairs: RevisedState) -> dict[str, State[Memory]]:
@@ -273,10 +293,20 @@ TWO = _machine({**_FIRST, DONE: _TO_SUMMARY, **states_of(SUMMARIZING)}, END)
 """The machines of SG-FSM1 and SG-FSM2."""
 
 
-def start(question: Question, options: MachineOptions) -> Memory:
+def start(question: Question, options: prompting.MachineOptions) -> Memory:
     """Return the memory with which a machine starts on a question."""
-    return Memory(question, options, question.question)
+    return Memory(question, options, question.question, getattr(options, "terminator", None))
 
 
-SG_FSM1 = MachineMethod("sg_fsm1", "SG-FSM1", SINGLE_TURN, start, PROMPTS[:-1], MachineOptions)
-SG_FSM2 = MachineMethod("sg_fsm2", "SG-FSM2", TWO, start, PROMPTS, MachineOptions)
+class SgFsm(MachineMethod[Memory]):
+    """The method without a guard."""
+
+    def prompts_of(self, options: SgFsmOptions) -> tuple[str, ...]:
+        """Return the names of the prompt files that these options use."""
+        form = options.terminator
+        variants = {"sg_fsm/decompose": f"sg_fsm/{INFORMED}", "sg_fsm/terminate": f"sg_fsm/{form}"} if form else {}
+        return tuple(variants.get(name, name) for name in self.prompts)
+
+
+SG_FSM1 = SgFsm("sg_fsm1", "SG-FSM1", SINGLE_TURN, start, PROMPTS[:-1], SgFsmOptions)
+SG_FSM2 = SgFsm("sg_fsm2", "SG-FSM2", TWO, start, PROMPTS, SgFsmOptions)

@@ -24,7 +24,7 @@ MAX_TRIPLES_OF_PASSAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class TripleOptions:
-    """Options of TRACE: the most triples of the chain, and of those that the model chooses from at a time."""
+    """Options of TRACE: how many triples the chain has at most, and from how many the model chooses at a time."""
 
     max_triples: int = 6
     candidates: int = 20
@@ -124,7 +124,7 @@ def _take_answer(memory: TripleMemory, reading: Reading) -> Move[TripleMemory]:
     return Move(END, replace(memory, answer=reading.value["answer"]))
 
 
-def _steps(memory: TripleMemory) -> tuple[Step, ...]:
+def _make_steps(memory: TripleMemory) -> tuple[Step, ...]:
     texts = (f"According to Passage {t.passage}, {_words(t)}." for t in memory.chain)
     return tuple(Step(number, text, "Attribution") for number, text in enumerate(texts, 1))
 
@@ -137,8 +137,7 @@ MACHINE = Machine(
     },
     {END: ANSWERED, UNREADABLE: UNREADABLE},
     number=lambda memory: len(memory.chain),
-    answer=lambda memory: memory.answer,
-    steps=_steps,
+    steps=_make_steps,
 )
 PROMPTS = ("trace/extract", "trace/choose", "trace/answer")
 TRACE = MachineMethod("trace", "TRACE", MACHINE, TripleMemory, PROMPTS, TripleOptions)

@@ -5,8 +5,8 @@ else counts: neither a step that was accepted as its retries were used up, nor o
 verdict could be read, nor an answer that had to be asked for.
 """
 
-from safe_stepwise.methods.loop import FINAL_ANSWER, UNREAD, read_answer, read_reply
-from safe_stepwise.records import FAILED, Attempt, Trajectory
+from safe_stepwise.methods.loop import FINAL_ANSWER, SCORED, UNREAD, read_answer, read_reply
+from safe_stepwise.records import FAILED, Attempt, Sample, Trajectory
 from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.taxonomy import CORRECT
 
@@ -14,15 +14,16 @@ MAX_REASON_CHARACTERS = 600
 """Maximum characters that are shown of a reply that is not a step."""
 
 
-def doubts(trajectory: Trajectory) -> tuple[str, ...]:
+def doubts(trajectory: Trajectory | Sample) -> tuple[str, ...]:
     """Return the reasons why an answer is not verified, one clause each; none if it is verified.
 
     >>> doubts(Trajectory("q", "safe", (), (), "", "max_steps"))
     ('no answer was reached',)
     """
-    accepted = [attempt for attempt in trajectory.attempts if attempt.accepted]
+    attempts = [attempt for attempt in trajectory.attempts if attempt.state != SCORED]
+    accepted = [attempt for attempt in attempts if attempt.accepted]
     reasons = [f"step {attempt.number}: {reason}" for attempt in accepted if (reason := doubt(attempt))]
-    if accepted and all(attempt.feedback is None for attempt in trajectory.attempts):
+    if accepted and all(attempt.feedback is None for attempt in attempts):
         reasons = ["no step was seen by a verifier"]
     if trajectory.stop_reason == FAILED:
         reasons.append(f"a request failed ({trajectory.failure})")

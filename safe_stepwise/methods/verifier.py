@@ -1,7 +1,8 @@
 """Renders the request for a verdict on one step, alike for training rows and in the loop.
 
 What never changes comes first, so that an engine's prefix cache holds it: instructions and taxonomy, then a question's
-passages, the question, the accepted steps, and the current step in the place that it keeps when it is accepted.
+passages, the question, the accepted steps, and the current step in the place that it keeps when it is accepted. If
+passages are chosen for each step (`passage_choice`), each stands before the first step that calls for it.
 """
 
 import functools
@@ -10,12 +11,12 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Message, Pair, Request, Schema
-from safe_stepwise.feedback import feedback_schema, format_feedback
-from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
+from safe_stepwise.engines.base import Completion, Message, Pair, Request, Schema
+from safe_stepwise.feedback import FeedbackError, feedback_schema, format_feedback, parse_feedback
+from safe_stepwise.methods import passage_choice
+from safe_stepwise.methods.prompt_sets import ALL, PAPER, PromptSet
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Passage, Question, Step, StepKind
 from safe_stepwise.steps import final_answer, format_step
@@ -39,7 +40,8 @@ def verifier_request(
 
     ``passages`` are numbered from 1 in the given order. A ``step`` that a model wrote and nobody could parse goes in
     as text. ``incomplete_evidence`` adds the twelfth label and its query; no label of a ``dropped`` category is told
-    of (SAFE v2, Table 4). ``prompt_set`` says in how many words it is asked, and what the verdict begins with.
+    of (SAFE v2, Table 4). ``prompt_set`` says in how many words it is asked, what the verdict begins with, and which
+    passages are quoted.
 
     Raises StepError for a ``Step`` that is not valid.
 
@@ -56,46 +58,89 @@ def verifier_request(
     <BLANKLINE>
     Judge the current step.
     """
+    texts = _texts_of(previous, step)
+    turns = _turns(passages, texts, prompt_set)
+    return _render(question, passages, texts, turns, incomplete_evidence, dropped, prompt_set)
+
+
+def _render(
+    question: str,
+    passages: Sequence[Passage],
+    texts: Sequence[str],
+    turns: Sequence[passage_choice.Numbers] | None,
+    incomplete_evidence: bool,
+    dropped: Category | None,
+    prompt_set: PromptSet,
+) -> Request:
+    """Render the request for a verdict on the last of the steps' ``texts``; ``turns`` are those of `_turns`."""
     prompt = prompts.load(prompt_set.verify)
-    user_turn = prompt.render_user(
-        question=question,
-        passages=passages,
-        previous=[format_step(accepted) for accepted in previous],
-        step=step if isinstance(step, str) else format_step(step),
-    )
+    if turns is None:
+        chosen = {"passages": passages, "previous": texts[:-1], "step": texts[-1]}
+    else:
+        pages = ([(n, passages[n - 1]) for n in turn] for turn in turns)
+        left_out = passage_choice.name_left_out(len(passages), turns)
+        chosen = {"turns": list(zip(pages, texts, strict=True)), "left_out": left_out}
+    user_turn = prompt.render_user(question=question, **chosen)
     setting = (incomplete_evidence, dropped, prompt_set)
-    turns = (Message("system", instructions(*setting)), Message("user", user_turn))
-    return Request(turns, prompt.sampling, _schema(*setting), prompt.role)
+    messages = (Message("system", instructions(*setting)), Message("user", user_turn))
+    return Request(messages, prompt.sampling, _schema(*setting), prompt.role)
+
+
+def _texts_of(previous: Sequence[Step], step: Step | str) -> list[str]:
+    return [*map(format_step, previous), step if isinstance(step, str) else format_step(step)]
+
+
+def _turns(
+    passages: Sequence[Passage], steps: Sequence[str], prompt_set: PromptSet
+) -> tuple[passage_choice.Numbers, ...] | None:
+    """Return the passages to quote before each step (None: all first); compact prompts quote the last step's."""
+    if (choice := prompt_set.verifier_evidence) == ALL:
+        return None
+    if prompt_set.name != "compact":
+        return passage_choice.choose_passages(passages, steps, choice)
+    last = passage_choice.called_for(tuple(passages), steps[-1], choice, len(steps) == 1)
+    return (*[()] * (len(steps) - 1), last)
 
 
 def request_verdict(
     question: Question,
     previous: Sequence[Step],
     step: Step,
-    *setting: Any,
+    incomplete_evidence: bool = False,
+    dropped: Category | None = None,
+    prompt_set: PromptSet = PAPER,
+    *,
     searches: frozenset[int] = frozenset(),
     scored: bool = False,
 ) -> Request:
-    """Render `verifier_request` about a question, with what players and models of entailment read instead.
-
-    ``scored``: ask for the probability of *Correct*, too.
-    """
-    request = verifier_request(question.question, question.passages, previous, step, *setting)
-    scene = Scene(question, previous=tuple(previous), step=step, searches=searches)
-    premise = "\n".join([render_premise(question.passages), *(accepted.text for accepted in previous)])
-    pair = Pair(premise, _hypothesis(question.question, step), *_entailed_replies(step.kind))
-    others = (label for label in labels(*setting[:2]) if label != CORRECT)
+    """Render `verifier_request` with scene and entailment pair; ``scored`` asks for *Correct*'s probability."""
+    texts = _texts_of(previous, step)
+    turns = _turns(question.passages, texts, prompt_set)
+    request = _render(question.question, question.passages, texts, turns, incomplete_evidence, dropped, prompt_set)
+    numbers = None if turns is None else tuple(sorted(itertools.chain(*turns)))
+    scene = Scene(question, previous=tuple(previous), step=step, searches=searches, numbers=numbers)
+    premise = "\n".join([render_premise(scene.prompt_passages), *(accepted.text for accepted in previous)])
+    is_answer = step.kind == "Final Answer"
+    hypothesis = f"The answer to “{question.question}” is “{final_answer(step)}”." if is_answer else step.text
+    pair = Pair(premise, hypothesis, *_entailed_replies(step.kind))
+    others = (label for label in labels(incomplete_evidence, dropped) if label != CORRECT)
     return replace(request, scene=scene, pair=pair, labels=(CORRECT, *others) if scored else ())
+
+
+def read_label(request: Request, reply: Completion) -> str:
+    """Return a reply's label; "" if none can be read, or is allowed, or it only stands in the quoted texts."""
+    try:
+        label = parse_feedback(reply.text, incomplete_evidence=True, data=prompts.data_of(request)).error_type
+    except FeedbackError:
+        return ""
+    schema = json.loads(request.schema.text) if request.schema else {}
+    allowed = schema.get("properties", {}).get("error_type", {}).get("enum", (label,))
+    return label if label in allowed else ""
 
 
 def render_premise(passages: Sequence[Passage]) -> str:
     """Write passages as the premise of a question of entailment, one a line."""
     return "\n".join(f"{page.title}: {page.text}" if page.title else page.text for page in passages)
-
-
-def _hypothesis(question: str, step: Step) -> str:
-    """Return what a step says as a sentence."""
-    return f"The answer to “{question}” is “{final_answer(step)}”." if step.kind == "Final Answer" else step.text
 
 
 @functools.cache
@@ -118,11 +163,10 @@ def _entailed_replies(kind: StepKind) -> tuple[str, str, str]:
 def instructions(
     incomplete_evidence: bool = False, dropped: Category | None = None, prompt_set: PromptSet = PAPER
 ) -> str:
-    """Render the system turn: the verifier's role, the order of checks, the meaning of each label.
-
-    The compact one names no label and no key: they are in the schema, what they mean is learnt.
-    """
+    """Render the system turn: role, order of checks, labels; compact prompts leave labels and keys to the schema."""
     sections = [prompts.load(prompt_set.instruct).system]
+    if prompt_set.verifier_evidence != ALL:
+        sections.append(prompts.load(prompt_set.verify).system)
     allowed = labels(incomplete_evidence, dropped)
     if prompt_set.name != "compact":
         sections += ["", "Labels, in the order of checks:"]
@@ -146,6 +190,8 @@ def prompt_digest(
     setting = (incomplete_evidence, dropped, prompt_set)
     fixed = [*(prompts.load(name).digest for name in prompt_set.verifying), instructions(*setting)]
     fixed.append(_schema(*setting).text)
+    if prompt_set.verifier_evidence != ALL:
+        fixed.append(passage_choice.describe(prompt_set.verifier_evidence))
     return hashlib.sha256("\0".join(fixed).encode()).hexdigest()
 
 

@@ -5,9 +5,6 @@
 work in another thread. The response cache stores the engines' replies, so that an interrupted run resumes.
 """
 
-from __future__ import annotations
-
-import difflib
 import inspect
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
@@ -20,17 +17,16 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED
 from safe_stepwise.engines.client import Client, render_requests
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods import METHODS, loop, scene
+from safe_stepwise.methods import METHODS, loop, running, scene
 from safe_stepwise.methods.base import Method, option_values, options_type
 from safe_stepwise.methods.limits import retries_of
-from safe_stepwise.methods.running import make_answerer, run_questions, statistics
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.metric import input as columns
 from safe_stepwise.metric.judge import Judge, JudgeCase, Verdict, report_verdicts
 from safe_stepwise.open import open_clients
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
-from safe_stepwise.store import event_loop, progress
+from safe_stepwise.store import boundary, event_loop, progress
 
 _UNJUDGED: Mapping[str, Any] = {"accuracy": None, "unscored": 0}
 _REPORTED = (
@@ -71,9 +67,9 @@ def answers_given(
     >>> answers_given(["the Vel"], [["Vel", "River Vel"]], benchmark="musique")
     {'exact_match': 1.0, 'f1': 1.0, 'accuracy': None, 'unscored': 0}
     """
-    answers = columns.checked_predictions(predictions)
-    accepted = columns.checked_references(references)
-    question_texts = [""] * len(answers) if questions is None else columns.checked_texts(questions, "questions")
+    answers = columns.read_column(predictions, "predictions")
+    accepted = [tuple(names) for names in columns.read_column(references, "references")]
+    question_texts = [""] * len(answers) if questions is None else columns.read_column(questions, "questions")
     columns.check_lengths(predictions=answers, references=accepted, questions=question_texts)
     if benchmark is None:
         raise UserError('name the benchmark whose scorer counts, as in benchmark="musique"')
@@ -139,7 +135,9 @@ def answers_by_loop(
     chosen_method = _method(method, specs_by_role)
     limits = {"max_steps": max_steps, "max_retries": max_retries, "on_exhausted": on_exhausted, "feedback": feedback}
     method_options = _options(chosen_method, limits, options or {})
-    specs = _specs(rows, chosen_method, specs_by_role, judge)
+    chosen_specs = {**{role: specs_by_role[role] for role in chosen_method.roles}, "judge": judge}
+    specs = {role: spec for role, spec in chosen_specs.items() if spec is not None}
+    _refuse_symbolic(rows, chosen_method, specs)
     setting = _LoopSettings(judge_repeats, skip_exact, not judge_without_question, examples, cache, timeout)
     return event_loop.wait_for(_compute_loop(rows, chosen_method, method_options, specs, setting))
 
@@ -199,75 +197,55 @@ def checked_options(config: str, names: Iterable[str]) -> None:
 
     >>> checked_options("default", ["benchmrk"])
     Traceback (most recent call last):
-    safe_stepwise.errors.UserError: default has no option benchmrk; did you mean benchmark?
+    safe_stepwise.errors.UserError: the config default has no option benchmrk; did you mean benchmark?
     """
     if config not in OPTIONS:
         *configs, last = OPTIONS
         raise UserError(f"safe_stepwise has no config {config!r}: load {', '.join(configs)} or {last}")
-    for name in names:
-        if name in OPTIONS[config]:
-            continue
-        near = difflib.get_close_matches(name, OPTIONS[config], n=1)
-        owner = next((key for key in OPTIONS if name in OPTIONS[key]), "")
-        hint = f'{owner} has: evaluate.load("safe_stepwise", "{owner}")'
-        if not owner:
-            hint = f"did you mean {near[0]}?" if near else ", ".join(sorted(OPTIONS[config]))
-        raise UserError(f"{config} has no option {name}; {hint}")
+    if unknown := [name for name in names if name not in OPTIONS[config]]:
+        hint = boundary.key_hint(unknown[0], sorted(OPTIONS[config]))
+        raise UserError(f"the config {config} has no option {unknown[0]}; {hint}")
 
 
 def _method(name: str, players: Mapping[str, str | None]) -> Method:
     if name not in METHODS:
         raise UserError(f"unknown method {name!r}: give one of {', '.join(METHODS)}")
-    lacking = [role for role in METHODS[name].roles if players.get(role) is None]
-    if "generator" in lacking:
-        raise UserError('name who answers, as in generator="openai:MODEL@http://HOST:8000/v1"')
-    if "verifier" in lacking:
-        raise UserError(f"the method {name} needs a verifier: name its engine, or choose self_verification")
-    if lacking:
-        raise UserError(
-            f"the method {name} needs players: name the engine of {', '.join(lacking)}, as in "
-            f'players={{"{lacking[0]}": "openai:MODEL@http://HOST:8000/v1"}}'
-        )
+    if lacking := [role for role in METHODS[name].roles if players.get(role) is None]:
+        engine = "openai:MODEL@http://HOST:8000/v1"
+        raise UserError(f"the method {name} needs a {' and a '.join(lacking)}: name its engine, as in {engine!r}")
     return METHODS[name]
 
 
-def _options(method: Method, limits: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
-    for name in ("max_steps", "max_retries"):
-        if not isinstance(limits[name], int):
-            raise UserError(f"{name} is {limits[name]!r}: give a whole number")
-    kind = options_type(method)
-    has = {field.name for field in fields(kind)}
-    if unknown := [name for name in extra if name not in has]:
-        raise UserError(f"the method {method.name} has no option {unknown[0]}")
-    try:
-        return kind(**{name: limits[name] for name in limits if name in has}, **extra)
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{error}") from None
-
-
-def _specs(
-    questions: Sequence[Question], method: Method, players: Mapping[str, str | None], judge: str | None
-) -> dict[str, str]:
-    chosen = {role: players[role] for role in method.roles}
-    specs = {role: spec for role, spec in {**chosen, "judge": judge}.items() if spec is not None}
-    annotated = any(question.is_annotated for question in questions)
+def _refuse_symbolic(questions: Sequence[Question], method: Method, specs: Mapping[str, str]) -> None:
+    if any(question.is_annotated for question in questions):
+        return
     for role in method.roles:
-        if not annotated and specs[role].partition(":")[0] == "symbolic":
+        if specs[role].partition(":")[0] == "symbolic":
             raise UserError(
                 f"{role}: symbolic goes by annotations, which these questions lack; name a model, "
                 "or give Question objects to safe_stepwise.metric.answers_by_loop"
             )
-    return specs
+
+
+def _options(method: Method, limits: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
+    kind = options_type(method)
+    shared = {field.name: limits[field.name] for field in fields(kind) if field.name in limits}
+    try:
+        return boundary.read(kind, {**shared, **extra}, method.name, exact=True)
+    except ValueError as error:
+        raise UserError(str(error)) from None
 
 
 async def _trajectories(
     clients: Mapping[str, Client], questions: Sequence[Question], method: Method, options: Any
 ) -> list[Trajectory]:
     playing = {role: clients[role] for role in method.roles}
-    done: list[int] = []
-    with _bar("question", questions, done, playing.values()):
-        answerer = make_answerer(method, playing, options)
-        trajectories = await run_questions(questions, answerer, on_done=lambda index, _: done.append(index))
+    completed: list[int] = []
+    with _bar("question", questions, completed, playing.values()):
+        answerer = running.make_answerer(method, playing, options)
+        trajectories = await running.run_questions(
+            questions, answerer, on_done=lambda index, _: completed.append(index)
+        )
     if all(trajectory.stop_reason == FAILED for trajectory in trajectories):
         engine = playing[method.roles[0]].engine.name
         source = f"{engine} or the {method.roles[-1]}" if len(playing) > 1 else engine
@@ -279,9 +257,9 @@ async def _trajectories(
 
 
 async def _verdicts(judge: Judge, cases: Sequence[JudgeCase]) -> tuple[Verdict, ...]:
-    done: list[Verdict] = []
-    with _bar("verdict", cases, done, [judge.client]):
-        verdicts = await judge.judge_all(cases, on_done=done.append)
+    completed: list[Verdict] = []
+    with _bar("verdict", cases, completed, [judge.client]):
+        verdicts = await judge.judge_all(cases, on_done=completed.append)
     judged = [verdict for verdict in verdicts if verdict.replies]
     if judged and all(reply.failed for verdict in judged for reply in verdict.replies):
         raise UserError(f"judge: {judge.client.engine.name}: {judged[-1].explanation}")
@@ -302,7 +280,7 @@ def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:
 def _loop_report(questions: Sequence[Question], trajectories: Sequence[Trajectory], options: Any) -> dict[str, Any]:
     pairs = zip(questions, trajectories, strict=True)
     answers = [(trajectory.answer, question.accepted, question.benchmark) for question, trajectory in pairs]
-    stats = statistics(trajectories, retries_of(option_values(options)), (loop.GENERATOR, loop.VERIFIER))
+    stats = running.statistics(trajectories, retries_of(option_values(options)), (loop.GENERATOR, loop.VERIFIER))
     return {
         "exact_match": math.fsum(exact_match(*answer) for answer in answers) / len(answers),
         "f1": math.fsum(f1(*answer) for answer in answers) / len(answers),

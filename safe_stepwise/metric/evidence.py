@@ -17,7 +17,7 @@ Scores are fractions from 0 to 1.
 import math
 import string
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from safe_stepwise.scoring import exact_match, mean_of, precision_recall
 
@@ -95,11 +95,7 @@ def joint(*overlaps: Overlap) -> Overlap:
     >>> joint(Overlap(1.0, 1.0, 1.0), Overlap(0.0, 0.5, 1.0)).f1 == 2 / 3
     True
     """
-    return Overlap(
-        math.prod(overlap.exact_match for overlap in overlaps),
-        math.prod(overlap.precision for overlap in overlaps),
-        math.prod(overlap.recall for overlap in overlaps),
-    )
+    return Overlap(*map(math.prod, zip(*map(astuple, overlaps), strict=True)))
 
 
 def _overlap(predicted: Collection[object], gold: Collection[object]) -> Overlap:

@@ -1,81 +1,82 @@
-"""Checks the columns of the metric's input; a value of another form raises a `UserError` that names its row."""
+"""Reads the columns of the metric's input by their types; one error names all values of another form."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.records import Passage, Question, canonical_json, identity
 from safe_stepwise.scoring import exact_match
-from safe_stepwise.store import codec, sizes
+from safe_stepwise.store import boundary, codec, sizes
+
+_KINDS: Mapping[str, Any] = {
+    **dict.fromkeys(("predictions", "answers"), list[str | None]),
+    "questions": list[str],
+    **dict.fromkeys(("references", "steps"), list[list[str]]),
+    "evidence": list[list[tuple[str, str, str]]],
+    "passages": list[list[Any]],
+}
+"""The types of the columns, as JSON values."""
+_OPTIONAL = ("steps", "evidence")
+"""Columns whose entries may be empty."""
+_TRIPLE = ("head", "relation", "tail")
 
 
-def checked_texts(texts: Sequence[Any], name: str) -> list[str]:
-    """Return a column of texts as a list; raises ``UserError`` for other values, half surrogate pairs, or no text."""
-    if isinstance(texts, str):
-        raise UserError(f"{name} is one string: give a list of strings")
-    items = list(texts)
-    for number, text in enumerate(items):
-        if not isinstance(text, str):
-            kind = type(text).__name__
-            raise UserError(f"{name}[{number}] is no string but of type {kind}: {_short(text)}")
-        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-            mend = "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
-            raise UserError(f"{name}[{number}] holds half of a surrogate pair: {_short(text)}; mend it by {mend}")
-    if not items:
-        raise UserError(f"there are no {name}: give at least one")
-    return items
+def read_column(column: Any, name: str) -> list[Any]:
+    """Return the column ``name`` as lists of texts; an answer that is None becomes an empty one.
 
+    Triples of ``evidence`` may be mappings; passages are read by `plain_passage`. Raises ``UserError`` for values of
+    another form, half surrogate pairs, an empty column, a chain of too many steps, and a question without accepted
+    answers or passages.
 
-def checked_predictions(predictions: Sequence[Any], name: str = "predictions") -> list[str]:
-    """Return answers as strings; a missing answer (None) becomes an empty one."""
-    if not isinstance(predictions, str):
-        predictions = ["" if p is None else p for p in predictions]
-    return checked_texts(predictions, name)
-
-
-def checked_references(references: Sequence[Any]) -> list[tuple[str, ...]]:
-    """Return the accepted answers of each question, at least one; raises ``UserError`` for anything else."""
-    lists = _lists(references, "references", "accepted answers", "lists of strings")
-    return [tuple(checked_texts(accepted, place)) for place, accepted in lists]
-
-
-def _lists(column: Sequence[Any], name: str, content: str, plural: str = "") -> Iterator[tuple[str, list[Any]]]:
-    if isinstance(column, str):
-        raise UserError(f"{name} is one string: give a list of {plural or f'{content} for each question'}")
-    for number, entry in enumerate(column):
-        if not isinstance(entry, Iterable) or isinstance(entry, str | Mapping):
-            raise UserError(f"{name}[{number}] is {_short(entry)}: give a list of {content}")
-        yield f"{name}[{number}]", list(entry)
-
-
-def checked_steps(steps: Sequence[Any]) -> list[list[str]]:
-    """Return the steps of each chain as texts; a chain may have none."""
-    chains = [checked_texts(chain, place) if chain else [] for place, chain in _lists(steps, "steps", "texts")]
-    for number, chain in enumerate(chains):
-        with at_place(f"steps[{number}]", RowError):
-            sizes.check_steps(chain)
-    return chains
-
-
-def checked_evidence(evidence: Sequence[Any]) -> list[list[list[str]]]:
-    """Return the triples of each question as three texts; a given triple is three texts or a mapping with these keys.
-
-    >>> checked_evidence([[("Oru", "country", "Marn")], []])
+    >>> read_column([[("Oru", "country", "Marn")], []], "evidence")
     [[['Oru', 'country', 'Marn']], []]
     """
-    return [
-        [_triple(triple, f"{place}[{n}]") for n, triple in enumerate(path)]
-        for place, path in _lists(evidence, "evidence", "triples")
-    ]
+    values = ["" if value is None else value for value in _as_lists(_read(_KINDS[name], column, name))]
+    _require_entries(values, name)
+    for number, entry in enumerate(values):
+        place = f"{name}[{number}]"
+        if isinstance(entry, list) and name not in _OPTIONAL:
+            _require_entries(entry, place)
+        if name == "steps":
+            with at_place(place, RowError):
+                sizes.check_steps(entry)
+        if name == "passages":
+            values[number] = [plain_passage(page, f"{place}[{n}]") for n, page in enumerate(entry)]
+    if name != "passages":
+        check_letters(values, name)
+    return values
 
 
-def _triple(value: Any, place: str) -> list[str]:
-    if isinstance(value, Mapping) and {"head", "relation", "tail"} <= set(value):
-        value = [value["head"], value["relation"], value["tail"]]
-    if isinstance(value, str | Mapping) or not isinstance(value, Sequence) or len(value) != 3:
-        raise UserError(f"{place} is {_short(value)}: give a triple of head, relation and tail")
-    return checked_texts(value, place)
+def _read(kind: Any, value: Any, place: str) -> Any:
+    try:
+        return boundary.read(kind, _as_lists(value), place)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def _as_lists(value: Any) -> Any:
+    """Convert a value's tuples, arrays and other iterables to lists, and its triples from mappings."""
+    if isinstance(value, Mapping) and set(_TRIPLE) <= set(value):
+        value = [value[name] for name in _TRIPLE]
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        return [*map(_as_lists, value)]
+    return value
+
+
+def _require_entries(values: Sequence[Any], place: str) -> None:
+    if not values:
+        raise UserError(f"there are no {place}: give at least one")
+
+
+def check_letters(value: Any, place: str) -> None:
+    """Raise ``UserError`` with the place of a text, or of one in nested lists, that holds half of a surrogate pair."""
+    if not isinstance(value, str):
+        for number, item in enumerate(value):
+            check_letters(item, f"{place}[{number}]")
+    elif not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        mend = "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
+        raise UserError(f"{place} holds half of a surrogate pair: {_short(value)}; mend it by {mend}")
 
 
 def check_lengths(**columns: Sequence[Any]) -> None:
@@ -104,7 +105,7 @@ def plain_passage(value: Any, place: str) -> dict[str, Any]:
     if isinstance(value, Passage):
         return {"title": value.title, "sentences": list(value.sentences)}
     if isinstance(value, str):
-        return {"title": "", "sentences": [value]}
+        value = {"text": value}
     if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str):
         value = {"title": value[0], "sentences": value[1]}
     if not isinstance(value, Mapping) or not ({"text", "sentences"} & set(value)):
@@ -113,22 +114,15 @@ def plain_passage(value: Any, place: str) -> dict[str, Any]:
     text, sentences = value.get("text"), value.get("sentences")
     if isinstance(text, str) and isinstance(sentences, list) and text.split() != " ".join(map(str, sentences)).split():
         raise UserError(f"{place} has a text and sentences that differ: give one of them")
-    content = sentences if sentences is not None else text
-    sentences = [content] if isinstance(content, str) else content
-    title = value.get("title") or ""
-    if not isinstance(sentences, Sequence) or not isinstance(title, str):
-        raise UserError(f"{place}: its title has to be a string, its text a string or sentences")
-    checked_texts([title], f"{place} title")
-    return {"title": title, "sentences": checked_texts(sentences, f"{place} sentences")}
-
-
-def plain_passages(passages: Sequence[Any]) -> list[list[dict[str, Any]]]:
-    plain = []
-    for place, pages in _lists(passages, "passages", "passages"):
-        if not pages:
-            raise UserError(f"{place} is empty: the loop answers from passages, give at least one")
-        plain.append([plain_passage(page, f"{place}[{n}]") for n, page in enumerate(pages)])
-    return plain
+    content = text if sentences is None else sentences
+    page: dict[str, Any] = {
+        "title": _read(str, value.get("title") or "", f"{place} title"),
+        "sentences": _read(list[str], [content] if isinstance(content, str) else content, f"{place} sentences"),
+    }
+    _require_entries(page["sentences"], f"{place} sentences")
+    for name, texts in page.items():
+        check_letters(texts, f"{place} {name}")
+    return page
 
 
 def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -142,19 +136,7 @@ def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[st
     present = {name: column for name, column in columns.items() if column is not None}
     if present.keys() != set(names):
         raise UserError(f"given {', '.join(sorted(present))}: give {', '.join(names)}")
-    for name, column in present.items():
-        if not isinstance(column, Iterable):
-            raise UserError(f"{name} is {_short(column)}: give a list")
-    readers: Mapping[str, Callable[[Any], Sequence[Any]]] = {
-        "predictions": checked_predictions,
-        "references": lambda column: [list(accepted) for accepted in checked_references(column)],
-        "passages": plain_passages,
-        "questions": lambda column: checked_texts(column, "questions"),
-        "answers": lambda column: checked_predictions(column, "answers"),
-        "steps": checked_steps,
-        "evidence": checked_evidence,
-    }
-    checked = {name: list(readers[name](column)) for name, column in present.items()}
+    checked = {name: read_column(column, name) for name, column in present.items()}
     check_lengths(**checked)
     return checked
 
@@ -169,17 +151,17 @@ def loop_questions(
             raise UserError("Question objects bring passages and references: leave those out")
         rows = [replace(q, benchmark=benchmark or q.benchmark) for q in items]
     else:
-        texts = checked_texts(questions, "questions")
+        texts = read_column(questions, "questions")
         if passages is None or references is None:
             raise UserError("the loop needs passages and references beside the questions")
-        pages, accepted = plain_passages(passages), checked_references(references)
+        pages, accepted = read_column(passages, "passages"), read_column(references, "references")
         check_lengths(questions=texts, passages=pages, references=accepted)
         rows = []
         for text, content, names in zip(texts, pages, accepted, strict=True):
             row = Question(
                 identity([text, canonical_json(content), names]), benchmark or "hotpotqa", "", text, names[0]
             )
-            rows.append(replace(row, aliases=names[1:], passages=tuple(map(codec.passage_of, content))))
+            rows.append(replace(row, aliases=tuple(names[1:]), passages=tuple(map(codec.passage_of, content))))
     for question in rows:
         exact_match("", question.accepted, question.benchmark)  # raises for an unknown benchmark
     return rows

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from safe_stepwise import prompts
@@ -21,37 +22,21 @@ from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.records import Usage
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.store.event_loop import gather_all
+from safe_stepwise.store.packaged import read_patterns
 from safe_stepwise.store.replies import ReplyError, is_planted, read_reply
-
-MAX_REPLY_CHARACTERS = 20_000
-"""Characters of a reply; a longer one is not read."""
 
 Readable = Literal["correct", "incorrect"]
 _VERDICTS: dict[str, Readable] = {name: name for name in get_args(Readable)}
 _KEYS = ("verdict", "explanation")
 
-
 _STATED = re.compile(r"\bverdict\b\W{0,12}(?:is\W{0,5})?(correct|incorrect)\b", re.IGNORECASE)
-_DENIALS = "no|nope|never|wrong|incorrect|false|not correct|not equivalent|not the same|different|mismatch"
-_CONSENTS = "yes|yep|right|correct|true|equivalent|the same|match"
-# A word that is a sentence of its own, or all that is in a box; no quotation, which may be of the answer.
-_BARE = {
-    verdict: re.compile(
-        rf"(?:^|[.!?\n:{{$])[\s*_`#>$({{-]{{0,20}}(?:\\[A-Za-z]{{1,20}}\s?{{\s{{0,5}}){{0,3}}"
-        rf"(?P<word>{words})[\s*_`$)]{{0,20}}(?=[{ends}]|\Z)",
-        re.IGNORECASE,
-    )
-    for verdict, words, ends in (("correct", _DENIALS, r".!?;,\n}"), ("incorrect", _CONSENTS, r".!?\n}"))
-}
+_PATTERNS = read_patterns(Path(__file__).with_suffix(".yaml"))
+_BARE = {verdict: re.compile(_PATTERNS[verdict], re.IGNORECASE) for verdict in _VERDICTS}
 """Patterns of the words that contradict each verdict."""
 
 
-class VerdictError(ValueError):
-    """A reply has no readable verdict, or several; the message is the reason."""
-
-
 def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
-    """Read the verdict and the explanation of a reply; raises `VerdictError` if it has no verdict, or several.
+    """Read the verdict and the explanation of a reply; raises `ReplyError` if it has no verdict, or several.
 
     A reply has to hold exactly one JSON object with a verdict, whole and not inside another. The verdict has to be the
     whole word ``correct`` or ``incorrect``. ``data`` are the texts that the prompt quoted: their verdicts are refused.
@@ -60,41 +45,34 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     ('correct', 'One river.')
     >>> read_verdict('{"verdict": "not correct", "explanation": "?"}')
     Traceback (most recent call last):
-    safe_stepwise.metric.judge.VerdictError: its verdict is 'not correct'
+    safe_stepwise.store.replies.ReplyError: its verdict is 'not correct'
     """
-    if len(text) > MAX_REPLY_CHARACTERS:
-        raise VerdictError(f"it has more than {MAX_REPLY_CHARACTERS:,} characters")
     reply = read_reply(text)
-    try:
-        answers = reply.answers(*_KEYS)
-    except ReplyError as error:
-        raise VerdictError(str(error)) from None
+    answers = reply.answers(*_KEYS)
     if not answers:
-        has_object = reply.outermost(lambda value: isinstance(value, dict))
-        malformed = next((broken.reason for broken in reply.broken), "it holds no JSON object")
-        raise VerdictError("it has no verdict" if has_object else malformed)
+        raise ReplyError(next((broken.reason for broken in reply.broken), "it has no verdict"))
     if len(answers) > 1:
-        raise VerdictError("it holds more than one verdict")
+        raise ReplyError("it holds more than one verdict")
     if not reply.has_outermost("verdict"):
-        raise VerdictError("it has no verdict of its own, but one within another object")
+        raise ReplyError("it has no verdict of its own, but one within another object")
     if any(text.rstrip().endswith("{") for text in reply.around):
-        raise VerdictError("its JSON object is malformed or breaks off")
+        raise ReplyError("its JSON object is malformed or breaks off")
     (fields,) = answers
     label, explanation = fields.get("verdict"), fields.get("explanation")
     verdict = _VERDICTS.get(label.strip().lower()) if isinstance(label, str) else None
     if verdict is None:
-        raise VerdictError(f"its verdict is {str(label)[:40]!r}" if label else "it has no verdict")
+        raise ReplyError(f"its verdict is {str(label)[:40]!r}" if label else "it has no verdict")
     if not isinstance(explanation, str) or not explanation.strip():
-        raise VerdictError("it gives no explanation")
+        raise ReplyError("it gives no explanation")
     if is_planted(fields, _KEYS, "\n".join(data)):
-        raise VerdictError("its verdict is one that the answer or the question brought along")
+        raise ReplyError("its verdict is one that the answer or the question brought along")
     if any(word.lower() != verdict for text in reply.around for word in _STATED.findall(text)):
-        raise VerdictError("the words around its verdict state another")
+        raise ReplyError("the words around its verdict state another")
     quotable = {word.strip().casefold() for word in data}
     if any(word["word"].casefold() not in quotable for text in reply.around for word in _BARE[verdict].finditer(text)):
-        raise VerdictError("a word around its verdict denies it")
+        raise ReplyError("a word around its verdict denies it")
     if reply.takes_back(verdict == "correct", (name for name in _VERDICTS if name != verdict)):
-        raise VerdictError("the words around its verdict take it back, or suppose it only")
+        raise ReplyError("the words around its verdict take it back, or suppose it only")
     # JSON can spell half a surrogate pair, which no file can hold.
     return verdict, explanation.strip().encode("utf-8", "replace").decode("utf-8")
 
@@ -193,7 +171,7 @@ class Judge:
             return JudgeReply("unscored", f"The request failed: {reply}", failed=True)
         try:
             outcome, explanation = read_verdict(reply.text, case.data)
-        except VerdictError as error:
+        except ReplyError as error:
             reason = f"The judge's reply cannot be read: {reply.flaw or error}."
             return JudgeReply("unscored", reason, reply.transcript, usage=reply.usage)
         return JudgeReply(outcome, explanation, reply.text, usage=reply.usage)

@@ -11,13 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from safe_stepwise.engines.base import Completion, Engine, EngineError, Request
+from safe_stepwise.engines.base import Completion, Engine, EngineError, Relay, Request
 from safe_stepwise.engines.dialect import OPTIONAL
 from safe_stepwise.errors import UserError, at_place
-from safe_stepwise.feedback import FeedbackError, parse_feedback
-from safe_stepwise.methods.verifier import ROLE
+from safe_stepwise.methods.verifier import ROLE, read_label
 from safe_stepwise.records import Usage
-from safe_stepwise.store.event_loop import gather_all
 from safe_stepwise.taxonomy import CORRECT, labels
 
 EXAMPLE = "cascade:checker,openai:MODEL@http://localhost:8000/v1"
@@ -27,7 +25,7 @@ _CONTINUES = re.compile(r"https?://|[^:@]*=")
 T = TypeVar("T")
 
 
-class CascadeEngine(Engine):
+class CascadeEngine(Relay):
     """The engine of a cascade; ``stages`` are asked in order, for each request only as far as needed."""
 
     def __init__(self, stages: Sequence[Engine], threshold: float = THRESHOLD) -> None:
@@ -40,20 +38,7 @@ class CascadeEngine(Engine):
             "threshold": threshold,
         }
 
-    async def check(self) -> None:
-        """Raise ``UserError`` if a stage can't work."""
-        for stage in self.stages:
-            await stage.check()
-
-    async def close(self) -> None:
-        """Close all stages."""
-        for stage in self.stages:
-            await stage.close()
-
-    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        return await gather_all(self._answer(request) for request in requests)
-
-    async def _answer(self, request: Request) -> Completion | EngineError:
+    async def answer(self, request: Request) -> Completion | EngineError:
         if request.role != ROLE:
             return EngineError(f"cascade judges steps alone: it has no role {request.role!r}")
         scored = request if request.labels else replace(request, labels=_LABELS)
@@ -65,17 +50,14 @@ class CascadeEngine(Engine):
             if isinstance(reply, EngineError):  # it can't judge this one
                 continue
             spent += reply.usage
-            if self._is_sure(reply):
+            if self._is_sure(request, reply):
                 return replace(reply, usage=spent, score=reply.score if request.labels else None)
         (reply,) = await self.stages[-1].generate([request])
         return reply if isinstance(reply, EngineError) else replace(reply, usage=spent + reply.usage)
 
-    def _is_sure(self, reply: Completion) -> bool:
-        if reply.score is None:
-            return False
-        try:
-            label = parse_feedback(reply.text, incomplete_evidence=True).error_type
-        except FeedbackError:
+    def _is_sure(self, request: Request, reply: Completion) -> bool:
+        label = read_label(request, reply)
+        if reply.score is None or not label:
             return False
         return (reply.score if label == CORRECT else 1 - reply.score) >= self.threshold
 

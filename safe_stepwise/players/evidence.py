@@ -69,17 +69,17 @@ def _stand_in_title(question: Question, title: str, pages: list[Passage]) -> Non
     if places:
         pages[places[0]] = replace(pages[places[0]], is_gold=True)
         return
-    last = max(fact.sentence for fact in question.supporting_facts if fact.title == title)
+    last = max(question.supporting_sentences(title))
     pages.append(Passage(title, (f"{title} is described elsewhere.",) * (last + 1), True))
 
 
 def is_hidden(item: Item, question: Question) -> bool:
     """Whether the question's passages lack the one that an item reads."""
-    return item.passage is not None and item.passage > len(question.passages)
+    return item.passage_number is not None and item.passage_number > len(question.passages)
 
 
 def denial(item: Item, passages: Sequence[Passage]) -> str:
-    """Word the sentence in which a generator says that it does not find a fact; ``passages`` include stand-ins."""
+    """Write the sentence in which a generator says that it does not find a fact; ``passages`` include stand-ins."""
     if item.sentence is not None:
         return f"None of the passages is about {sought(item, passages)}."
     return " ".join(f"None of the passages states {missing(item, passages)}.".split())

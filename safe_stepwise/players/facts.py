@@ -5,8 +5,8 @@ that a player gave there, so that a wrong answer leads to a question about somet
 
 A chain of steps may reach the right answer although a fact that the answer needs is false or missing: it has a `Flaw`.
 At the rate ``spurious``, decided once per question, the symbolic generator states one fact with another value or
-relation, or omits it, and still ends with the right answer. The flaw depends only on the question, so that
-`players.truth` can recognise it. If a verifier reports it, the generator usually corrects it.
+relation, or omits it, and still ends with the right answer. The flaw depends only on the question.
+If a verifier reports it, the generator usually corrects it.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import Literal
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan, described
+from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan, describe
 from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.language.vocabulary import load
@@ -25,8 +25,6 @@ from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.records import Question, Step, Triple
 from safe_stepwise.scoring import exact_match
 
-DEAF = 0.2
-"""Maximum rate of a player's mistakes after feedback."""
 BRACKETS = re.compile(r"\s*\([^()]*\)$")
 
 
@@ -51,7 +49,7 @@ class Facts:
         self.question = question
         self.claims = claims
         self.plan = claims.plan
-        self.places = self.plan.facts
+        self.places = self.plan.fact_places
 
     @property
     def is_whole(self) -> bool:
@@ -63,7 +61,7 @@ class Facts:
         return self.passage(place) > len(self.question.passages)
 
     def question_for(self, place: int, answers: Mapping[int, SubAnswer]) -> str:
-        """Word the simple question for the fact at a place, given earlier answers by place, right or wrong."""
+        """Write the simple question for the fact at a place, given earlier answers by place, right or wrong."""
         item = self.plan.items[place]
         uses = [use for use in item.uses if use in answers and not self.is_right(use, answers)]
         wrong = {self.claims.joint(item, self.plan.items[use]): answers[use].answer for use in uses}
@@ -96,7 +94,7 @@ class Facts:
         first = item.triples[0]
         if first.relation == DESCRIBED:
             assert item.sentence is not None
-            return described(item.page(self.claims.passages).sentences[item.sentence])
+            return describe(item.page(self.claims.passages).sentences[item.sentence])
         if len(self.places) == 1:
             return self.question.answer
         if self.asks_for_head(item):
@@ -112,7 +110,7 @@ class Facts:
         right = [self.answer(place), *self.question.accepted]
         if self.plan.items[place].triples[0].relation == DESCRIBED:
             pages = [p for p in self.question.passages if not p.is_gold and p.sentences]
-            candidates = [described(page.sentences[0]) for page in pages]
+            candidates = [describe(page.sentences[0]) for page in pages]
         else:
             candidates = [draw_distractor(self.question, right[0], chance) for _ in range(3)]
         wrong = [text for text in candidates if re.search(r"\w", text) and not exact_match(text, right)]
@@ -150,6 +148,10 @@ class Facts:
         ready = sorted(self.places, key=lambda place: place in answers)
         return next((n for n in ready if normalize_quotes(self.question_for(n, answers)) == wording), None)
 
+    def unanswered(self, answers: Mapping[int, SubAnswer]) -> list[int]:
+        """List the places whose facts' questions have no answer yet."""
+        return [place for place in self.places if place not in answers]
+
     def is_right(self, place: int, answers: Mapping[int, SubAnswer]) -> bool:
         """Whether the answer to a fact's question is right; False if there is none."""
         sub_answer = answers.get(place)
@@ -162,14 +164,14 @@ class Facts:
 
     def passage(self, place: int) -> int:
         """Return the number (from 1) of the passage that states a fact; it may be a stand-in."""
-        number = self.plan.items[place].passage
+        number = self.plan.items[place].passage_number
         assert number is not None
         return number
 
     def sentences(self, place: int) -> list[int]:
         """List the numbers (from 0) of the sentences that state a fact in its passage, as annotated if possible."""
         page = self.plan.items[place].page(self.claims.passages)
-        annotated = [f.sentence for f in self.question.supporting_facts if f.title == page.title]
+        annotated = self.question.supporting_sentences(page.title)
         numbers = sorted({n for n in annotated if n < len(page.sentences)})
         place_in_page = self.claims.place_of(self.plan.items[place]) or 0
         return numbers or [place_in_page][: len(page.sentences)]
@@ -242,7 +244,8 @@ def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> I
         return
 
     def state_fact(triples: Sequence[Triple]) -> str:
-        return " ".join(phrase("fact", str(seed), n=item.passage, claim=statements.state(triples, seed)).split())
+        claim = statements.state(triples, seed)
+        return " ".join(phrase("fact", str(seed), n=item.passage_number, claim=claim).split())
 
     yield Flaw(place, "value", state_fact([replace(t, tail=distractor) for t in item.triples]))
     if relations := _OTHERS.get(item.triples[0].relation):

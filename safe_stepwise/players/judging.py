@@ -9,7 +9,7 @@ if it has exactly the gold path's triples, in a possible order. Both reverse a v
 The player of Deliberation on Priors chooses the right path of the pool: a gold path, or if none is left the path whose
 ends have the best F1 with the answers (above 0). With ``planted=K`` it first follows K wrong paths of the pool, in
 order, and says of each that it does not suffice; the right answer then takes 1 + 2(K + 1) calls if another path is
-left. At its error rate it omits the constraints, follows a wrong path, or reverses a verdict.
+left. At its error rate it omits constraints, follows a wrong path, reverses a verdict, or recalls a wrong answer.
 """
 
 import json
@@ -22,10 +22,10 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.graphs.hop_lookup import look_up
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.path_order import find_unreached, starts_of
-from safe_stepwise.methods import path_deliberating, paths
+from safe_stepwise.methods import path_deliberating, path_recall, paths
 from safe_stepwise.methods.scene import JUDGE, AnswerScene, PathScene, PoolScene, Scene
-from safe_stepwise.players.symbolic import Rates, Role, in_json
-from safe_stepwise.records import Triple
+from safe_stepwise.players.symbolic import Rates, Role, in_json, scene_of
+from safe_stepwise.records import Triple, as_object
 from safe_stepwise.scoring import exact_match, set_f1
 
 MAX_ANSWERS = 1_000
@@ -40,7 +40,9 @@ def _right(scene: PoolScene) -> list[int]:
 
 
 def _constrain(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
-    """Reply with one constraint: the right path's last relation leads to the answers."""
+    """Reply with the annotated constraints, or with one: the right path's last relation leads to the answers."""
+    if annotated := scene.question.constraints:
+        return {"constraints": [as_object(c) for c in annotated if chance.random() >= rates.error_rate]}
     right = _right(scene)
     if not right or chance.random() < rates.error_rate:
         return {"constraints": []}
@@ -70,6 +72,13 @@ def _verify(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
     return {"answer": (answers or list(ends))[:MAX_ANSWERS], "sufficient": suffices, "reason": reason}
 
 
+def _recall(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
+    """Reply with the annotated answers; without a graph an error names a topic instead."""
+    is_wrong = chance.random() < rates.error_rate
+    names = scene.question.topics if is_wrong else sorted(scene.question.answers)[:MAX_ANSWERS]
+    return {"reason": "By heart.", "answer": [*names]}
+
+
 _Play = Callable[[PoolScene, Rates, Random], dict[str, Any]]
 
 
@@ -77,16 +86,16 @@ def _role(play: _Play) -> Role:
     """Make a role of a play: it gets the scene, and its reply is written as JSON."""
 
     def reply(request: Request, rates: Rates, chance: Random) -> str:
-        if not isinstance(request.scene, PoolScene):
-            raise EngineError("the symbolic player has no pool of paths to go by")
-        return in_json(play(request.scene, rates, chance), rates, chance)
+        scene = scene_of(request, PoolScene, "the symbolic player has no pool of paths to go by")
+        return in_json(play(scene, rates, chance), rates, chance)
 
     return reply
 
 
-_PLAYS: tuple[_Play, ...] = (_constrain, _choose, _verify)
+_PLAYS: tuple[_Play, ...] = (_constrain, _choose, _verify, _recall)
+_PLAYED_PROMPTS = (*path_deliberating.PROMPTS, path_recall.PROMPT)
 OVER_PATHS: Mapping[str, Role] = {
-    prompts.load(name).role: _role(play) for name, play in zip(path_deliberating.PROMPTS, _PLAYS, strict=True)
+    prompts.load(name).role: _role(play) for name, play in zip(_PLAYED_PROMPTS, _PLAYS, strict=True)
 }
 
 
@@ -118,8 +127,7 @@ _TAUGHT: Mapping[str, tuple[_AnnotationReader, str, Mapping[str, str]]] = {
 
 def _teach(request: Request, rates: Rates, chance: Random) -> str:
     """Reply to a request of benchmark verification with the annotated items of its role."""
-    scene = request.scene
-    assert isinstance(scene, Scene)
+    scene = scene_of(request, Scene)
     hops = annotated_hops(scene.question)
     if not hops:
         raise EngineError("the row has no annotated triples to reason over")
@@ -128,9 +136,7 @@ def _teach(request: Request, rates: Rates, chance: Random) -> str:
 
 
 def _judge(request: Request, rates: Rates, chance: Random) -> str:
-    scene = request.scene
-    if not isinstance(scene, AnswerScene):
-        raise EngineError("the symbolic judge has no answer to judge")
+    scene = scene_of(request, AnswerScene, "the symbolic judge has no answer to judge")
     is_wrong = chance.random() < rates.error_rate
     is_match = exact_match(scene.answer, scene.accepted, "synthetic") == 1.0
     verdict = "correct" if is_match != is_wrong else "incorrect"
@@ -139,11 +145,9 @@ def _judge(request: Request, rates: Rates, chance: Random) -> str:
 
 
 def _judge_path(request: Request, rates: Rates, chance: Random) -> str:
-    scene = request.scene
-    if not isinstance(scene, PathScene):
-        raise EngineError("the symbolic judge of paths has no gold path to go by")
+    scene = scene_of(request, PathScene, "the symbolic judge of paths has no gold path to go by")
     is_wrong = chance.random() < rates.error_rate
-    path, gold = (sorted((t.head, t.relation, t.tail) for t in triples) for triples in (scene.path, scene.gold))
+    path, gold = (sorted(t.names for t in triples) for triples in (scene.path, scene.gold))
     is_valid = path == gold and find_unreached(scene.path, starts_of(scene.question, scene.gold)) is None
     fields = json.loads(request.schema.text)["properties"] if request.schema else {}
     reasoning = {"reasoning": "By the gold path."} if "reasoning" in fields else {}

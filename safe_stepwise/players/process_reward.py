@@ -6,16 +6,14 @@ The prompt is the passages and the question. A step is called Correct from a pro
 probability is its score. It writes no words, so that diagnosis and guidance are always the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.chat import escape_control
-from safe_stepwise.engines.transformers import Row, Runner, TransformersEngine, silence_loading
-from safe_stepwise.engines.weights import Model, Weights, loading
+from safe_stepwise.engines.transformers import Row, Runner, TransformersEngine, load_classifier
+from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import render_premise
@@ -30,9 +28,6 @@ class ProcessRewardEngine(TransformersEngine):
     """An engine of a process reward model; the constructor looks for the model, and the first call loads it."""
 
     kind = "prm"
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
 
     def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
         return _StepRunner.load(weights, device, dtype)
@@ -54,13 +49,8 @@ class _StepRunner:
     context: int
 
     @classmethod
-    def load(cls, weights: Weights, device: str, dtype: str) -> _StepRunner:
-        from transformers import AutoModelForTokenClassification, AutoTokenizer
-
-        silence_loading()
-        with loading(weights):
-            tokenizer = AutoTokenizer.from_pretrained(weights.place, **weights.pinned)
-            model = AutoModelForTokenClassification.from_pretrained(weights.place, **weights.pinned, dtype=dtype)
+    def load(cls, weights: Weights, device: str, dtype: str) -> "_StepRunner":
+        tokenizer, model = load_classifier(weights, "AutoModelForTokenClassification", dtype)
         if model.config.num_labels != _LABELS:
             raise UserError(f"{weights}: has {model.config.num_labels} labels; a reward model of steps has two")
         return cls(tokenizer, model.to(device).eval(), model.config.get_text_config().max_position_embeddings)
@@ -69,7 +59,7 @@ class _StepRunner:
         scene = request.scene
         if request.pair is None or not isinstance(scene, Scene) or scene.step is None:
             return EngineError(f"prm: judges steps alone: it has no role {request.role!r}")
-        prompt = f"{render_premise(scene.question.passages)}\n{scene.question.question}{SEPARATOR}"
+        prompt = f"{render_premise(scene.prompt_passages)}\n{scene.question.question}{SEPARATOR}"
         # Each part by itself, as TRL does: no token reaches over the end of a step.
         pieces = [prompt, *(f"{step.text}{SEPARATOR}" for step in (*scene.previous, scene.step))]
         texts = (escape_control(piece, self.tokenizer.all_special_tokens) for piece in pieces)

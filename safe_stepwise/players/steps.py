@@ -31,8 +31,8 @@ from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
 from safe_stepwise.methods.scene import Scene, SubAnswer
 from safe_stepwise.players.evidence import denial, is_for_want, is_hidden, search, with_stand_ins, without_hidden
-from safe_stepwise.players.facts import DEAF, Facts, draw_distractor, flaw_of, pick_wrong_answer
-from safe_stepwise.players.symbolic import Rates, Role, format_verdict, is_listed
+from safe_stepwise.players.facts import Facts, draw_distractor, flaw_of, pick_wrong_answer
+from safe_stepwise.players.symbolic import DEAF, Rates, Role, format_verdict, is_listed, scene_of
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, check_order
@@ -50,8 +50,7 @@ def restate(facts: Facts, ideal: Sequence[Step], steps: Sequence[Step]) -> tuple
     ``ideal`` are the correct steps of the plan. All other steps stay, and so do answers to hops in free words, which
     the checker can judge as they are.
     """
-    answers, restated_steps = dict[int, SubAnswer](), list[Step]()
-    numbers: dict[int, int] = {}
+    answers, numbers, restated_steps = dict[int, SubAnswer](), dict[int, int](), list[Step]()
     for step in steps:
         sub_answer = _find_in(step)
         place = facts.place_of(sub_answer.question, answers) if sub_answer else None
@@ -92,7 +91,7 @@ def _claim(facts: Facts, text: str, place: int, answers: Mapping[int, SubAnswer]
     value = facts.answer(place)
     if is_right or (item.sentence is not None and value in text):
         text = text if is_right else text.replace(value, sub_answer.answer)
-        return re.sub(rf"\bPassage {item.passage}\b", f"Passage {sub_answer.passage}", text)
+        return re.sub(rf"\bPassage {item.passage_number}\b", f"Passage {sub_answer.passage}", text)
     if item.sentence is not None:
         claim = f"the answer to “{facts.question_for(place, answers)}” is {sub_answer.answer}"
     else:
@@ -122,6 +121,17 @@ def strict_checker_of(question: Question) -> Checker:
     return checker
 
 
+def label_last(question: Question, steps: Sequence[Step]) -> str:
+    """Return the label that `strict_checker_of` a question gives the last of some steps; "" where it can't tell."""
+    try:
+        checker, facts = strict_checker_of(question), facts_of(question)
+        *previous, step = restate(facts, ideal(question, 0), steps)
+        verdict = checker.check(previous, step)
+    except (EngineError, StepError, FeedbackError):
+        return ""
+    return CORRECT if is_sound(facts, steps) else verdict.error_type if verdict else ""
+
+
 @lru_cache(maxsize=4096)
 def ideal(question: Question, seed: int) -> tuple[Step, ...]:
     """Write the correct steps of a question's plan, in the wordings of a seed."""
@@ -135,7 +145,7 @@ def facts_of(question: Question) -> Facts:
 
 
 def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
-    scene = _scene(request)
+    scene = scene_of(request, Scene)
     if scene.step is None:
         raise EngineError("the symbolic verifier has no step to judge")
     checker = checker_of(scene.question)
@@ -171,9 +181,8 @@ def _check_within_view(scene: Scene, checker: Checker, step: Step, may_search: b
 
 
 def _generate(request: Request, rates: Rates, chance: Random) -> Step:
-    scene, error_rate = _scene(request), rates.error_rate
-    if scene.feedback is not None:
-        error_rate = min(error_rate, DEAF)
+    scene = scene_of(request, Scene)
+    error_rate = rates.rate_of("error_rate", has_feedback=scene.feedback is not None)
     writer = _StepWriter(scene.question, scene.previous, chance)
     if request.role == generator.FINAL_ROLE:
         place = len(writer.items)
@@ -247,7 +256,7 @@ class _StepWriter:
         """Write a mistake instead of the plan's step: another value, a later fact, or an earlier step again."""
         if self._is_hidden(place):
             return self.step(place)
-        later = (n for n in self.checker.plan.facts if n > place and place in self.items[n].uses)
+        later = (n for n in self.checker.plan.fact_places if n > place and place in self.items[n].uses)
         skipped = next((n for n in later if not self._is_hidden(n)), None)
         forms = ["otherwise"]
         forms += ["skipping"] if skipped is not None else []  # a later fact before the one that leads to it
@@ -280,7 +289,7 @@ class _StepWriter:
         if item.sentence is not None:
             return self.ideal[place].text.replace(value, distractor)
         claim = statements.state([replace(t, tail=distractor) for t in item.triples], int(seed))
-        return phrase("fact", seed, n=item.passage, claim=claim)
+        return phrase("fact", seed, n=item.passage_number, claim=claim)
 
     def _is_hidden(self, place: int) -> bool:
         return place < len(self.items) and is_hidden(self.items[place], self.question)
@@ -294,17 +303,12 @@ class _StepWriter:
         return Step(len(self.previous) + 1, " ".join(text.split()), self.ideal[place].kind)
 
 
-def _scene(request: Request) -> Scene:
-    assert isinstance(request.scene, Scene)
-    return request.scene
-
-
 def _reply(request: Request, rates: Rates, chance: Random) -> str:
     try:
         content = _WRITERS[request.role](request, rates, chance)
         if isinstance(content, Step):
             return format_step(content)
-        return format_verdict(content, request, _scene(request))
+        return format_verdict(content, request, scene_of(request, Scene))
     except (StepError, FeedbackError) as error:
         raise EngineError(f"the row's annotations break the grammar ({error})") from None
 

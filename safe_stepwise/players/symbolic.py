@@ -11,11 +11,12 @@ chance achieve. Everything that either makes is marked as simulated.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
@@ -27,8 +28,10 @@ from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.taxonomy import CORRECT, check_order
 
-NEVER, AT_ONCE = "never", "at_once"
-"""Two values of ``stop`` instead of a rate: the Terminator never stops, or stops at once."""
+DEAF = 0.2
+"""Maximum rate of a player's mistakes after feedback."""
+NO_QUESTION = "the symbolic engine has no question to go by"
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,8 @@ class Rates:
     """The rate of wrong answers from a wrong passage."""
     lucky: float = 0.0
     """The rate of right answers with a passage that does not state them."""
-    stop: float | str | None = None
-    """The rate of going on or stopping at the wrong time; or ``never``, ``at_once``."""
+    stop: float | None = None
+    """The rate of going on or stopping at the wrong time."""
     summary: float | None = None
     """The rate of wrong summaries of right findings."""
     spurious: float = 0.0
@@ -60,14 +63,15 @@ class Rates:
     planted: int = 0
     """The number of wrong relation paths that are followed before the right one."""
 
-    def rate_of(self, name: str) -> float:
-        """Return the rate of a mistake by its name; ``error_rate`` if it has none of its own.
+    def rate_of(self, name: str, *, has_feedback: bool = False) -> float:
+        """Return the rate of a mistake by its name (`DEAF` at most, if it has feedback); else ``error_rate``.
 
         >>> Rates(0.1, value=0.2).rate_of("value"), Rates(0.1).rate_of("value"), Rates(0.1).rate_of("lucky")
         (0.2, 0.1, 0.0)
         """
         rate = getattr(self, name)
-        return float(self.error_rate if rate is None or isinstance(rate, str) else rate)
+        rate = float(self.error_rate if rate is None else rate)
+        return min(rate, DEAF) if has_feedback else rate
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -81,6 +85,13 @@ Role = Callable[[Request, Rates, Random], str]
 
 Raises ``EngineError`` if the scene lacks what the role needs.
 """
+
+
+def scene_of(request: Request, kind: type[S], lack: str = NO_QUESTION) -> S:
+    """Return a request's scene; raise ``EngineError``, whose message is ``lack``, if it is not of a kind."""
+    if not isinstance(request.scene, kind):
+        raise EngineError(lack)
+    return request.scene
 
 
 class Player(Engine):
@@ -126,8 +137,6 @@ class SymbolicEngine(Player):
 
         >>> SymbolicEngine.read("error_rate=0.1,seed=3", {}).name
         'symbolic:error_rate=0.1,seed=3 (simulated)'
-        >>> SymbolicEngine.read("stop=never", {}).name
-        'symbolic:error_rate=0.0,seed=0,stop=never (simulated)'
         """
         values: dict[str, Any] = {}
         try:
@@ -169,21 +178,17 @@ class SymbolicEngine(Player):
         return replace(self.rates, spurious=float(draw < self.rates.spurious))
 
 
-def _setting(name: str, value: str) -> float | str:
+def _setting(name: str, value: str) -> float:
     """Read the value of a setting; raise ``ValueError`` with the reason if it is wrong."""
     if name not in {"seed", *(field.name for field in fields(Rates))}:
         raise ValueError(f"has no setting {name!r}")
-    if name == "stop" and value in (NEVER, AT_ONCE):
-        return value
+    is_whole = name in ("seed", "planted")
     try:
-        number: float = int(value) if name in ("seed", "planted") else float(value)
-        is_below = name == "planted" and number < 0
+        number: float = int(value) if is_whole else float(value)
     except ValueError:
-        is_below = True
-    if is_below:
-        raise ValueError(f"{name} has to be a number{f', {NEVER} or {AT_ONCE}' if name == 'stop' else ''}")
-    if isinstance(number, float) and not 0 <= number <= 1:
-        raise ValueError(f"{name} has to be from 0 to 1")
+        raise ValueError(f"{name} has to be a number") from None
+    if name != "seed" and not 0 <= number <= (math.inf if is_whole else 1):
+        raise ValueError(f"{name} has to be {'0 or more' if is_whole else 'from 0 to 1'}")
     return number
 
 

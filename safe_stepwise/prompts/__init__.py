@@ -20,10 +20,10 @@ from importlib import resources
 from pathlib import PurePath
 from typing import Any
 
-import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
 from safe_stepwise.engines.base import GREEDY, Message, Request, Sampling, Scene, Schema
+from safe_stepwise.store.packaged import read_yaml
 
 _FOLDER = resources.files(__name__)
 _NOT_SENT = re.compile(rb"^(?:role|max_tokens):.*\n", re.MULTILINE)
@@ -64,8 +64,8 @@ def load(name: str) -> Prompt:
     >>> load("verification/extract").schema.name
     'triples'
     """
-    content = _FOLDER.joinpath(f"{name}.yaml").read_bytes()
-    raw = yaml.safe_load(content)
+    file = _FOLDER.joinpath(f"{name}.yaml")
+    raw = read_yaml(file)
     return Prompt(
         name=name,
         role=raw.get("role", PurePath(name).name),
@@ -73,7 +73,7 @@ def load(name: str) -> Prompt:
         system=raw["system"].strip(),
         user=raw["user"],
         schema=Schema.from_dict(raw["reply"]["name"], raw["reply"]["schema"]),
-        digest=hashlib.sha256(_NOT_SENT.sub(b"", content)).hexdigest(),
+        digest=hashlib.sha256(_NOT_SENT.sub(b"", file.read_bytes())).hexdigest(),
     )
 
 
@@ -100,29 +100,36 @@ def roles_of(names: Iterable[str]) -> tuple[str, ...]:
 def examples(roles: Iterable[str]) -> dict[str, str]:
     """Return the worked examples of the roles that have any, as texts that follow the instructions.
 
-    A role that continues the conversation of another role gets its examples too.
+    A role that continues the conversation of another role gets its examples too. ``ROLE=N`` stands for the first N
+    examples of a role.
 
     >>> list(examples(["extract"])), list(examples(["generate"]))
     (['extract', 'glean'], [])
+    >>> examples(["extract=1"])["extract"].count("Example ")
+    1
     """
-    by_role = _examples()
-    return {recipient: by_role[role][1] for role in roles if role in by_role for recipient in by_role[role][0]}
+    texts_by_role: dict[str, str] = {}
+    for role, _, number in (name.partition("=") for name in roles):
+        recipients, texts = _examples().get(role, ((), ()))
+        if chosen := texts[: int(number)] if number else texts:
+            text = "\n\n".join([*chosen, "The examples end here; what follows is another matter."])
+            texts_by_role |= dict.fromkeys(recipients, text)
+    return texts_by_role
 
 
 @functools.cache
-def _examples() -> Mapping[str, tuple[tuple[str, ...], str]]:
-    """Load the worked examples by role: all roles that may get them, and their text."""
-    by_role: dict[str, tuple[tuple[str, ...], str]] = {}
+def _examples() -> Mapping[str, tuple[tuple[str, ...], list[str]]]:
+    """Load the worked examples by role: all roles that may get them, and their texts."""
+    by_role: dict[str, tuple[tuple[str, ...], list[str]]] = {}
     for name in _names(".examples.yaml"):
         prompt = load(name)
-        raw = yaml.safe_load(_FOLDER.joinpath(f"{name}.examples.yaml").read_bytes())
+        raw = read_yaml(_FOLDER.joinpath(f"{name}.examples.yaml"))
         texts = [
             f"Example {n}:\n{prompt.render_user(**example['data'])}\nReply: "
             + json.dumps(example["reply"], ensure_ascii=False)
             for n, example in enumerate(raw["examples"], 1)
         ]
-        text = "\n\n".join([*texts, "The examples end here; what follows is another matter."])
-        by_role[prompt.role] = ((prompt.role, *raw.get("followed_by", ())), text)
+        by_role[prompt.role] = ((prompt.role, *raw.get("followed_by", ())), texts)
     return by_role
 
 

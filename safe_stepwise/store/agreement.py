@@ -1,7 +1,7 @@
 """Measures how far noise labels agree with reference labels; builds and evaluations use it, cards print it."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,12 @@ from typing import Any
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES
 from safe_stepwise.store import boundary, files
 from safe_stepwise.store.names import marked
+from safe_stepwise.store.packaged import read_yaml
 
 BINS = ((0.9, "0.9 to 1"), (0.7, "0.7 to 0.9"), (0.5, "0.5 to 0.7"), (0.0, "under 0.5"))
-"""The lowest confidence in a bin and the bin's name, in descending order."""
+"""The lowest confidence in each bin and the bin's name, in descending order."""
 NO_CONFIDENCE = "not said"
+"""The name of the bin for labels without a confidence."""
 
 Outcome = tuple[bool, str, float | None]
 """A row's outcome: whether the reference calls it noise; the noise type and confidence of our label."""
@@ -20,7 +22,8 @@ Outcome = tuple[bool, str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The agreement on the label ``name``: how many ``gold`` and ``predicted`` rows have it, and in both (``hits``).
+    """The agreement on the label ``name``: the numbers of rows that have it in the reference (``gold``), in our labels
+    (``predicted``) and in both (``hits``).
 
     >>> score = Score("unverifiable", hits=3, gold=4, predicted=6)
     >>> score.precision, score.recall, round(score.f1, 3)
@@ -34,22 +37,22 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Share of the predicted rows that are gold; 0 where nothing was predicted."""
+        """The share of the predicted rows that are gold; 0 if nothing was predicted."""
         return self.hits / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the gold rows that were predicted; 0 where there are none."""
+        """The share of the gold rows that were predicted; 0 if there are none."""
         return self.hits / self.gold if self.gold else 0.0
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall."""
+        """The harmonic mean of precision and recall."""
         return 2 * self.hits / (self.gold + self.predicted) if self.gold + self.predicted else 0.0
 
     @property
     def shares(self) -> dict[str, float | None]:
-        """Precision, recall and F1 by name, None if there is nothing to divide by."""
+        """Precision, recall and F1 by name; None if there is nothing to divide by."""
         return {
             "precision": self.precision if self.predicted else None,
             "recall": self.recall if self.gold else None,
@@ -72,9 +75,10 @@ class Bin:
 class Agreement:
     """The agreement of our labels with reference labels of the same rows.
 
-    Of the ``rows``, the reference calls ``noise`` noise, and our labels ``found``. Precision, recall and F1 (0-1, four
-    digits) are those of *unverifiable*; 0 if there is nothing to divide by. ``calibration`` has the bins with rows,
-    the highest confidence first. A row that was not judged or not decided is in no bin, and counts as not found.
+    Of the ``rows``, the reference calls ``noise`` of them noise, and our labels ``found`` of them. Precision, recall
+    and F1 (0-1, four digits) are those of *unverifiable*; 0 if there is nothing to divide by. ``calibration`` has the
+    bins with rows, highest confidence first. A row that was not judged or not decided is in no bin and not in
+    ``found``.
     """
 
     rows: int
@@ -93,16 +97,16 @@ def measure_agreement(outcomes: Mapping[Outcome, int]) -> Agreement:
     >>> agreement.precision, agreement.calibration[0].noise_confirmed, agreement.calibration[1].confidence
     (1.0, 2, 'under 0.5')
     """
-    counts: Counter[tuple[bool, bool]] = Counter()  # by whether the reference, and whether the label says noise
+    counts: Counter[tuple[bool, bool]] = Counter()  # by whether the reference and our label say noise
     bins: dict[str, Counter[tuple[bool, bool]]] = {name: Counter() for _, name in BINS}
     bins[NO_CONFIDENCE] = Counter()
-    for (is_noise, type_, confidence), rows in outcomes.items():
-        is_flagged = type_ not in NO_NOISE
+    for (is_noise, noise_type, confidence), rows in outcomes.items():
+        is_flagged = noise_type not in NO_NOISE
         counts[is_noise, is_flagged] += rows
-        if type_ not in ("unparsed", "undecided"):
+        if noise_type not in ("unparsed", "undecided"):
             name = NO_CONFIDENCE if confidence is None else next(name for least, name in BINS if confidence >= least)
             bins[name][is_noise, is_flagged] += rows
-    score = _score(counts)
+    score = _score_noise(counts)
     return Agreement(
         rows=counts.total(),
         noise=score.gold,
@@ -110,31 +114,21 @@ def measure_agreement(outcomes: Mapping[Outcome, int]) -> Agreement:
         precision=round(score.precision, 4),
         recall=round(score.recall, 4),
         f1=round(score.f1, 4),
-        calibration=tuple(_bin(name, verdicts) for name, verdicts in bins.items() if verdicts.total()),
+        calibration=tuple(_make_bin(name, verdicts) for name, verdicts in bins.items() if verdicts.total()),
     )
 
 
-def _score(counts: Counter[tuple[bool, bool]]) -> Score:
-    hits, missed, false = counts[True, True], counts[True, False], counts[False, True]
-    return Score("unverifiable", hits, hits + missed, hits + false)
+def _score_noise(counts: Counter[tuple[bool, bool]]) -> Score:
+    hits, misses, false_alarms = counts[True, True], counts[True, False], counts[False, True]
+    return Score("unverifiable", hits, hits + misses, hits + false_alarms)
 
 
-def _bin(name: str, counts: Counter[tuple[bool, bool]]) -> Bin:
-    noise = _score(counts)
+def _make_bin(name: str, counts: Counter[tuple[bool, bool]]) -> Bin:
+    noise = _score_noise(counts)
     return Bin(name, noise.predicted, noise.hits, counts.total() - noise.predicted, counts[False, False])
 
 
-MEASURES: Mapping[str, tuple[str, str]] = {
-    "accuracy": ("accuracy", "Error-type accuracy"),
-    "macro_f1": ("f1", "Error-type macro F1"),
-    "error_precision": ("precision", "Error detection precision"),
-    "error_recall": ("recall", "Error detection recall"),
-    "error_f1": ("f1", "Error detection F1"),
-    "first_error_erroneous": ("accuracy", "First error found (erroneous trajectories)"),
-    "first_error_correct": ("accuracy", "None flagged (correct trajectories)"),
-    "first_error_f1": ("f1", "First-error localisation F1 (ProcessBench)"),
-    "parse_rate": ("accuracy", "Readable replies"),
-}
+MEASURES: Mapping[str, Sequence[str]] = read_yaml(Path(__file__).with_name("measures.yaml"))
 """The type of each measure, as a model card names it, and its title."""
 
 
@@ -150,10 +144,10 @@ PUBLISHED = "published"
 def read_published(path: Path) -> dict[str, bool]:
     """Read published labels (JSONL): whether each question is unverifiable, by id; raises ``UserError``."""
     mend = 'each is a JSON object with "id" and "unverifiable" (true or false), or "truth" (a noise type)'
-    return dict(label for _, label in files.read_lines(path, _published_label, "label", mend))
+    return dict(label for _, label in files.read_lines(path, _parse_label, "label", mend))
 
 
-def _published_label(line: bytes) -> tuple[str, bool]:
+def _parse_label(line: bytes) -> tuple[str, bool]:
     row = boundary.parse_json(line)
     if isinstance(row.get("unverifiable"), bool):
         return str(row["id"]), row["unverifiable"]

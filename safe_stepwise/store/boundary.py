@@ -22,16 +22,16 @@ from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.store import opening, terminal
 
 MAX_DEPTH = 100
-"""Levels of objects and lists within each other; our own files have less than half as many."""
+"""Maximum levels of objects and lists within each other; our own files have less than half as many."""
 MAX_JSON_BYTES = 1 << 26
-"""Bytes of a JSON file: 64 MiB."""
+"""Maximum size of a JSON file: 64 MiB."""
 
 
 def parse_json(content: str | bytes, *, unique: bool = False) -> Any:
     """Parse a JSON document (bytes are UTF-8, with or without a byte order mark).
 
     Raises only ``ValueError``: for invalid JSON, a number that no float can hold or that has thousands of digits,
-    nesting beyond `MAX_DEPTH` and, if ``unique``, a key that stands twice in an object.
+    nesting beyond `MAX_DEPTH` and, if ``unique``, a key that occurs twice in an object.
 
     >>> parse_json('{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -47,7 +47,7 @@ def parse_json(content: str | bytes, *, unique: bool = False) -> Any:
     except RecursionError:
         raise ValueError(f"nested more than {MAX_DEPTH} deep") from None
     except ValueError as error:
-        if "int_max_str_digits" in str(error):  # advice for whoever runs Python
+        if "int_max_str_digits" in str(error):  # its advice is for programmers
             raise ValueError("a whole number has too many digits") from None
         raise
     return value
@@ -77,19 +77,19 @@ def _check_depth(value: Any) -> None:
     raise RecursionError
 
 
-def _finite(digits: str) -> float:
+def _parse_float(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        _refuse(digits if len(digits) <= 20 else f"{digits[:20]}…")
+        _reject_number(digits if len(digits) <= 20 else f"{digits[:20]}…")
     return number
 
 
-def _refuse(constant: str) -> NoReturn:
+def _reject_number(constant: str) -> NoReturn:
     is_named = constant.strip("-").isalpha()
     raise ValueError(f"{constant} is {'no JSON' if is_named else 'too large a number'}")
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for key, value in pairs:
         if key in content:
@@ -98,8 +98,10 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
-_UNIQUE_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique_keys)
+_DECODER = json.JSONDecoder(parse_constant=_reject_number, parse_float=_parse_float)
+_UNIQUE_DECODER = json.JSONDecoder(
+    parse_constant=_reject_number, parse_float=_parse_float, object_pairs_hook=_make_unique_object
+)
 
 
 if TYPE_CHECKING:
@@ -107,17 +109,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_NUMBER = 2**63
-"""All numbers are below this and above its negative: no count or score is as large, and no column could hold it."""
+"""The bound of all numbers' absolute values: no count or score is as large, and no column could hold it."""
 _MAX_FAULTS = 20
-_BOUNDS = {"gt": -MAX_NUMBER, "lt": MAX_NUMBER, "strict": True}
-_WHOLE = {"type": "int", **_BOUNDS}
-_FLOAT = {"type": "float", "allow_inf_nan": False, **_BOUNDS}
+_NUMBER_BOUNDS = {"gt": -MAX_NUMBER, "lt": MAX_NUMBER, "strict": True}
+_WHOLE_SCHEMA = {"type": "int", **_NUMBER_BOUNDS}
+_FLOAT_SCHEMA = {"type": "float", "allow_inf_nan": False, **_NUMBER_BOUNDS}
 _SCALARS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     # Not "str", which would refuse half of a surrogate pair; models write them.
     "str": ({"type": "is-instance", "cls": str}, "a text"),
-    "int": (_WHOLE, "a whole number"),
+    "int": (_WHOLE_SCHEMA, "a whole number"),
     # A whole number stays an integer, so that writing it again gives the same text.
-    "float": ({"type": "union", "choices": [_WHOLE, _FLOAT], "mode": "left_to_right"}, "a number"),
+    "float": ({"type": "union", "choices": [_WHOLE_SCHEMA, _FLOAT_SCHEMA], "mode": "left_to_right"}, "a number"),
     "bool": ({"type": "bool", "strict": True}, "true or false"),
     "none": ({"type": "none"}, "null"),
 }
@@ -136,8 +138,8 @@ def read(kind: Any, value: Any, name: str = "it", *, exact: bool = False) -> Any
 def read(kind: Any, value: Any, name: str = "it", *, exact: bool = False) -> Any:
     """Read a value of JSON or YAML as an instance of ``kind``: a dataclass, or the type of a dataclass's field.
 
-    A value that is an instance already is checked, too. Fields with a default may be missing. Keys that are no field
-    are ignored, or faults if ``exact``. Raises ``ValueError`` with all faults; ``name`` is the value's name in it.
+    A value that already is an instance is also checked. Fields with a default may be missing. Keys without a field are
+    ignored, or are faults if ``exact``. Raises ``ValueError`` with all faults; ``name`` is the value's name in it.
 
     >>> from safe_stepwise.records import Triple
     >>> read(Triple, {"head": "Oru", "relation": "river", "tail": "Vel"}).tail
@@ -152,10 +154,10 @@ def read(kind: Any, value: Any, name: str = "it", *, exact: bool = False) -> Any
     from pydantic_core import ValidationError
 
     try:
-        return _validator(kind, exact).validate_python(value)
+        return _make_validator(kind, exact).validate_python(value)
     except ValidationError as error:
         faults = error.errors(include_url=False)
-    lines = list(dict.fromkeys(_fault_lines(faults, kind, name)))
+    lines = list(dict.fromkeys(_word_faults(faults, kind, name)))
     if len(lines) > _MAX_FAULTS:
         lines[_MAX_FAULTS:] = [f"and {len(lines) - _MAX_FAULTS} more"]
     raise ValueError("; ".join(lines))
@@ -203,18 +205,18 @@ def plain(value: Any) -> Any:
 
 
 @cache
-def _validator(kind: Any, exact: bool) -> "SchemaValidator":
+def _make_validator(kind: Any, exact: bool) -> "SchemaValidator":
     from pydantic import TypeAdapter
     from pydantic_core import SchemaValidator
 
-    schema: Any = _strict(TypeAdapter(kind).core_schema, exact)
+    schema: Any = _make_strict(TypeAdapter(kind).core_schema, exact)
     return SchemaValidator(schema)
 
 
-def _strict(schema: Any, exact: bool) -> Any:
-    """Make Pydantic's schema of a type obey this module's rules, and report faults in this module's words."""
+def _make_strict(schema: Any, exact: bool) -> Any:
+    """Change Pydantic's schema of a type so that it follows this module's rules and reports faults in its words."""
     if isinstance(schema, list):
-        return [_strict(inner, exact) for inner in schema]
+        return [_make_strict(inner, exact) for inner in schema]
     if not isinstance(schema, dict):
         return schema
     kind: str = schema.get("type", "")
@@ -225,10 +227,11 @@ def _strict(schema: Any, exact: bool) -> Any:
     if kind == "lax-or-strict":  # a path
         return _with_message(schema, "a path")
     schema = {
-        key: inner if key in ("serialization", "metadata") else _strict(inner, exact) for key, inner in schema.items()
+        key: inner if key in ("serialization", "metadata") else _make_strict(inner, exact)
+        for key, inner in schema.items()
     }
     if kind == "union":
-        return _with_message(schema, " or ".join(dict.fromkeys(map(_message_of, schema["choices"]))))
+        return _with_message(schema, " or ".join(dict.fromkeys(map(_find_message, schema["choices"]))))
     if kind == "dataclass":
         return {**schema, "revalidate_instances": "always"}
     return {**schema, "extra_behavior": "forbid" if exact else "ignore"} if kind == "dataclass-args" else schema
@@ -238,45 +241,45 @@ def _with_message(schema: Mapping[str, Any], words: str) -> dict[str, Any]:
     return {"type": "custom-error", "schema": schema, "custom_error_type": "words", "custom_error_message": words}
 
 
-def _message_of(choice: Any) -> str:
+def _find_message(choice: Any) -> str:
     kind = choice["type"]
     if kind == "custom-error":
         return str(choice["custom_error_message"])
     return "an object" if kind in ("dict", "dataclass") else "a list"
 
 
-def _fault_lines(faults: "Sequence[ErrorDetails]", kind: Any, name: str) -> Iterator[str]:
+def _word_faults(faults: "Sequence[ErrorDetails]", kind: Any, name: str) -> Iterator[str]:
     lengths = {fault["loc"][:-1]: fault["loc"][-1] for fault in faults if _is_short_list(fault)}
     for fault in faults:
         loc, type_ = fault["loc"], fault["type"]
         if _is_short_list(fault):
-            yield f"{_place(loc[:-1], name)} is not a list of {int(lengths[loc[:-1]]) + 1}"
+            yield f"{_name_place(loc[:-1], name)} is not a list of {int(lengths[loc[:-1]]) + 1}"
         elif type_ == "too_long":
-            yield f"{_place(loc, name)} is not a list of {fault['ctx']['max_length']}"
+            yield f"{_name_place(loc, name)} is not a list of {fault['ctx']['max_length']}"
         elif type_ in ("unexpected_keyword_argument", "invalid_key"):
             key = str(loc[-1])
-            yield f"{_place((*loc[:-1], key), name)}: no such key; {key_hint(key, _field_names(kind, loc[:-1]))}"
+            yield f"{_name_place((*loc[:-1], key), name)}: no such key; {key_hint(key, _field_names(kind, loc[:-1]))}"
         elif type_ in ("value_error", "assertion_error"):
-            yield f"{_place(loc, name)}: {fault['ctx']['error']}"
+            yield f"{_name_place(loc, name)}: {fault['ctx']['error']}"
         else:
-            yield f"{_place(loc, name)} is not {_EXPECTED.get(type_, fault['msg'])}"
+            yield f"{_name_place(loc, name)} is not {_EXPECTED.get(type_, fault['msg'])}"
 
 
 def _is_short_list(fault: "ErrorDetails") -> bool:
     return fault["type"] == "missing" and isinstance(fault["loc"][-1], int)
 
 
-def _place(loc: Sequence[str | int], name: str) -> str:
+def _name_place(loc: Sequence[str | int], name: str) -> str:
     if loc and loc[-1] == "[key]":
-        return f"a key of {_place(loc[:-2], name)}"
+        return f"a key of {_name_place(loc[:-2], name)}"
     place = name + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in loc)
     return place if name else place.removeprefix(".") or "it"
 
 
 def key_hint(key: str, names: Sequence[str]) -> str:
     """Return a hint for an unknown key: the most similar of ``names``, or all of them."""
-    near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else f"keys: {', '.join(names)}"
+    matches = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    return f"did you mean {matches[0]}?" if matches else f"keys: {', '.join(names)}"
 
 
 def _field_names(kind: Any, loc: Sequence[str | int]) -> list[str]:
@@ -300,9 +303,9 @@ def _type_at(kind: Any, key: str | int) -> Any:
 
 
 MAX_YAML_BYTES = 1 << 20
-"""Bytes of a YAML file: 1 MiB."""
+"""Maximum size of a YAML file: 1 MiB."""
 MAX_YAML_VALUES = 100_000
-"""Values of a YAML document; an alias counts as all the values that it repeats."""
+"""Maximum number of values in a YAML document; an alias counts as all the values that it repeats."""
 
 
 def read_content(file: Path, limit: int = MAX_YAML_BYTES) -> bytes:
@@ -319,7 +322,7 @@ def parse_yaml(content: bytes) -> Any:
     """Parse a YAML document in UTF-8.
 
     Raises ``ValueError``, whose one line has the line's number, for invalid YAML, a repeated key, nesting beyond
-    `MAX_DEPTH` and more than `MAX_YAML_VALUES` values; aliases count in both.
+    `MAX_DEPTH` and more than `MAX_YAML_VALUES` values; both count what aliases repeat.
 
     >>> parse_yaml(b"a: [1, 2]")
     {'a': [1, 2]}
@@ -333,7 +336,7 @@ def parse_yaml(content: bytes) -> Any:
         loader = yaml.SafeLoader(text)
         if (node := loader.get_single_node()) is None:
             return None
-        _measure(node, {})
+        _measure_node(node, {})
         return loader.construct_document(node)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
@@ -360,16 +363,16 @@ def read_object(file: Path) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(f"{file}: not JSON ({terminal.printable(str(error))})") from None
     if not isinstance(value, dict):
-        raise UserError(f"{file}: holds no object of JSON")
+        raise UserError(f"{file}: does not hold a JSON object")
     return value
 
 
 class _Refused(ValueError):
-    """A valid YAML document breaks our own rules: a repeated key, or too many levels or values."""
+    """A valid YAML document that breaks our own rules: a repeated key, or too many levels or values."""
 
 
 def _check_nesting(text: str) -> None:
-    """Raise `_Refused` for a document that is nested too deeply, before it is built: that takes time by depth."""
+    """Raise `_Refused` for a document that is nested too deeply, before it is built, which takes time."""
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent)
@@ -379,16 +382,16 @@ def _check_nesting(text: str) -> None:
             raise _Refused(f"line {line}: nested more than {MAX_DEPTH} deep")
 
 
-def _measure(node: Any, measured: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of values in a node and its depth, both with itself and aliases; raises `_Refused`."""
+def _measure_node(node: Any, measured: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Return the number of values in a node and its depth, which count itself and aliases; raises `_Refused`."""
     if id(node) in measured:
         return measured[id(node)]
-    measured[id(node)] = (1, MAX_DEPTH)  # until it is measured, for a node within itself
+    measured[id(node)] = (1, MAX_DEPTH)  # too deep for a node within itself, until it is measured
     children = node.value if isinstance(node, yaml.CollectionNode) else []
     if isinstance(node, yaml.MappingNode):
-        _check_keys(node)
+        _check_repeated_keys(node)
         children = [child for pair in children for child in pair]
-    sizes = [_measure(child, measured) for child in children]
+    sizes = [_measure_node(child, measured) for child in children]
     size = 1 + sum(values for values, _ in sizes)
     depth = 1 + max((levels for _, levels in sizes), default=0)
     line = node.start_mark.line + 1
@@ -400,11 +403,11 @@ def _measure(node: Any, measured: dict[int, tuple[int, int]]) -> tuple[int, int]
     return size, depth
 
 
-def _check_keys(node: yaml.MappingNode) -> None:
+def _check_repeated_keys(node: yaml.MappingNode) -> None:
     keys = set()
     for key, _ in node.value:
-        tagged = key.tag, str(key.value)
-        if tagged in keys:
+        identity = key.tag, str(key.value)
+        if identity in keys:
             line = key.start_mark.line + 1
             raise _Refused(f"line {line}: the key {terminal.printable(str(key.value))} is there twice")
-        keys.add(tagged)
+        keys.add(identity)

@@ -1,7 +1,7 @@
-"""Computes the digest of the code that makes an artifact: modules, all that they import, and their data files.
+"""Computes the digest of the code that makes an artifact: modules, all their imports, and their data files.
 
-Stored work is named by this digest, so a change of code voids only the work that the code could have changed. A change
-of another method, of an engine that was not used or of a report leaves it valid.
+Stored work is named by this digest, so a change of code invalidates only work that the code could have changed, and
+not, for example, that of another method or engine.
 """
 
 import ast
@@ -30,15 +30,15 @@ artifact does not depend on everything in a registry."""
 def code_digest(*modules: str, excluded: tuple[str, ...] = REGISTRIES) -> str:
     """Return the SHA-256 (64 hex digits) of modules (by name), all modules they import, and their data files.
 
-    Imports inside functions count, and so does the package's version. ``excluded`` modules count only if they are
+    Imports inside functions count, as does the package's version. ``excluded`` modules count only if they are
     among ``modules``; modules of other projects never count. Raises ``ModuleNotFoundError`` for a missing module of
     this project.
     """
-    sources = _source_files(modules, excluded)
+    sources = _find_sources(modules, excluded)
     digest = hashlib.sha256(safe_stepwise.__version__.encode())
     for name in sorted(sources):
         digest.update(f"\0{name}\0".encode() + sources[name].content)
-    for name, file in sorted(_data_files(sources).items()):
+    for name, file in sorted(_find_data_files(sources).items()):
         digest.update(f"\0{name}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 
@@ -59,14 +59,14 @@ class _SourceFile:
     strings: frozenset[str]
 
 
-def _source_files(modules: tuple[str, ...], excluded: tuple[str, ...]) -> dict[str, _SourceFile]:
+def _find_sources(modules: tuple[str, ...], excluded: tuple[str, ...]) -> dict[str, _SourceFile]:
     sources: dict[str, _SourceFile] = {}
     pending = list(modules)
     while pending:
         name = pending.pop()
         if name in sources or (name in excluded and name not in modules):
             continue
-        source = _source_file(name)
+        source = _read_source(name)
         if source is not None:
             sources[name] = source
             pending += [*source.imports, name.rpartition(".")[0]]
@@ -80,27 +80,31 @@ _PARSER_LOCK = threading.Lock()
 
 
 @functools.cache
-def _source_file(name: str) -> _SourceFile | None:
+def _read_source(name: str) -> _SourceFile | None:
     """Read a module of this project; None for any other name, such as that of an imported function."""
     root, *path = name.split(".")
     spec = importlib.util.find_spec(root) if root in PACKAGES else None
     if spec is None or not spec.submodule_search_locations:
         return None
-    place = Path(spec.submodule_search_locations[0]).joinpath(*path)
-    for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+    stem = Path(spec.submodule_search_locations[0]).joinpath(*path)
+    for file in (stem / "__init__.py", stem.with_name(f"{stem.name}.py")):
         if file.is_file():
             content = file.read_bytes()
-            with _PARSER_LOCK:
-                nodes = list(ast.walk(ast.parse(content)))
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-            imports = tuple(module for node in nodes for module in _imports(node, package))
-            values = (node.value for node in nodes if isinstance(node, ast.Constant))
-            strings = frozenset(value for value in values if isinstance(value, str))
-            return _SourceFile(file, package, content, imports, strings)
+            return _SourceFile(file, package, content, *_parse_source(content, package))
     return None
 
 
-def _imports(node: ast.AST, package: str) -> list[str]:
+def _parse_source(content: bytes, package: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the names that a module of a package imports, and its strings."""
+    with _PARSER_LOCK:
+        nodes = list(ast.walk(ast.parse(content)))
+    imports = tuple(module for node in nodes for module in _list_imports(node, package))
+    values = (node.value for node in nodes if isinstance(node, ast.Constant))
+    return imports, frozenset(value for value in values if isinstance(value, str))
+
+
+def _list_imports(node: ast.AST, package: str) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
@@ -109,26 +113,26 @@ def _imports(node: ast.AST, package: str) -> list[str]:
     return [base, *(f"{base}.{alias.name}" for alias in node.names)]
 
 
-def _data_files(sources: Mapping[str, _SourceFile]) -> dict[str, Path]:
+def _find_data_files(sources: Mapping[str, _SourceFile]) -> dict[str, Path]:
     """Find the data files beside the modules.
 
-    A folder that is no package counts if a module beside it has its name as a string ("templates"), or any module has
-    the path of a file in it ("verification/extract").
+    A folder that is not a package counts if a module beside it has its name as a string ("templates"), or if any
+    module has the path of a file in it as a string ("verification/extract").
     """
     strings = frozenset[str]().union(*(source.strings for source in sources.values()))
     folders = {string.partition("/")[0] for string in strings if "/" in string}
     data: dict[str, Path] = {}
     for source in sources.values():
         parent = source.file.parent
-        for file in _files_in(parent, folders | source.strings):
+        for file in _list_files(parent, folders | source.strings):
             data[f"{source.package}/{file.relative_to(parent).as_posix()}"] = file
     return data
 
 
-def _files_in(parent: Path, folders: Set[str]) -> Iterator[Path]:
+def _list_files(parent: Path, folders: Set[str]) -> Iterator[Path]:
     for entry in parent.iterdir():
         if entry.is_dir() and entry.name in folders and not (entry / "__init__.py").exists():
-            inside = (file for file in entry.rglob("*") if "__pycache__" not in file.parts)
-            yield from filter(Path.is_file, inside)
+            entries = (file for file in entry.rglob("*") if "__pycache__" not in file.parts)
+            yield from filter(Path.is_file, entries)
         elif entry.is_file() and entry.suffix != ".py" and not entry.name.startswith("."):
             yield entry

@@ -1,6 +1,6 @@
 """Converts questions, passages and labels to rows of Parquet and JSON files, and rows back to these.
 
-A ``*_row`` function makes the columns of a row, a ``*_of`` function reads them; it raises ``KeyError`` for a missing
+A ``*_row`` function makes the columns of a row; a ``*_of`` function reads them, and raises ``KeyError`` for a missing
 column.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from safe_stepwise.records import NOISE_TYPES, Label, Passage, Question, identity
-from safe_stepwise.store.boundary import read
+from safe_stepwise.store.boundary import plain, read
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -22,11 +22,11 @@ def passage_of(content: Content) -> Passage:
     >>> passage_of({"title": "Oru", "text": "Oru is a town."}).sentences
     ('Oru is a town.',)
     """
-    return read(Passage, _split(content), "the passage")
+    return read(Passage, _as_sentences(content), "the passage")
 
 
 def class_of(content: Content, column: str, classes: Sequence[T]) -> T:
-    """Return the class whose number a column holds; raises ``ValueError`` for the number of none of ``classes``."""
+    """Return the class whose number a column holds; raises ``ValueError`` for a number outside ``classes``."""
     number = content[column]
     if not isinstance(number, int) or not 0 <= number < len(classes):
         raise ValueError(f"its {column} is missing or unknown")
@@ -39,20 +39,21 @@ def passages_digest(passages: Iterable[Passage]) -> str:
 
 
 def question_of(content: Content, **extra: str) -> Question:
-    """Read the question of a row, which may have more columns; raises ``ValueError`` for a row of another form.
+    """Read the question of a row with at least its columns; raises ``ValueError`` for a row with a different schema.
 
-    ``extra`` are the fields that have no column: a published row has neither ``benchmark`` nor ``split``.
+    ``extra`` has the fields without a column: a published row has neither ``benchmark`` nor ``split``.
 
     >>> question = Question("q1", "synthetic", "train", "Where?", "Oru", ("Oru town",))
     >>> question_of(question_row(question), benchmark="synthetic", split="train") == question
     True
     """
-    columns = {**content, **extra}
+    columns = {"paths": (), **content, **extra}
     row = {field.name: columns[field.name] for field in fields(Question)}
-    return read(Question, {**row, "passages": [*map(_split, row["passages"])]}, "the question")
+    return read(Question, {**row, "passages": [*map(_as_sentences, row["passages"])]}, "the question")
 
 
-def _split(passage: Content) -> Content:
+def _as_sentences(passage: Content) -> Content:
+    """Return a passage with ``sentences``; an unsplit ``text`` becomes its only sentence."""
     return passage if "sentences" in passage else {**passage, "sentences": [passage["text"]]}
 
 
@@ -60,21 +61,9 @@ _TRIPLE = ("head", "relation", "tail")
 
 
 def question_row(question: Question) -> Row:
-    """Make a question's columns, as in the config of its benchmark; passage numbers of ``evidence`` are left out."""
-    return {
-        "id": question.id,
-        "question": question.question,
-        "answer": question.answer,
-        "aliases": list(question.aliases),
-        "kind": question.kind,
-        "hops": question.hops,
-        "passages": [
-            {"title": p.title, "sentences": list(p.sentences), "is_gold": p.is_gold} for p in question.passages
-        ],
-        "supporting_facts": _columns(question.supporting_facts, "title", "sentence"),
-        "evidence": _columns(question.evidence, *_TRIPLE),
-        "decomposition": _columns(question.decomposition, "question", "answer", "passage"),
-    }
+    """Make a question's columns, as in its benchmark's config: no ``paths``, no passage numbers of ``evidence``."""
+    row = {name: value for name, value in plain(question).items() if name not in ("benchmark", "split", "paths")}
+    return {**row, "evidence": _columns(question.evidence, *_TRIPLE)}
 
 
 def label_row(label: Label) -> Row:
@@ -95,7 +84,7 @@ def label_row(label: Label) -> Row:
 
 
 def label_of(content: Content) -> Label:
-    """Read the label of a row; raises ``ValueError`` for a row of another form.
+    """Read the label of a row; raises ``ValueError`` for a row with a different schema.
 
     >>> label = Label("none", "It does.", (), (), "t", 0.5)
     >>> label_of(label_row(label)) == label
@@ -105,5 +94,5 @@ def label_of(content: Content) -> Label:
     return read(Label, {"confidence": None, **content, "noise_type": noise_type}, "the label")
 
 
-def _columns(nouns: Iterable[object], *names: str) -> list[Row]:
-    return [{name: getattr(noun, name) for name in names} for noun in nouns]
+def _columns(records: Iterable[object], *names: str) -> list[Row]:
+    return [{name: getattr(noun, name) for name in names} for noun in records]

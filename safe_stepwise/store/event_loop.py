@@ -1,6 +1,6 @@
-"""The process's one event loop, in its own thread, and bounded concurrency on it.
+"""Runs the process's only event loop, in its own thread, with bounded concurrency.
 
-As the loop lives as long as the process, a client's connections outlive a chunk of work.
+The loop exists as long as the process, so that a client's connections outlive a chunk of work.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ _RUNNING: set[Future[Any]] = set()
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the process's event loop and return its result; not to be called in the loop's own thread."""
-    with _LOCK:  # `cache` alone would let two threads start a loop each
+    """Run a coroutine on the process's event loop and return its result; don't call it in the loop's own thread."""
+    with _LOCK:  # `cache` would let two threads start a loop each
         running = asyncio.run_coroutine_threadsafe(coroutine, _loop())
         _RUNNING.add(running)
     try:
         return running.result()
     finally:
-        running.cancel()  # matters only when the wait was interrupted
+        running.cancel()  # has an effect only if the wait was interrupted
         _RUNNING.discard(running)
 
 
@@ -36,7 +36,7 @@ def cancel_all() -> None:
 
 
 async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines concurrently; return their results in order. The first error or a cancellation ends them all."""
+    """Run coroutines concurrently; return their results in order. The first error or a cancellation ends all."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         return await asyncio.gather(*tasks)
@@ -49,7 +49,7 @@ async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[object]], at_once: int) -> None:
     """Await ``work`` for every item, started in order, for at most ``at_once`` (1 or more) items at a time.
 
-    The next item starts when any other ends, and is read from ``items`` only then. The first error (also one of
+    The next item is read from ``items`` and started when any other ends. The first error (also one raised by
     ``items``) or a cancellation ends all running work and is raised.
     """
     if at_once < 1:
@@ -57,7 +57,7 @@ async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[object]], a
     waiting = iter(items)
 
     async def worker() -> None:
-        for item in waiting:  # shared: whichever worker is free takes the next item
+        for item in waiting:  # shared, so that a free worker takes the next item
             await work(item)
 
     await gather_all(worker() for _ in range(min(at_once, length_hint(items, at_once))))

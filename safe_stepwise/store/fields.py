@@ -1,28 +1,28 @@
-"""Check the fields of a raw row: what every benchmark's ``parse`` does in the same way.
+"""Checks the fields of a raw row, in the same way for every benchmark's ``parse``.
 
 Benchmarks come in several shapes: the original files have lists of lists or of objects; copies on the Hub have one
-list per column, or the whole value as a JSON string. ``records`` reads them all. Each function raises ``RowError`` for
-a value of another type or size; ``label`` is what its message calls the value.
+list per column, or the whole value as a JSON string; `records` reads all of these. Each function raises ``RowError``
+for a value of another type or size; ``label`` names the value in its message.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from safe_stepwise.errors import RowError
-from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.sizes import MAX_PASSAGE
+from safe_stepwise.store import rows
+from safe_stepwise.store.sizes import MAX_PASSAGE_CHARS
 
 Reader = Callable[[Any, str], Any]
 """Checks a value and returns it; takes the value and its label in error messages."""
 NO_JSON = "not in JSON"
-"""The only key of an object that replaces a value JSON cannot hold; its value is the type."""
+"""The only key of an object that replaces a value that JSON cannot hold; its value is that value's type."""
 
 OTHER_BENCHMARK = "try --benchmark"
-"""Words in the reason of a reject that says what to do."""
-MAX_CHARS = MAX_PASSAGE
-"""The most characters of a text; texts of real rows have a sixth of it."""
+"""The advice in the reason of a row that looks like another benchmark's."""
+MAX_CHARS = MAX_PASSAGE_CHARS
+"""Maximum characters of a text; texts of real rows have up to a sixth of it."""
 MAX_ENTRIES = 1_000
-"""The most entries of a list; lists of real rows have up to 53, the sentences of a passage."""
+"""Maximum entries of a list; lists of real rows have up to 53 (the sentences of a passage)."""
 
 
 def require(row: Mapping[str, Any], *names: str) -> Any:
@@ -40,7 +40,7 @@ def require(row: Mapping[str, Any], *names: str) -> Any:
 def text(value: Any, label: str) -> str:
     """Return the value unchanged, if it is a string of at most `MAX_CHARS` characters that UTF-8 can encode."""
     if not isinstance(value, str):
-        raise RowError(f"{label} is {_kind(value)}, expected a string")
+        raise RowError(f"{label} is {_word_kind(value)}, expected a string")
     if len(value) > MAX_CHARS:
         raise RowError(f"{label} has {len(value)} characters, at most {MAX_CHARS} are read")
     if not value.isascii():
@@ -52,7 +52,7 @@ def text(value: Any, label: str) -> str:
 
 
 def filled_text(value: Any, label: str) -> str:
-    """Return the value if it is a `text` that is not blank; white space around it stays."""
+    """Return the value unchanged if it is a `text` that is not blank."""
     checked = text(value, label)
     if not checked.strip():
         raise RowError(f"{label} is empty")
@@ -60,7 +60,7 @@ def filled_text(value: Any, label: str) -> str:
 
 
 def answer(row: Mapping[str, Any]) -> str:
-    """Return the row's gold answer; the error names the usual cause, an unlabelled test split."""
+    """Return the row's gold answer; without one, the error names the usual cause, an unlabelled test split."""
     value = row.get("answer")
     if value is None or (isinstance(value, str) and not value.strip()):
         raise RowError("no answer: a test split without answers can't be verified")
@@ -68,23 +68,23 @@ def answer(row: Mapping[str, Any]) -> str:
 
 
 def integer(value: Any, label: str) -> int:
-    """Return the value if it is a whole number; true and false are not."""
+    """Return the value if it is a whole number, and not true or false."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise RowError(f"{label} is {_kind(value)}, expected a whole number")
+        raise RowError(f"{label} is {_word_kind(value)}, expected a whole number")
     return value
 
 
 def boolean(value: Any, label: str) -> bool:
-    """Return the value if it is a bool; else raise ``RowError``, whose message calls it ``label``."""
+    """Return the value if it is true or false."""
     if not isinstance(value, bool):
-        raise RowError(f"{label} is {_kind(value)}, expected true or false")
+        raise RowError(f"{label} is {_word_kind(value)}, expected true or false")
     return value
 
 
 def items(value: Any, label: str, limit: int = MAX_ENTRIES) -> Sequence[Any]:
     """Return the value if it is a list of at most ``limit`` entries."""
     if not isinstance(value, list | tuple):
-        raise RowError(f"{label} is {_kind(value)}, expected a list")
+        raise RowError(f"{label} is {_word_kind(value)}, expected a list")
     if len(value) > limit:
         raise RowError(f"{label} has {len(value)} entries, at most {limit} are read")
     return value
@@ -104,21 +104,17 @@ def records(value: Any, columns: tuple[str, ...], label: str) -> list[tuple[Any,
     ... ] * 4
     True
     """
-    if isinstance(value, str):
-        try:
-            value = parse_json(value)
-        except ValueError as error:
-            raise RowError(f"{label} is a string that isn't JSON") from error
-    if isinstance(value, Mapping):
-        return _transpose(value, columns, label)
-    return [_record(item, columns, f"{label} {number}") for number, item in enumerate(items(value, label), 1)]
+    if value is None:
+        raise RowError(f"{label} is null, expected a list")
+    entries = rows.entries(value)
+    return [_read_record(entry, columns, f"{label} {number}") for number, entry in enumerate(items(entries, label), 1)]
 
 
 def read_rows(value: Any, label: str, noun: str, columns: Mapping[str, Reader], **names: str) -> list[tuple[Any, ...]]:
     """Read the rows of ``value`` (shapes as in `records`) with one reader for each column.
 
-    ``columns`` has the readers by column. Error messages call a row ``noun`` and its number, and a column
-    ``names[column]`` if given, else by its own name.
+    ``columns`` maps each column to its reader. In error messages, a row is called ``noun`` with its number, and a
+    column ``names[column]`` if given, else by its own name.
 
     >>> read_rows([["Oru", "x"]], "supporting_facts", "fact", {"title": text, "sent_id": integer}, sent_id="sentence")
     Traceback (most recent call last):
@@ -131,30 +127,20 @@ def read_rows(value: Any, label: str, noun: str, columns: Mapping[str, Reader], 
     ]
 
 
-def _record(item: Any, columns: tuple[str, ...], label: str) -> tuple[Any, ...]:
+def _read_record(item: Any, columns: tuple[str, ...], label: str) -> tuple[Any, ...]:
     if isinstance(item, Mapping):
         if (missing := next((column for column in columns if column not in item), None)) is not None:
             raise RowError(f"{label} has no {missing!r}")
         return tuple(item[column] for column in columns)
     if not isinstance(item, list | tuple) or len(item) != len(columns):
-        raise RowError(f"{label} is {_kind(item)}, expected ({', '.join(columns)})")
+        raise RowError(f"{label} is {_word_kind(item)}, expected ({', '.join(columns)})")
     return tuple(item)
 
 
-def _transpose(value: Mapping[str, Any], columns: tuple[str, ...], label: str) -> list[tuple[Any, ...]]:
-    if (missing := next((column for column in columns if column not in value), None)) is not None:
-        raise RowError(f"{label} has no column {missing!r}")
-    lists = [items(value[column], f"{label}.{column}") for column in columns]
-    if len({len(column) for column in lists}) > 1:
-        sizes = ", ".join(f"{n} {len(c)}" for n, c in zip(columns, lists, strict=True))
-        raise RowError(f"{label} has columns of different lengths ({sizes})")
-    return list(zip(*lists, strict=True))
-
-
-def _kind(value: Any) -> str:
+def _word_kind(value: Any) -> str:
     """Return the value's JSON type in words, for a message.
 
-    >>> _kind([1, 2]), _kind(None)
+    >>> _word_kind([1, 2]), _word_kind(None)
     ('a list of 2', 'null')
     """
     if value is None:

@@ -1,8 +1,10 @@
-"""Render matplotlib figures as PNG or SVG, in the taxonomy's colours; a figure has the same bytes on any machine."""
+"""Renders matplotlib figures as PNG or SVG, in the taxonomy's colours, with the same bytes on any machine."""
 
 import io
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from safe_stepwise.errors import require_modules
 
 COLORS = {
     "Procedural": "#4477aa",
@@ -14,22 +16,10 @@ COLORS = {
 }
 
 
-def text_on(color: str) -> str:
-    """Choose black or white, whichever is easier to read on a colour (WCAG 2.2's relative luminance).
-
-    >>> text_on("#4477aa"), text_on("#ee7733")
-    ('white', 'black')
-    """
-    channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    red, green, blue = (((channel + 0.055) / 1.055) ** 2.4 for channel in channels)
-    # At 0.179 the contrast to both is the same: (1.05 / (l + .05)) = ((l + .05) / .05).
-    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
-
-
 def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
     """Render a matplotlib ``Figure`` of ``size`` (inches), which ``draw`` draws on, as PNG.
 
-    Texts appear literally: a dollar sign in a model's name opens no formula.
+    Texts appear literally: a dollar sign in a model's name does not open a formula.
     """
     return _save(draw, size, "png", {"Software": None})
 
@@ -66,11 +56,12 @@ def panels(
 
 def _save(draw: Callable[[Any], None], size: tuple[float, float], form: str, metadata: dict[str, None]) -> bytes:
     """Draw a figure with matplotlib's default style and return the file's bytes."""
+    require_modules("a figure", "matplotlib", "report", "matplotlib")
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # The defaults, whatever style the user's own matplotlibrc sets.
+    # The defaults replace any style of the user's matplotlibrc.
     with matplotlib.rc_context(
         {
             **matplotlib.rcParamsDefault,
@@ -86,7 +77,7 @@ def _save(draw: Callable[[Any], None], size: tuple[float, float], form: str, met
 
 
 def _render(figure: Any, form: str, metadata: dict[str, None]) -> bytes:
-    """Lay a figure out and draw it, which takes matplotlib most of a second; returns the file's bytes."""
+    """Lay out and draw a figure, which takes matplotlib most of a second; return the file's bytes."""
     stream = io.BytesIO()
     figure.savefig(stream, format=form, metadata=metadata)
     return stream.getvalue()

@@ -1,7 +1,8 @@
 """Writes files and folders so that they never exist in part, and computes their digests.
 
 While a file NAME is written, its content is in the hidden *partial file* ``.NAME.half`` in the same folder, which the
-writer locks. Two writers of one file take turns. A partial file without a lock was left by a killed run (`sweep`).
+writer locks. Two writers of the same file take turns. A partial file without a lock was left by a killed run
+(`sweep`).
 """
 
 import errno
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PARTIAL_SUFFIX = ".half"
-_BLOCK = 1 << 20
-_GZIP = b"\x1f\x8b"
+_BLOCK_BYTES = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
 def sha256_of(path: Path) -> str:
@@ -43,7 +44,7 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
     Raises ``OSError``; reading a damaged file also raises ``EOFError`` and ``zlib.error``.
     """
     with open_file(path) as file:
-        is_packed = file.read(len(_GZIP)) == _GZIP
+        is_packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
         file.seek(0)
         if not is_packed:
             yield file
@@ -53,7 +54,7 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
 
 
 MAX_LINE_BYTES = 1 << 26
-"""Bytes of a line, 64 MiB; the longest trajectory has a hundredth of them."""
+"""Maximum size of a line, 64 MiB; the longest trajectory has a hundredth of it."""
 
 
 def read_lines(
@@ -61,8 +62,9 @@ def read_lines(
 ) -> Iterator[tuple[str, T]]:
     """Yield the name ("FILE, line 3") and the parsed content of each line of a file, which may be gzipped.
 
-    ``read`` parses a line; it raises ``ValueError`` for one that is no ``noun``. ``blanks`` allows blank lines, and
-    skips them. Raises ``UserError`` for a file or line that can't be read; ``mend`` ends its message with advice.
+    ``read`` parses a line; it raises ``ValueError`` for a line that is not a ``noun``. With ``blanks``, blank lines
+    are allowed and skipped. Raises ``UserError`` for a file or line that can't be read; its message ends with
+    ``mend``, which says how to fix it.
     """
     try:
         with open_unpacked(file) as lines:
@@ -91,7 +93,7 @@ def explain_line(fault: str, mend: str) -> Iterator[None]:
 
 
 def locate_lines(folder: Path, name: str) -> Path:
-    """Return the path of a run's file of lines; in a published report, that of ``NAME.gz``."""
+    """Return the path of a run's file of lines; in a published report this is ``NAME.gz``."""
     packed = folder / f"{name}.gz"
     return packed if packed.is_file() and not (folder / name).exists() else folder / name
 
@@ -102,7 +104,7 @@ def write_atomically(path: Path, content: "ReadableBuffer") -> None:
 
 
 def json_bytes(content: object, *, sort_keys: bool = True, indent: int = 2) -> bytes:
-    """Encode the content of an indented JSON file as UTF-8; half a surrogate pair becomes its escape."""
+    """Encode the content of an indented JSON file as UTF-8; half a surrogate pair is escaped."""
     text = json.dumps(content, indent=indent, sort_keys=sort_keys, ensure_ascii=False)
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
@@ -115,15 +117,15 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 def copy_file(source: Path, path: Path) -> None:
     """Copy a file's content to ``path``, as `write_atomically` does."""
     with open_file(source) as content:
-        write_parts(path, iter(lambda: content.read(_BLOCK), b""))
+        write_parts(path, iter(lambda: content.read(_BLOCK_BYTES), b""))
 
 
 def write_parts(path: Path, chunks: "Iterable[ReadableBuffer]") -> None:
-    """Write a file chunk by chunk, as `write_atomically`; raise ``UserError`` for a link, perhaps somebody else's."""
+    """Write a file chunk by chunk, as `write_atomically`; raise ``UserError`` for a link, which may be another's."""
     if path.is_symlink():
         raise UserError(f"{path}: is a link, which is not written over; remove it, or choose another place")
     half = _partial_path(path)
-    with _locked(lambda: os.open(half, _NEW, 0o666), half) as handle:
+    with _lock_partial(lambda: os.open(half, _OPEN_FLAGS, 0o666), half) as handle:
         try:
             with open(handle, "wb", closefd=False) as file:
                 file.truncate()
@@ -161,15 +163,15 @@ def report_unwritable(path: Path, choice: str = "place") -> Iterator[None]:
 def write_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder to fill, and rename it to ``path`` unless an error was raised.
 
-    A folder that exists at ``path`` by then stays, as another process may have been first. To replace it, call
-    `remove_folder` as the last thing in the context.
+    A folder that exists at ``path`` by then remains, as another process may have been first. To replace it, call
+    `remove_folder` at the end of the context.
     """
     half = _partial_path(path)
     half.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(lambda: _open_folder(half), half) as handle:
+    with _lock_partial(lambda: _open_folder(half), half) as handle:
         try:
             for leftover in half.iterdir():
-                _remove(leftover)
+                _remove_path(leftover)
             yield half
             if not path.exists():
                 half.rename(path)
@@ -181,10 +183,10 @@ def write_folder(path: Path) -> Iterator[Path]:
 def remove_folder(path: Path) -> None:
     """Remove a folder, if it is there, so that it never exists in part."""
     discarded = _partial_path(path.with_name(f"{path.name}.gone"))
-    _remove(discarded)
+    _remove_path(discarded)
     with suppress(FileNotFoundError):
         path.rename(discarded)
-    _remove(discarded)
+    _remove_path(discarded)
 
 
 def _is_partial(path: Path) -> bool:
@@ -198,12 +200,12 @@ def sweep(half: Path) -> None:
         try:
             with suppress(BlockingIOError):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(half)
+                _remove_path(half)
         finally:
             os.close(handle)
 
 
-_NEW = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+_OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
 
 
 def _partial_path(path: Path) -> Path:
@@ -219,13 +221,13 @@ def _open_folder(folder: Path) -> int:
 
 
 @contextmanager
-def _locked(open_half: Callable[[], int], half: Path) -> Iterator[int]:
+def _lock_partial(open_half: Callable[[], int], half: Path) -> Iterator[int]:
     """Wait until no other process writes the partial file ``half``, lock it and yield its handle."""
     while True:
         handle = open_half()
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            # If not, the writer that held the lock has renamed or removed the file that was opened.
+            # Otherwise the writer that held the lock has renamed or removed the opened file.
             if _is_at(handle, half):
                 yield handle
                 return
@@ -240,7 +242,7 @@ def _is_at(handle: int, path: Path) -> bool:
         return False
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -249,17 +251,17 @@ def _remove(path: Path) -> None:
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR)
-"""Errors for a path that can't be written: no permission, or a folder is there."""
+"""Errors for a path that can't be written: no permission, or a folder has this name."""
 
 
 @contextmanager
 def lock_folder(folder: Path, writer: str = "build", owned: Sequence[str] = ()) -> Iterator[None]:
     """Create ``folder`` and lock it until this process leaves the context or dies.
 
-    ``owned`` are the files and folders in it that this run writes: partial ones of a killed run are removed, and none
-    may be a link, as it would be replaced; ``folder`` itself may be a link. Raises ``UserError`` if the folder can't
-    be made or written (also when the disk fills up), for a link among ``owned``, and if another process has locked
-    the folder, which the message calls ``writer``.
+    ``owned`` are the files and folders in it that this run writes: partial files of a killed run are removed, and no
+    owned path may be a link, as it would be replaced; ``folder`` itself may be a link. Raises ``UserError`` if the
+    folder can't be made or written (also when the disk fills up), for a link among ``owned``, and if another process
+    has locked the folder (the message calls that process ``writer``).
     """
     handle = _make_folder(folder)
     try:
@@ -275,7 +277,7 @@ def lock_folder(folder: Path, writer: str = "build", owned: Sequence[str] = ()) 
         yield
     except OSError as error:
         if is_disk_full(error) or (error.errno in _FORBIDDEN and _is_in(folder, error.filename)):
-            raise _cannot_write(Path(error.filename or folder), error) from error
+            raise _make_write_error(Path(error.filename or folder), error) from error
         raise
     finally:
         os.close(handle)
@@ -291,12 +293,12 @@ def _make_folder(folder: Path) -> int:
             f"{folder}: there is {kind} where the output folder should be; remove it or choose another --output"
         ) from None
     except OSError as error:
-        raise _cannot_write(folder, error) from None
+        raise _make_write_error(folder, error) from None
 
 
 def _clean_up(folder: Path, owned: Sequence[str]) -> None:
-    halves = []
-    for path in chain(filter(_is_partial, folder.iterdir()), _walk(folder / name for name in owned)):
+    partial_paths = []
+    for path in chain(filter(_is_partial, folder.iterdir()), _walk_paths(folder / name for name in owned)):
         if path.is_symlink():
             raise UserError(
                 f"{path}: a link (to {os.readlink(path)}), which would be replaced or written "
@@ -305,17 +307,17 @@ def _clean_up(folder: Path, owned: Sequence[str]) -> None:
         if kind := special_kind(path):
             raise UserError(f"{path}: {kind}, where a file or folder should be; remove it or choose another --output")
         if _is_partial(path):
-            halves.append(path)
-    for half in halves:
+            partial_paths.append(path)
+    for half in partial_paths:
         sweep(half)
 
 
 def _is_in(folder: Path, name: object) -> bool:
-    """Return whether an error may be about a file in ``folder``: errors of Arrow have no file name."""
+    """Whether an error may be about a file in ``folder`` (Arrow's errors have no file name)."""
     return name is None or Path(os.path.abspath(str(name))).is_relative_to(os.path.abspath(folder))
 
 
-def _walk(paths: Iterable[Path]) -> Iterator[Path]:
+def _walk_paths(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the paths and all that is in them; no link is followed."""
     for path in paths:
         yield path
@@ -323,10 +325,10 @@ def _walk(paths: Iterable[Path]) -> Iterator[Path]:
             yield from (Path(parent, name) for name in (*folders, *files))
 
 
-def _cannot_write(folder: Path, error: OSError) -> UserError:
+def _make_write_error(folder: Path, error: OSError) -> UserError:
     return UserError(f"{folder}: cannot write ({error.strerror or error}); choose another --output")
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Return whether an error means that no more bytes fit (device, quota or file-size limit)."""
+    """Whether an error means that no more bytes fit (device, quota or file-size limit)."""
     return error.errno in _DISK_FULL

@@ -12,7 +12,7 @@ SETS = (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
 PATH_PROBE = "safe-path-probe"
 """The dataset of valid and corrupted relation paths; in a release if its manifest says so."""
 METRIC = "safe_stepwise"
-"""The metric's repo; datasets have repos of their own names, and `model_repo` names a model's."""
+"""The name of the metric's repo; a dataset's repo has the dataset's name, a model's that of `model_repo`."""
 VERIFIER_KIND, GENERATOR_KIND = "safe-verifier", "safe-generator"
 
 DATASETS, ADAPTER, SPACE, REPORT = "datasets", "adapter", "space", "report"
@@ -23,9 +23,9 @@ trains, with `ADAPTER` and `REPORT`."""
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LABELED, EVAL = "_labeled", "_eval"
-"""The suffixes of configs of `VERIFIED` behind a benchmark's name: all rows with labels, the evaluation sample."""
+"""Suffixes of `VERIFIED`'s configs, after a benchmark's name: all rows with labels, the evaluation sample."""
 INPUT = "input"
-"""The column of the sample that renders a row as one prompt, for other projects' harnesses."""
+"""The column of the evaluation sample that has a row as one prompt, for other projects' harnesses."""
 STEPS, PROMPT_COMPLETION, MISSING = "steps", "prompt_completion", "missing_evidence"
 MISSING_TWINS, MISSING_PROMPT_COMPLETION = f"{MISSING}_twins", f"{MISSING}_{PROMPT_COMPLETION}"
 PREFERENCE, KTO = "preference", "kto"
@@ -33,7 +33,7 @@ PREFERENCE, KTO = "preference", "kto"
 STEP_CONFIGS = {False: (STEPS,), True: (STEPS, MISSING, MISSING_TWINS)}
 """The configs with a row for each step, by whether evidence may be incomplete."""
 RENDERED_BY = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
-"""The field of the set's record with the digest of the prompts, by whether evidence may be incomplete."""
+"""The field, in the record of `VERIFIER_STEPS`, of the prompts' digest, by whether evidence may be incomplete."""
 
 Corruption = Literal[
     "valid",
@@ -68,8 +68,8 @@ SEEN, UNSEEN = WORDINGS = get_args(Wording)
 
 ContextKind = Literal["original", "altered", "borrowed"]
 ORIGINAL, ALTERED, BORROWED = CONTEXTS = get_args(ContextKind)
-"""Whether a row's passages are its question's own, or one states another value, or one is borrowed from another
-question; stored as the index in this tuple."""
+"""Whether a row's passages are its question's own, or one of them states another value (altered) or is from another
+question (borrowed); stored as the index in this tuple."""
 
 Audited = Literal["labels", "steps"]
 LABELS, _ = AUDITED = get_args(Audited)
@@ -78,7 +78,7 @@ LABELS, _ = AUDITED = get_args(Audited)
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """This machine's own host names."""
 SIMULATED = " (simulated)"
-"""The suffix of the names of things that no model made."""
+"""The suffix of the names of results that were made without a model."""
 
 README = "README.md"
 LOCK = "release.lock.json"
@@ -93,7 +93,7 @@ PROBE_RECORD = f"{STATISTICS}/{PROBED}.json"
 WORK = ".work"
 """The hidden folder from which an interrupted run resumes."""
 REJECTS, REFUSED, UNMATCHED = "rejects.jsonl", "refused.jsonl", "unmatched.jsonl"
-"""Rows that could not be read, steps that were refused, entries of a list that match no row."""
+"""Files of rows that could not be read, of refused steps, and of a list's entries that match no row."""
 LABELS_PAGE = "labels.html"
 """The page of a build's labels, beside its datasets."""
 TRAJECTORIES, QUESTIONS, RESULTS = "trajectories.jsonl", "questions.jsonl", "results.json"
@@ -103,10 +103,12 @@ FAITHFULNESS, CHAINS = "faithfulness.json", "faithfulness.jsonl"
 """The numbers of measured faithfulness, and each chain."""
 COMPARISON = "comparison.md"
 METHODS_PAGE = "methods.md"
+REPORT_PAGE = "report.html"
+"""A report's Markdown pages and figures as one page."""
 
 NO_PATH = "no path"
 REQUEST_FAILED = "the request failed"
-"""Clauses with which reasons begin. Another run may turn rows rejected for `REQUEST_FAILED` into good ones."""
+"""Clauses with which reasons begin. Rows rejected for `REQUEST_FAILED` may be good in another run."""
 
 _VERSION = re.compile(r"v(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})")
 
@@ -127,7 +129,7 @@ def check_version(version: str) -> str:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Return the key by which versions sort; raises ``UserError`` as `check_version` does.
+    """Return the key by which versions are sorted; raises ``UserError`` as `check_version` does.
 
     >>> version_key("v1.10.0") > version_key("v1.9.0")
     True

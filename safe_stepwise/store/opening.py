@@ -1,4 +1,4 @@
-"""Opens files for reading, and refuses pipes, sockets and devices, which may never end."""
+"""Opens files for reading; refuses pipes, sockets and devices, which may never end."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ _OPENED_BY_SHELL = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
 def special_kind(path: str | Path) -> str:
     """Return "a named pipe", "a socket" or "a device" for a path that leads to one; "" for any other path.
 
-    A pipe that this process inherited ends with its writer, and ``/dev/null`` at once: both count as files.
+    A pipe inherited by this process ends with its writer, and ``/dev/null`` is empty: both count as files.
     """
     try:
         kind = stat.S_IFMT(os.stat(path).st_mode)

@@ -29,11 +29,13 @@ def render_page(
     data: object,
     styles: Sequence[str] = ("style",),
     layout: str = "page",
+    **values: object,
 ) -> str:
     """Render the page whose ``LAYOUT.html.jinja``, ``styles`` (NAME.css) and ``scripts`` (NAME.js) lie in a folder.
 
     Files that the folder lacks are those that pages share: ``list`` is a list with filters beside the details.
-    ``name`` is the page's subject; the scripts get ``data`` as ``dom.js`` parsed it.
+    ``name`` is the page's subject; the scripts get ``data`` as ``dom.js`` parsed it. Without scripts the page runs
+    none. ``values`` are for the layout.
     """
 
     def join(files: Sequence[str]) -> str:
@@ -41,7 +43,7 @@ def render_page(
         return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
     style = "\n".join([(_SHARED / "style.css").read_text(encoding="utf-8"), join([f"{n}.css" for n in styles])])
-    script = join(["dom.js", *(f"{n}.js" for n in scripts)])
+    script = join(["dom.js", *(f"{n}.js" for n in scripts)]) if scripts else ""
     return (
         environment((templates, _SHARED), is_html=True)
         .get_template(f"{layout}.html.jinja")
@@ -52,6 +54,7 @@ def render_page(
             script=Markup(script),
             script_hash=_hash(script),
             data=Markup(embedded(data)),
+            **values,
         )
     )
 

@@ -1,4 +1,4 @@
-"""Find and read the Parquet files of our datasets, which other programs may have written or damaged.
+"""Finds and reads the Parquet files of our datasets, which other programs may have written or damaged.
 
 A dataset's folder has its files as ``data/CONFIG/SPLIT-*.parquet``.
 """
@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, require_modules
 from safe_stepwise.store import names, opening
+from safe_stepwise.store.grouping import grouped
 
 T = TypeVar("T")
 ANEW = "make or pull it anew"
@@ -27,40 +28,41 @@ def read_rows(
     ``columns``: those that ``read`` needs (None: all). ``select`` returns the mask of the rows to read in an Arrow
     batch (None: all rows). Raises ``UserError`` for a file that can't be read; it has the row's id if ``read`` fails.
     """
-    for batch in _batches(file, columns):
-        with _reading(f"{file}:"):
+    for batch in _read_batches(file, columns):
+        with _explain_errors(f"{file}:"):
             rows = (batch.filter(select(batch)) if select else batch).to_pylist()
         for row in rows:
-            with _reading(f"{file}: row {row.get('id')!r}"):
+            with _explain_errors(f"{file}: row {row.get('id')!r}"):
                 value = read(row)
             yield value
 
 
-def _batches(file: Path, columns: Sequence[str] | None) -> Iterator[Any]:
-    """Yield a file's rows in Arrow batches; raise ``UserError`` for a missing column."""
+def _read_batches(file: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+    """Yield a file's rows in Arrow batches; raise ``UserError`` for a missing column, and without pyarrow."""
+    require_modules("a Parquet file", "pyarrow", "build", "pyarrow")
     from pyarrow.parquet import ParquetFile
 
-    # Not as a stream of `datasets`: its threads may outlive the last row and abort the exit.
-    with _reading(f"{file}:"), opening.open_file(file) as opened, ParquetFile(opened) as content:
+    # A stream of `datasets` has threads that may outlive the last row and abort the exit.
+    with _explain_errors(f"{file}:"), opening.open_file(file) as opened, ParquetFile(opened) as content:
         for lacking in sorted(set(columns or ()) - set(content.schema_arrow.names)):
             raise UserError(f"{file}: has no column {lacking}; {ANEW}")
         yield from content.iter_batches(1_000, columns=columns and list(columns), use_threads=False)
 
 
 @contextmanager
-def _reading(place: str) -> Iterator[None]:
+def _explain_errors(place: str) -> Iterator[None]:
     """Turn any error inside the context into a ``UserError`` that names the file or row."""
     from pyarrow import ArrowException
 
     try:
         yield
     except (OSError, ArrowException, ValueError, TypeError, LookupError, AttributeError) as error:
-        kind = f"no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
-        raise UserError(f"{place} cannot be read ({kind[:200]}); {ANEW}") from None
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+        raise UserError(f"{place} cannot be read ({reason[:200]}); {ANEW}") from None
 
 
 def dataset_folder(folder: Path, name: str) -> Path | None:
-    """Find a dataset's folder, with ``data`` in it: in a build or release, or ``folder`` itself; None if not there."""
+    """Find a dataset's folder, with ``data`` in it: in a build or release, or ``folder`` itself; else None."""
     places = (folder / name, folder / names.DATASETS / name, folder)
     return next((place for place in places if (place / "data").is_dir()), None)
 
@@ -80,7 +82,5 @@ def parquet_files(dataset: Path, config: str, split: str = "*") -> list[Path]:
 
 def labeled_files(dataset: Path) -> dict[str, list[Path]]:
     """List the Parquet files of the configs with all labelled rows (``B_labeled``), by benchmark."""
-    files: dict[str, list[Path]] = {}
-    for file in parquet_files(dataset, f"*{names.LABELED}"):
-        files.setdefault(file.parent.name.removesuffix(names.LABELED), []).append(file)
-    return files
+    files = parquet_files(dataset, f"*{names.LABELED}")
+    return grouped(files, lambda file: file.parent.name.removesuffix(names.LABELED))

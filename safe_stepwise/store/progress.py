@@ -1,15 +1,11 @@
-"""Progress bars for all commands, with counts in words, and limits on how long to wait for an answer.
+"""Shows progress bars for all commands, with counts in words, and limits how long a call may take.
 
-On a terminal and in a notebook a bar moves. In a log a bar prints a line when it begins, one every `LINE_S` and one
-when it ends. On a terminal it is drawn every `TICK_S` even if no count changes, and it fits the width: the counts of
-``failed`` and ``owed`` (pending) items are never cut.
+On a terminal and in a notebook a bar moves. In a log, a bar prints a line when it begins, every `LINE_S`, and when it
+ends. On a terminal, it is drawn every `TICK_S` even if no count changes, and its end is cut to the width.
 """
-
-from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 import threading
 import time
@@ -24,30 +20,34 @@ from tqdm import tqdm
 from safe_stepwise.store.terminal import sanitize
 
 AFTER_S = 1.0
-"""Seconds until a bar of `show_progress` appears."""
+"""Seconds before a bar of `show_progress` appears."""
 TICK_S = 1.0
-"""Seconds until a bar is drawn again on a terminal."""
+"""Seconds between redraws of a bar on a terminal."""
 LINE_S = 30.0
 """Seconds between a bar's lines in a log."""
+_COUNTS_FIRST = "{desc}: {n_fmt}/{total_fmt}{postfix} [{elapsed}<{remaining}]{bar}"
+"""The format of a bar on a terminal: even if it is narrow, it shows the counts."""
 
 
-def bar(items: Iterable[Any] | None = None, **options: Any) -> tqdm[Any]:
+def bar(items: Iterable[Any] | None = None, **options: Any) -> "tqdm[Any]":
     """Make a progress bar over ``items`` with the options of `tqdm`; every bar of the project is made here.
 
     >>> with bar(range(3), desc="three", disable=True) as moving:
     ...     list(moving)
     [0, 1, 2]
     """
-    if sys.stderr.isatty() or "ipykernel" in sys.modules:
-        new_bar = _Bar(items, dynamic_ncols=sys.stderr.isatty(), **options)
+    if sys.stderr.isatty():
+        new_bar = tqdm(items, dynamic_ncols=True, bar_format=_COUNTS_FIRST, **options)
+    elif "ipykernel" in sys.modules:
+        new_bar = tqdm(items, **options)
     else:
-        new_bar = _Bar(items, file=_Lines(sys.stderr), position=0, **options)
+        new_bar = tqdm(items, file=_LogStream(sys.stderr), position=0, **options)
     if not new_bar.disable:
-        threading.Thread(target=_tick, args=(weakref.ref(new_bar), options.get("delay", 0.0)), daemon=True).start()
+        threading.Thread(target=_redraw, args=(weakref.ref(new_bar), options.get("delay", 0.0)), daemon=True).start()
     return new_bar
 
 
-def _tick(bar_ref: weakref.ref[tqdm[Any]], delay: float) -> None:
+def _redraw(bar_ref: "weakref.ref[tqdm[Any]]", delay: float) -> None:
     """Redraw a bar every `TICK_S` until it is closed or gone."""
     time.sleep(delay)
     while (live_bar := bar_ref()) is not None and not live_bar.disable:
@@ -56,44 +56,8 @@ def _tick(bar_ref: weakref.ref[tqdm[Any]], delay: float) -> None:
         time.sleep(TICK_S)
 
 
-class _Bar(tqdm):  # type: ignore[type-arg]
-    @staticmethod
-    def format_meter(*args: Any, **options: Any) -> str:
-        full_line = str(tqdm.format_meter(*args, **(options | {"ncols": None})))
-        width = options.get("ncols")
-        if width is None or len(full_line) <= width:
-            return str(tqdm.format_meter(*args, **options))
-        title, standing = str(options.get("prefix") or ""), str(options.get("postfix") or "")
-        return fit_line(title, options["n"], options["total"], standing, width)
-
-
-def fit_line(title: str, number: float, total: float | None, standing: str, width: int) -> str:
-    """Render a bar's line in ``width`` columns; it is cut at the end of ``standing`` first, but keeps failed and owed.
-
-    >>> fit_line("build", 3, 9, "done 2 cached 1 failed 1 owed 6; requests: done 40", 60)
-    'build: 3/9, done 2 cached 1 failed 1 owed 6; requests: done…'
-    >>> fit_line("a long title", 3, 9, "done 2 cached 1 failed 1 owed 6; requests: done 40", 30)
-    'a long…: 3/9, failed 1 owed 6'
-    """
-    position = f"{number:g}/{total:g}" if total else f"{number:g}"
-    title, (counters, _, details) = title.rstrip(": "), standing.partition("; ")
-    head = f"{title}: {position}" if title else position
-    if len(line := f"{head}, {counters}") <= width:
-        return _cut(f"{line}; {details}", width) if details and len(line) < width else line
-    vital = " ".join(f"{name} {count}" for name, count in _NEVER_CUT.findall(counters))
-    tail = f": {position}, {vital or counters}"
-    return _cut(f"{_cut(title, max(1, width - len(tail)))}{tail}", width)
-
-
-_NEVER_CUT = re.compile(r"\b(failed|owed) (\S+)")
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
-
-
-class _Lines:
-    """A stream for a bar in a log: it prints an update as a line every `LINE_S`, and the last one."""
+class _LogStream:
+    """A stream for a bar in a log: prints an update as a line every `LINE_S`, and the last update."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -113,7 +77,7 @@ class _Lines:
 
 
 def counts(finished: int, cached: int, pending: int | str, **extra: int) -> str:
-    """Render the numbers of finished items, of items that earlier runs had cached, of ``extra`` and of pending ones.
+    """Render the numbers of finished items, of those that earlier runs cached, of ``extra`` and of pending items.
 
     >>> counts(3, 1, 9, failed=2)
     'done 3 cached 1 failed 2 owed 9'
@@ -136,29 +100,29 @@ def show_progress(
     Without ``standing``, the text is the number of finished and pending units. The bar is updated twice a second and
     at the end. It begins `AFTER_S` late, so that an early mistake of the user prints its one line and nothing else.
     """
-    over = threading.Event()
+    ended = threading.Event()
 
     def describe() -> str:
         return counts(count(), 0, "?" if total is None else total - count())
 
     def move() -> None:
-        if over.wait(AFTER_S):
+        if ended.wait(AFTER_S):
             return
-        with bar(total=total, unit=unit, desc=title) as moving:
-            moving.start_t -= AFTER_S
+        with bar(total=total, unit=unit, desc=title) as live:
+            live.start_t -= AFTER_S
             is_over = False
             while not is_over:
-                is_over = over.wait(0.5)
-                moving.set_postfix_str((standing or describe)(), refresh=False)
-                if not moving.update(count() - moving.n):
-                    moving.refresh()
+                is_over = ended.wait(0.5)
+                live.set_postfix_str((standing or describe)(), refresh=False)
+                if not live.update(count() - live.n):
+                    live.refresh()
 
     thread = threading.Thread(target=move, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join()
 
 
@@ -168,8 +132,8 @@ SILENT_S = 10.0
 """Seconds without an answer after which a line is printed; the next one follows after twice the time."""
 SOON_S = 2.0
 """Seconds until the first line if there is no progress bar."""
-_LOOK_S = 0.5
-_WAITS: set[Wait] = set()
+_CHECK_S = 0.5
+_WAITS: set["Wait"] = set()
 _abandoned: list[threading.Thread] = []
 
 
@@ -180,8 +144,8 @@ class WaitedTooLong(Exception):
 def call_within(seconds: float, subject: str, call: Callable[[], _Answer]) -> _Answer:
     """Return what ``call`` returns, or raise what it raises; raise ``WaitedTooLong`` after ``seconds``.
 
-    The limit is for the whole call with its retries and pauses, unlike a client's own limit, which a server that sends
-    a byte a minute never exceeds. Prints that it waits for ``subject``. The call runs in a thread, which is abandoned
+    The limit is for the whole call with its retries and pauses; a client's own limit is never exceeded by a server
+    that sends a byte a minute. Prints that it waits for ``subject``. The call runs in a thread, which is abandoned
     when time is up; as such a thread can't be stopped, end the process with `leave`.
 
     >>> call_within(5, "a sum", lambda: 1 + 1)
@@ -221,7 +185,7 @@ def leave(status: int) -> NoReturn:
 
 
 class Wait:
-    """A context in which one or several calls wait for an answer; a line is printed if it takes long.
+    """A context in which one or more calls wait for an answer; it prints a line if that takes long.
 
     ``describe`` makes the line from the seconds so far. A thread watches all waits, as loading a model may block the
     event loop. ``soon``: print the first line after `SOON_S`, not `SILENT_S`.
@@ -234,17 +198,18 @@ class Wait:
         self._patience = min(SILENT_S, SOON_S) if soon else SILENT_S
 
     def restart(self) -> None:
+        """Count the seconds from now."""
         self._start = time.monotonic()
 
     def warn_if_long(self) -> None:
-        """Print the line if the wait has been long enough."""
+        """Print the line if the wait has lasted long enough."""
         waited = time.monotonic() - self._start
         if self._waiting and waited >= self._patience:
             self._patience = 2 * waited
             tqdm.write(sanitize(self._describe(int(waited))), file=sys.stderr)
 
     def __enter__(self) -> None:
-        _watch()
+        _start_watching()
         self._waiting += 1
         if self._waiting == 1:
             self.restart()
@@ -257,11 +222,11 @@ class Wait:
 
 
 @functools.cache
-def _watch() -> None:
-    def look() -> None:
+def _start_watching() -> None:
+    def check_waits() -> None:
         while True:
-            time.sleep(_LOOK_S)
+            time.sleep(_CHECK_S)
             for wait in tuple(_WAITS):
                 wait.warn_if_long()
 
-    threading.Thread(target=look, name="waits", daemon=True).start()
+    threading.Thread(target=check_waits, name="waits", daemon=True).start()

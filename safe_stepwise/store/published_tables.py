@@ -1,20 +1,18 @@
-"""The numbers that the papers print, which our reports show beside our own (``published_tables.yaml``).
+"""Reads the numbers that the papers print (``published_tables.yaml``), which our reports show beside our own.
 
-Reports mark them *published* and never test them against our results.
+Reports mark these numbers *published* and never test our results against them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-import yaml
-
 from safe_stepwise.store.boundary import read
+from safe_stepwise.store.packaged import read_yaml
 
 Paper = Literal["v1", "v2", "sg_fsm"]
-Role = Literal["generator", "verifier", "overall"]
 BENCHMARKS = ("2wikimultihopqa", "hotpotqa", "musique")
 AVERAGE = "average"
 """The name of the average over a row's benchmarks."""
@@ -38,140 +36,43 @@ class PublishedScore:
     variant: str
     """The row's setting in an ablation; empty in tables of methods."""
     scores: Mapping[str, Mapping[str, float]]
-    """The printed ones of ``em``, ``f1`` and ``acc``, by benchmark and for `AVERAGE`."""
+    """The printed scores among ``em``, ``f1`` and ``acc``, by benchmark and for `AVERAGE`."""
     delta: Mapping[str, float]
     """The printed differences in points, by benchmark and for `AVERAGE`."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedNoise:
-    """The share of a benchmark's split that a paper calls unverifiable."""
-
-    paper: Paper
-    table: str
-    benchmark: str
-    split: str
-    questions: int
-    """The printed number, in three of six cases less than the full split has."""
-    noisy: int
-    ratio_percent: float
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedTokens:
-    """Prompt tokens of SAFE over 3,000 questions, in millions."""
-
-    paper: Paper
-    table: str
-    role: Role
-    total_millions: float
-    cached_millions: float
-    computed_millions: float
-    cached_percent: float
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedFailures:
-    """The share of all detected errors that are of a category or in the first steps."""
-
-    paper: Paper
-    figure: str
-    percent: float
-    category: str = ""
-    first_steps: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedPaths:
-    """A model's accuracy on relation paths of CWQ (arXiv 2402.11199, Tables 2 and 6); percent."""
-
-    model: str
-    prompt: str
-    """The prompt's name in this project."""
-    mean: float
-    """The printed mean over the kinds."""
-    kinds: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedReasoning:
-    """A model's answers and chains of thought (arXiv 2402.11199, Tables 3 and 7); percent."""
-
-    benchmark: str
-    prompt: str
-    model: str
-    answer: float
-    """F1 of the answers."""
-    reasoning: float
-    """F1 of the reasoning."""
-    gap: float
-    edits: float
-    """Edits to the gold path, normalised."""
-    answer_recall: float
-    reasoning_recall: float
-    misprint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedDetection:
-    """How well that paper's rule finds what two experts call faithful or unfaithful (Table 4); percent."""
-
-    verdict: str
-    precision: float
-    recall: float
-    f1: float
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedAnswers:
-    """A method's answers over knowledge graphs (arXiv 2505.15210, Tables 2, 3, 7); percent.
-
-    Each benchmark has the hit, Hits@1 and F1, None if nothing is printed. A note to Table 2 says that some of
-    MetaQA's figures are of 3-hop questions alone; our text of the paper does not say which.
-    """
-
-    table: str
-    method: str
-    model: str
-    webqsp: Sequence[float | None] = ()
-    cwq: Sequence[float | None] = ()
-    metaqa: Sequence[float | None] = ()
-    misprint: str = ""
-    """Why a printed figure can't be right; empty if it can."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedCost:
-    """Calls and tokens per question (arXiv 2505.15210, Table 5), without the calls that propose paths."""
-
-    benchmark: str
-    method: str
-    calls: float
-    prompt: float
-    completion: float
-    total: float
-    """The printed total."""
-    misprint: str = ""
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The content of the file, each table in the printed order."""
+    """The content of the file, each table in the printed order; shares are in percent.
+
+    The keys of a row are the columns that the file prints; ``misprint`` says why a printed figure can't be right.
+    """
 
     scores: tuple[PublishedScore, ...]
-    noise_ratios: tuple[PublishedNoise, ...]
-    """SAFE v1, Table 2 and v2, Table 1, which are identical."""
-    tokens: tuple[PublishedTokens, ...]
-    """SAFE v1, Table 8 and v2, Table 13, which are identical."""
-    failures: tuple[PublishedFailures, ...]
+    noise_ratios: tuple[Row, ...]
+    """The share of each split that is unverifiable: SAFE v1, Table 2 and v2, Table 1, which are identical."""
+    tokens: tuple[Row, ...]
+    """Prompt tokens over 3,000 questions: SAFE v1, Table 8 and v2, Table 13, which are identical."""
+    failures: tuple[Row, ...]
     """The numbers in the text on SAFE v1, Figures 3 and 4, and v2, Figures 9 and 10."""
-    path_judgements: tuple[PublishedPaths, ...]
-    """The discriminative evaluation of arXiv 2402.11199, Tables 2 and 6."""
-    reasoning_scores: tuple[PublishedReasoning, ...]
-    """Its generative evaluation, Tables 3 and 7."""
-    reasoning_detection: tuple[PublishedDetection, ...]
-    answers: tuple[PublishedAnswers, ...]
-    answer_costs: tuple[PublishedCost, ...]
+    path_judgements: tuple[Row, ...]
+    """The discriminative evaluation of arXiv 2402.11199, Tables 2 and 6; prompts have our names."""
+    reasoning_scores: tuple[Row, ...]
+    """The generative evaluation of arXiv 2402.11199, Tables 3 and 7: F1, recall and edits to the gold path."""
+    reasoning_detection: tuple[Row, ...]
+    """How well the rule of arXiv 2402.11199 finds chains that two experts call faithful or unfaithful (Table 4)."""
+    answers: tuple[Row, ...]
+    """Hit, Hits@1 and F1 over knowledge graphs by benchmark (arXiv 2505.15210, Tables 2, 3, 7); None: not printed.
+
+    A note to Table 2 says that some of MetaQA's figures are only of 3-hop questions, but not which figures.
+    """
+    answer_costs: tuple[Row, ...]
+    """Calls and tokens per question (arXiv 2505.15210, Table 5), without the calls that propose paths."""
+    answer_priors: tuple[Row, ...]
+    """Hit and F1 of path generation and constraint extraction by benchmark (arXiv 2505.15210, Table 4)."""
 
 
 @cache
@@ -181,7 +82,7 @@ def published() -> Published:
     >>> [s.delta for s in published().scores if s.generator == EVERY and s.table == MAIN[s.paper] and s.delta]
     [{'average': 8.4}, {'average': 8.8}]
     """
-    content = yaml.safe_load(resources.files("safe_stepwise").joinpath("store", "published_tables.yaml").read_bytes())
+    content = read_yaml(resources.files("safe_stepwise").joinpath("store", "published_tables.yaml"))
     scores = [_score_row(table, row) for table in content["scores"] for row in table["rows"]]
     return read(Published, {**content, "scores": scores}, "the papers' tables")
 

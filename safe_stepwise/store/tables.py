@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from safe_stepwise.store.names import SIMULATED, marked
+from safe_stepwise.store.names import marked
 from safe_stepwise.store.terminal import printable
 
 if TYPE_CHECKING:
@@ -167,7 +166,8 @@ def markdown(table: Table) -> str:
     """
     header, *rows = table
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
-    rule = ["---:" if _is_numeric(column) else "---" for column in columns]
+    are_numbers = (bool(column) and all(_NUMBER.fullmatch(str(cell)) for cell in column) for column in columns)
+    rule = ["---:" if is_numeric else "---" for is_numeric in are_numbers]
     lines = [[escaped(cell) for cell in header], rule, *([escaped(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -194,16 +194,6 @@ def text_table(rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-def split_columns(table: Table, fixed: int, widths: Iterable[int]) -> list[Table]:
-    """Split a wide table: each piece has the first ``fixed`` columns, and the next ``width`` of the remaining ones.
-
-    >>> split_columns([("a", "b", "c", "d"), (1, 2, 3, 4)], 1, (2, 1))
-    [[('a', 'b', 'c'), (1, 2, 3)], [('a', 'd'), (1, 4)]]
-    """
-    ends = list(accumulate(widths, initial=fixed))
-    return [[(*row[:fixed], *row[start:end]) for row in table] for start, end in pairwise(ends)]
-
-
 def escaped(value: object) -> str:
     """Escape a value so that Markdown shows it literally, on one line.
 
@@ -211,19 +201,6 @@ def escaped(value: object) -> str:
     \\<b> of \\[a\\](x) and\\|\\*b\\*
     """
     return re.sub(r"([\\|`*\[\]<&])", r"\\\1", " ".join(str(value).split()))
-
-
-def mark(simulated: bool) -> str:
-    """Return the suffix of a title of something simulated, empty for anything else.
-
-    >>> mark(True)
-    ' (simulated)'
-    """
-    return SIMULATED if simulated else ""
-
-
-def _is_numeric(column: Sequence[object]) -> bool:
-    return bool(column) and all(_NUMBER.fullmatch(str(cell)) for cell in column)
 
 
 def fill(folder: Path, template: str, /, **values: Any) -> str:
@@ -252,8 +229,9 @@ def environment(folders: tuple[Path, ...], is_html: bool = False) -> "Environmen
     )
     # The plus makes an undefined value raise an error that names it.
     number = lambda value, form=",": f"{+value:{form}}"  # noqa: E731
-    functions = (cell, marked, escaped, format_cell, percent, p_value, text_table, mark, printable)
-    templates.filters |= {"number": number, "table": markdown} | {form.__name__: form for form in functions}
+    functions = (cell, marked, escaped, format_cell, percent, p_value, text_table, printable)
+    templates.filters |= {"number": number, "table": markdown, "mark": partial(marked, "")}
+    templates.filters |= {form.__name__: form for form in functions}
     return templates
 
 

@@ -1,6 +1,6 @@
 """Makes text from outside safe to keep and print: without credentials and without control characters.
 
-A server's message may hold the key that was sent to it. Ids, messages and keys of files may hold characters that
+A server's message may repeat the key that was sent to it. Ids, messages and keys in files may have characters that
 control the terminal.
 """
 
@@ -12,29 +12,30 @@ import re
 import sys
 import unicodedata
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Any, TextIO, cast
 from urllib.parse import quote
 
-_STEERS = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
+_CONTROL_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 """Categories of Unicode: controls (ANSI begins with one), bidi marks, surrogates, line ends."""
 _INVISIBLE = re.compile(
     "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3164\\ufe00-\\ufe0f\\uffa0\\U000e0000-\\U000e0fff]"
 )
 """Letters and marks that are not visible."""
-MAX_LINE_CHARACTERS = 2_000
-"""Characters of a line; longer ones are cut, as an id or a title may have a million."""
-_BAR_MOVES = re.compile(r"\r|(?:\n|\x1b\[A)+\Z")
-"""What tqdm writes to move the cursor: to the line's start or, alone, down and up."""
+MAX_LINE_CHARS = 2_000
+"""Maximum characters of a line; a longer line is cut, as an id or a title may have a million."""
+_CURSOR_MOVES = re.compile(r"\r|(?:\n|\x1b\[A)+\Z")
+"""What tqdm writes to move the cursor: to the line's start or, as a text of its own, down and up."""
 
 
 def printable(text: str) -> str:
-    """Return a text as one line: control characters escaped, cut after `MAX_LINE_CHARACTERS` characters.
+    """Return a text as one line: control characters escaped, cut after `MAX_LINE_CHARS` characters.
 
     >>> printable("row \\x1b[31mq1\\u202e\\nnext")
     'row \\\\x1b[31mq1\\\\u202e next'
     """
-    line = " ".join(text[: MAX_LINE_CHARACTERS + 1].split())
-    return _escape_controls(line if len(text) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]}…")
+    line = " ".join(text[: MAX_LINE_CHARS + 1].split())
+    return _escape_controls(line if len(text) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]}…")
 
 
 def sanitize(text: object, limit: int | None = None) -> str:
@@ -50,15 +51,15 @@ def sanitize(text: object, limit: int | None = None) -> str:
 def guard_output() -> None:
     """Make this process print no control characters and none of its credentials, as libraries log servers' messages.
 
-    Line ends stay, and on standard error the movements of progress bars. A character that the stream can't write is
-    escaped, too.
+    Line ends are kept, as are progress bars' cursor movements on standard error. A character that the stream can't
+    write is also escaped.
     """
     secrets = tuple(credentials().values())
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the shell
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     sys.stdout = cast(TextIO, _Guarded(sys.stdout, secrets))
-    sys.stderr = cast(TextIO, _Guarded(sys.stderr, secrets, _BAR_MOVES))
+    sys.stderr = cast(TextIO, _Guarded(sys.stderr, secrets, _CURSOR_MOVES))
 
 
 class _Guarded:
@@ -72,10 +73,10 @@ class _Guarded:
 
     def write(self, text: str) -> int:
         start = self._moves.match(text) if self._moves else None
-        move = start.group() if start else ""
+        moves_written = start.group() if start else ""
         coding = self._stream.encoding or "utf-8"
-        visible = "\n".join(map(_escape_controls, redact_keys(text[len(move) :], self._secrets).split("\n")))
-        self._stream.write(move + visible.encode(coding, "backslashreplace").decode(coding))
+        visible = "\n".join(map(_escape_controls, redact_keys(text[len(moves_written) :], self._secrets).split("\n")))
+        self._stream.write(moves_written + visible.encode(coding, "backslashreplace").decode(coding))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -86,58 +87,20 @@ class _Guarded:
 def _escape_controls(line: str) -> str:
     if line.isascii() and line.isprintable():
         return line
-    controls = {char for char in line if unicodedata.category(char) in _STEERS or _INVISIBLE.match(char)}
+    controls = {char for char in line if unicodedata.category(char) in _CONTROL_CATEGORIES or _INVISIBLE.match(char)}
     return line.translate({ord(char): char.encode("unicode_escape").decode("ascii") for char in controls})
 
 
-HUGGING_FACE, OPENAI, AWS = "a Hugging Face token", "an OpenAI or Anthropic key", "an AWS key"
-PATTERNS: tuple[tuple[str, str, str], ...] = (
-    (HUGGING_FACE, "hf_", r"(?:[A-Za-z0-9]{30,}|(?:oauth|jwt)_(?=[\w.-]{0,99}[0-9])[\w.-]{20,})"),
-    (HUGGING_FACE, "api_org_", r"[A-Za-z0-9]{30,}"),
-    # A digest of digits behind "task-" or "disk-" is no key, though DeepSeek's keys look like one.
-    (
-        OPENAI,
-        "sk-",
-        r"(?:(?!(?<=[aeiou]sk-)[0-9A-Fa-f]{32,64}(?![0-9A-Za-z]))[A-Za-z0-9]{32,}"
-        r"|(?:proj|svcacct|admin|ant|or)-(?=[\w-]{0,99}[0-9])[\w-]{20,})",
-    ),
-    (AWS, "AKIA", r"[0-9A-Z]{16}(?![0-9A-Za-z])"),
-    (AWS, "ASIA", r"[0-9A-Z]{16}(?![0-9A-Za-z])"),
-    *(("a GitHub token", f"gh{kind}_", r"[A-Za-z0-9]{36}") for kind in "pousr"),
-    ("a GitHub token", "github_pat_", r"[A-Za-z0-9_]{40,}"),
-    ("a GitLab token", "glpat-", r"[\w-]{20}"),
-    ("a Google key", "AIza", r"[\w-]{35}"),
-    ("a Slack token", "xox", r"[abprs]-[0-9A-Za-z-]{20,}"),
-    ("a PyPI token", "pypi-AgE", r"[\w-]{50,}"),
-    ("a Groq key", "gsk_", r"[A-Za-z0-9]{40,}"),
-    ("an xAI key", "xai-", r"[A-Za-z0-9]{40,}"),
-    ("an NVIDIA key", "nvapi-", r"[\w-]{40,}"),
-    *(("a Stripe key", f"{kind}_live_", r"[A-Za-z0-9]{20,}") for kind in ("sk", "rk")),
-    ("a Stripe key", "whsec_", r"[A-Za-z0-9+/=]{30,}"),
-    ("a Replicate token", "r8_", r"[A-Za-z0-9]{37}(?![A-Za-z0-9])"),
-    ("a Together key", "tgp_v1_", r"[\w-]{40,}"),
-    ("a Weights & Biases key", "wandb_v1_", r"[\w-]{40,}"),
-    ("a Slack token", "xapp-", r"[0-9]-[0-9A-Za-z-]{20,}"),
-    ("a JSON web token", "eyJ", r"[\w-]{10,300}+\.eyJ[\w-]{10,4000}+\.[\w-]{16,}"),
-    *(
-        ("a database's password", scheme, r"(?:ql|\+srv|s)?://[^\s/@:\"']{0,64}:[^\s/@\"'{}$<]{4,}@")
-        for scheme in ("postgres", "mysql", "mongodb", "redis", "amqp")
-    ),
-    (
-        "a password of netrc",
-        "machine ",
-        r"[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}\s{1,9}login\s{1,9}\S{1,99}\s{1,9}password\s{1,9}\S{4,}",
-    ),
-    ("a private key", "-----BEGIN ", r"(?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----"),
-)
+_LINES = Path(__file__).with_name("keys.tsv").read_text(encoding="utf-8").splitlines()
+PATTERNS = tuple((*line.split("\t"),) for line in _LINES if not line.startswith("#"))
 """The name of each kind of key, how it begins, and the pattern of what follows (ASCII)."""
 
 REDACTED = "[redacted]"
-_SHORTEST = 8
-"""Characters of a credential of ours; a shorter value (``EMPTY``) could be any word."""
-_NAMES = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "_PWD_", "_PAT_")
+_MIN_CHARS = 8
+"""A shorter value of a variable (``EMPTY``) is not taken for a credential, as it could be any word."""
+_NAME_PARTS = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "_PWD_", "_PAT_")
 _KEY = re.compile("|".join(re.escape(start) + suffix for _, start, suffix in PATTERNS), re.ASCII)
-_KEY_BY_PLACE = re.compile(
+_KEY_BY_CONTEXT = re.compile(
     # What follows a scheme of HTTP, precedes the host of an address, or follows a field's name.
     r"(?i:(?<=bearer )\S{8,}|(?<=basic )[\w+/=-]{16,}|(?<=[a-z]://)[^\s/@:]*+:[^\s/@]++(?=@)"
     + r"|(?:(?<=key)|(?<=token)|(?<=secret)|(?<=password))"
@@ -155,25 +118,25 @@ def credentials() -> dict[str, str]:
 
     secrets = {"the Hub's token": get_token() or ""}
     for name, value in os.environ.items():
-        is_secret = any(word in f"{name.upper()}_" for word in _NAMES)
+        is_secret = any(word in f"{name.upper()}_" for word in _NAME_PARTS)
         if is_secret and value.strip() not in secrets.values():
             secrets[name] = value.strip()
-    return {name: value for name, value in secrets.items() if len(value) >= _SHORTEST and not os.path.exists(value)}
+    return {name: value for name, value in secrets.items() if len(value) >= _MIN_CHARS and not os.path.exists(value)}
 
 
 def redact(text: str) -> str:
-    """Return a text with ``[redacted]`` in place of every credential of ours and all that looks like a key.
+    """Return a text with ``[redacted]`` for each of this process's credentials and all that looks like a key.
 
     >>> redact("received key Bearer " + "sk-" + "a" * 40)
     'received key Bearer [redacted]'
     >>> redact("the api_key=Gh3kk29dkw9wx is wrong, see http://me:pw@proxy:80/")
     'the api_key[redacted] is wrong, see http://[redacted]@proxy:80/'
     """
-    return _KEY_BY_PLACE.sub(REDACTED, redact_keys(text, credentials().values()))
+    return _KEY_BY_CONTEXT.sub(REDACTED, redact_keys(text, credentials().values()))
 
 
 def redact_keys(text: str, secrets: Collection[str]) -> str:
-    """Return a text with ``[redacted]`` for ``secrets`` in any spelling, and for what certainly is a key by its form.
+    """Return a text with ``[redacted]`` for ``secrets`` in any spelling, and for what must be a key by its form.
 
     Unlike `redact` it keeps words that ordinary prose may have, such as ``Key: Constantinople1453``.
 
@@ -198,17 +161,17 @@ def spellings(value: str) -> frozenset[str]:
     neighbours.
     """
     raw = os.fsencode(value)
-    coded = {value, value[::-1], json.dumps(value)[1:-1], quote(raw, safe=""), raw.hex()}
+    variants = {value, value[::-1], json.dumps(value)[1:-1], quote(raw, safe=""), raw.hex()}
     for shift in range(3):
         padded = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
         inner = padded[-(-8 * shift // 6) : len(padded) - ((len(raw) + shift) % 3 > 0)]
-        coded |= {inner, inner.replace("+", "-").replace("/", "_")}
-    return frozenset(coded)
+        variants |= {inner, inner.replace("+", "-").replace("/", "_")}
+    return frozenset(variants)
 
 
 @functools.lru_cache(maxsize=8)
 def _spellings_pattern(values: tuple[str, ...]) -> re.Pattern[str]:
-    """Make the pattern of every spelling of some credentials, each character escaped or not."""
+    """Make a pattern of all spellings of some credentials, with each character escaped or not."""
     patterns = []
     for value in values:
         patterns += sorted(map(re.escape, spellings(value)), key=len, reverse=True)

@@ -10,9 +10,9 @@ Thoughts come before the text, or between its paragraphs, in one of these forms:
     analysis...assistantfinal...
                               Harmony without its special tokens, as some servers decode it
 
-A mark within the sentence of a step (``Step K: ... (Kind)``) is text. A thought may hold anything, in particular a
-draft of the answer, so a thought that never closes leaves no text. A cut thought that the template opened has no mark
-at all; only the way it ended reveals it (`engines.base.Completion`).
+A mark within the sentence of a step (``Step K: ... (Kind)``) is text. A thought may contain anything, in particular a
+draft of the answer, so a thought that never closes leaves no text. A thought that the template opened and that was cut
+has no mark at all; only the way in which it ended reveals it (`engines.base.Completion`).
 """
 
 import re
@@ -35,14 +35,14 @@ _CHANNEL = re.compile(
     re.S,
 )
 _BARE_CHANNELS = re.compile(r"\s*analysis(?=\S)(.*)assistantfinal(?:json)?(.*)\Z", re.S)
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.S)  # an unfinished string runs to the end
-_BARE_OPENS = re.compile(r"\s*(?:analysis|commentary)(?=[A-Z])")
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.S)  # an unfinished string extends to the end
+_BARE_CHANNEL_START = re.compile(r"\s*(?:analysis|commentary)(?=[A-Z])")
 """A word glued to the channel's name, which prose never has."""
 _OBJECT = re.compile(r'\s*(?:```\w*\s*)?\{\s*"')
 
 
 class SplitReply(NamedTuple):
-    """A reply's text and its thought; ``is_open`` if a thought never closes, which leaves no text."""
+    """A reply's text and its thoughts; ``is_open`` if a thought never closes, so that there is no text."""
 
     text: str
     thought: str = ""
@@ -61,9 +61,9 @@ def split_thought(reply: str) -> SplitReply:
     """
     if _HARMONY.match(reply):
         return _split_channels(reply)
-    if bare := _BARE_CHANNELS.match(reply):
-        return SplitReply(bare[2].strip(), bare[1].strip())
-    if _BARE_OPENS.match(reply):
+    if bare_channels := _BARE_CHANNELS.match(reply):
+        return SplitReply(bare_channels[2].strip(), bare_channels[1].strip())
+    if _BARE_CHANNEL_START.match(reply):
         return SplitReply("", reply.strip(), is_open=True)
     unquoted = reply
     if _OBJECT.match(reply):  # an object, whose strings may quote a mark
@@ -74,7 +74,7 @@ def split_thought(reply: str) -> SplitReply:
         if mark.lastgroup == "step":
             continue
         before, start = reply[start : mark.start()], mark.end()
-        if not mark["open"] and not is_open:  # opened by the template: everything before the mark is thought
+        if not mark["open"] and not is_open:  # the template opened it: everything before the mark is a thought
             thoughts += [*texts, before]
             texts = []
         else:

@@ -11,65 +11,47 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path as File
 from random import Random
-from typing import Literal, get_args
 
 from builders.paths.corruptions import KINDS as DRAFTS
 from builders.paths.corruptions import Scope, find_objection
 from builders.paths.world import Path, PathQuestion, World, sort_of
-from safe_stepwise.checking import statements
+from safe_stepwise.checking import statements, wordings
 from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds
-from safe_stepwise.checking.statements import is_free
-from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.records import Triple
-from safe_stepwise.store.boundary import read_yaml
-from safe_stepwise.store.names import Corruption
-from studies.labels.published import is_held_out
+from safe_stepwise.store import boundary, names
 
-ClaimKind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
-KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
-WRONG = KINDS[1:]
-_CORRUPTIONS: Mapping[ClaimKind, Corruption] = {
+_CORRUPTIONS: Mapping[str, names.Corruption] = {
     "wrong tail": "factual_tail",
     "wrong head": "factual_head",
     "wrong relation": "relation_swapped",
     "reversed": "reversed",
 }
-StepContext = Literal["alone", "in its path"]
-SETTINGS: tuple[StepContext, ...] = get_args(StepContext)
+TRUE, WRONG = "true", tuple(_CORRUPTIONS)
+ALONE, IN_PATH = "alone", "in its path"
+_MOST_PATHS = 3
+"""The maximum number of a question's gold paths that cases are made of: R4C has three annotators, a film 200 paths."""
 Wording = Callable[[Sequence[Triple], int], str]
 """A function that states a fact as a clause; the number chooses among its wordings."""
-_FILM_WORDINGS: Mapping[str, Sequence[str]] = read_yaml(File(__file__).with_name("films.yaml"))
+_FILM_WORDINGS: Mapping[str, Sequence[str]] = boundary.read_yaml(File(__file__).with_name("films.yaml"))
 """Wordings of MetaQA's relations, which the language module can read; MetaQA has no passages to word them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSource:
-    """A question with its gold paths, and the ``grounds`` by which its chains are judged.
-
-    ``wording`` states its facts in plain sentences.
-    """
+    """A question with its gold paths, the grounds by which its chains are judged, and how its facts are worded."""
 
     question: PathQuestion
     grounds: Grounds
     wording: Wording
 
-    @property
-    def is_reported(self) -> bool:
-        """Whether thresholds are reported, not chosen, on this question."""
-        return is_held_out(self.question.id)
-
     def phrase(self, facts: Sequence[Triple], *seeds: str) -> str:
         """State one fact, or the several facts of one hop, as a sentence."""
-        clause = self.wording(facts, choice_for(self.question.id, *seeds)).strip()
+        clause = self.wording(facts, wordings.choice_for(self.question.id, *seeds)).strip()
         return f"{clause[:1].upper()}{clause[1:].removesuffix('.')}."
 
 
 def word_plainly(facts: Sequence[Triple], _: int) -> str:
-    """State a fact whose relation is the words between its ends, as R4C's are.
-
-    >>> word_plainly([Triple("Oru", "lies on", "the Vel")], 0)
-    'Oru lies on the Vel'
-    """
+    """State a fact whose relation is the words between its ends, as R4C's are: "Oru", "lies on", "the Vel"."""
     return f"{facts[0].head} {facts[0].relation} {facts[0].tail}"
 
 
@@ -95,7 +77,7 @@ def split_hops(path: Path) -> list[list[Triple]]:
 
     def hop_key(index: int) -> object:
         fact = path[index]
-        joins = is_free(fact) and fact.relation.count("…") > 1
+        joins = statements.is_free(fact) and fact.relation.count("…") > 1
         return (fact.relation, fact.tail) if joins else index
 
     return [[path[n] for n in places] for _, places in groupby(range(len(path)), hop_key)]
@@ -106,77 +88,63 @@ class ChainCase:
     """A chain with its gold ``fact``, and the ``claim`` in its place; both are the path's first fact if it is true."""
 
     source: CalibrationSource
-    setting: StepContext
-    kind: ClaimKind
-    grounds: Grounds
+    setting: str
+    kind: str
     chain: Chain
     fact: Triple
     claim: Triple
 
 
-Impossible = tuple[StepContext, ClaimKind]
-"""The setting and kind of a case that could not be made, as no such error of the fact is surely wrong."""
-_MOST_PATHS = 3
-"""The most gold paths of a question that cases are made of: R4C has three annotators, a film two hundred paths."""
-
-
-def make_cases(
-    sources: Sequence[CalibrationSource], world: World, seed: int
-) -> tuple[list[ChainCase], Counter[Impossible]]:
+def make_cases(sources: Sequence[CalibrationSource], world: World, seed: int) -> tuple[list[ChainCase], Counter[str]]:
     """Make the cases: every fact alone in each kind; each path without an error, and once with each error.
 
     The seed and the question's id choose which fact is exchanged, and what replaces it. Also returns the number of
-    cases that could not be made.
+    cases that could not be made, as no such error is surely wrong, by setting and kind.
     """
     cases: list[ChainCase] = []
-    impossible: Counter[Impossible] = Counter()
+    impossible: Counter[str] = Counter()
     for source in sources:
-        for case in (*_cases_alone(source, world, seed), *_cases_in_paths(source, world, seed)):
-            if isinstance(case, ChainCase):
-                cases.append(case)
-            else:
-                impossible[case] += 1
+        for setting, path_source, answer, marks in _list_paths(source, seed):
+            path_cases = list(_make_cases(path_source, world, setting, answer, marks))
+            cases += path_cases
+            impossible.update(f"{setting}: {kind}" for kind in WRONG if kind not in {case.kind for case in path_cases})
     return cases, impossible
 
 
-def _cases_alone(source: CalibrationSource, world: World, seed: int) -> Iterator[ChainCase | Impossible]:
-    hops = [hop for path in source.question.paths[:_MOST_PATHS] for hop in split_hops(path)]
+def _list_paths(source: CalibrationSource, seed: int) -> Iterator[tuple[str, CalibrationSource, str, Sequence[str]]]:
+    """Yield a question's facts and paths: setting, source with only that path, answer, and seeds of choices."""
+    question, paths = source.question, source.question.paths
+    hops = [hop for path in paths[:_MOST_PATHS] for hop in split_hops(path)]
     for fact in dict.fromkeys(hop[0] for hop in hops if len(hop) == 1):
-        grounds = replace(
-            source.grounds, answers=(fact.tail,), paths=((fact,),), starts=(fact.head,), is_branched=False
-        )
-        question = replace(source.question, paths=((fact,),), answer=fact.tail, accepted=(fact.tail,), start=fact.head)
-        single = replace(source, question=question, grounds=grounds)
-        yield from _cases(single, world, (fact,), "alone", fact.tail, (str(seed), fact.head, fact.relation))
-
-
-def _cases_in_paths(source: CalibrationSource, world: World, seed: int) -> Iterator[ChainCase | Impossible]:
-    paths, answer = source.question.paths, source.question.accepted[0] if source.question.accepted else ""
+        answers, paths_alone = (fact.tail,), ((fact,),)
+        grounds = replace(source.grounds, answers=answers, paths=paths_alone, starts=(fact.head,), is_branched=False)
+        single = replace(question, paths=paths_alone, answer=fact.tail, accepted=answers, start=fact.head)
+        fact_source = replace(source, question=single, grounds=grounds)
+        yield ALONE, fact_source, fact.tail, (str(seed), fact.head, fact.relation)
     for number, path in enumerate(paths[:_MOST_PATHS]):
-        further = (*paths[:number], *paths[number + 1 :])
-        shown = replace(source, question=replace(source.question, paths=(path, *further)))
-        yield from _cases(shown, world, path, "in its path", answer, (str(seed), str(number)))
+        reordered = replace(question, paths=(path, *paths[:number], *paths[number + 1 :]))
+        answer = question.accepted[0] if question.accepted else ""
+        yield IN_PATH, replace(source, question=reordered), answer, (str(seed), str(number))
 
 
-def _cases(
-    source: CalibrationSource, world: World, path: Path, setting: StepContext, answer: str, marks: Sequence[str]
-) -> Iterator[ChainCase | Impossible]:
-    """Yield a path's true chain, and one with each error that is possible in it; ``marks`` seed the choices."""
-    hops = split_hops(path)
+def _make_cases(
+    source: CalibrationSource, world: World, setting: str, answer: str, marks: Sequence[str]
+) -> Iterator[ChainCase]:
+    """Yield a path's true chain, and one with each error that is possible in it."""
+    hops = split_hops(source.question.path)
     sentences = [source.phrase(hop, *marks, str(n)) for n, hop in enumerate(hops)]
-    yield ChainCase(source, setting, "true", source.grounds, Chain(tuple(sentences), answer), path[0], path[0])
+    fact = source.question.path[0]
+    yield ChainCase(source, setting, TRUE, Chain(tuple(sentences), answer), fact, fact)
     for kind in WRONG:
-        for index, claim in _errors(source.question, world, kind, " ".join(marks)):
+        for index, claim in _list_errors(source.question, world, kind, " ".join(marks)):
             sentence = source.phrase([claim], *marks, str(index))
             if len(hops[index]) == 1 and sentence != sentences[index]:  # a wording may leave out the head
                 chain = Chain((*sentences[:index], sentence, *sentences[index + 1 :]), answer)
-                yield ChainCase(source, setting, kind, source.grounds, chain, hops[index][0], claim)
+                yield ChainCase(source, setting, kind, chain, hops[index][0], claim)
                 break
-        else:
-            yield (setting, kind)
 
 
-def _errors(question: PathQuestion, world: World, kind: ClaimKind, seed: str) -> Iterator[tuple[int, Triple]]:
+def _list_errors(question: PathQuestion, world: World, kind: str, seed: str) -> Iterator[tuple[int, Triple]]:
     """Yield a hop's index in the question's path, and a wrong claim of its fact, in the order that the seed gives."""
     corruption = _CORRUPTIONS[kind]
     scope = Scope(question, world, (), Random(f"{seed} {question.benchmark} {question.id} {kind}"))

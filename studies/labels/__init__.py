@@ -1,1 +1,1 @@
-"""Compare noise labels, ours with published ones or those of two builds, and a checker's verdicts with gold labels."""
+"""Compare noise labels with those of others, and a checker's verdicts with gold labels."""

@@ -7,10 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from safe_stepwise.language.mentions import first_mention
-from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.text import has_words
-from safe_stepwise.records import NO_NOISE, NOISE_TYPES, Question
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES
 from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.tables import decimal, format_cell
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
@@ -61,21 +58,6 @@ def build_score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
     """Build table rows of scores: name, gold and predicted labels, precision, recall, F1 ("-" if undefined)."""
     form = lambda share: format_cell(share, decimal(3), "-")  # noqa: E731
     return [(score.name, score.gold, score.predicted, *map(form, score.shares.values())) for score in scores]
-
-
-def lacks_entities(question: Question) -> bool:
-    """Whether no gold passage names some annotated entity, yes and no aside: a baseline that only looks at names."""
-    texts = [read(passage) for _, passage in question.gold]
-    names = [name for triple in question.evidence for name in (triple.head, triple.tail)]
-    names += [hop.answer for hop in question.decomposition]
-    if question.answer.lower() not in ("yes", "no"):
-        names.append(question.answer)
-
-    def is_named(name: str) -> bool:
-        words = clean(name)
-        return any(has_words(clean(text.title), words) or first_mention(text, name) is not None for text in texts)
-
-    return not all(map(is_named, names))
 
 
 def build_checker_table(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]]:

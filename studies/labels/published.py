@@ -6,56 +6,44 @@ labels that they confirm, by our labels' confidence. Half of the rows are held o
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Label, Question
 from safe_stepwise.store import files, terminal
-from safe_stepwise.store.agreement import Outcome, measure_agreement
-from studies.labels.agreement import build_score_rows, lacks_entities, score_agreement
+from safe_stepwise.store.agreement import Agreement, Outcome, measure_agreement
 
 Labelled = tuple[Question, Label]
-HEADER = ("benchmark", "labels", "rows", "published", "found", "precision", "recall", "F1")
-CALIBRATION = ("benchmark", "confidence", "noise", "confirmed", "sound", "confirmed")
+HEADER = ("benchmark", "rows", "published", "found", "precision", "recall", "F1")
 
 
-def comparison(
-    labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool], report: Callable[[str], object] = print
-) -> list[tuple[object, ...]]:
-    """Score our labels, and those of the baseline `lacks_entities`, on each benchmark; return rows under `HEADER`.
-
-    ``report`` is called with a line about each benchmark without a published label. Raises ``UserError`` if none has.
-    """
-    rows: list[tuple[object, ...]] = []
-    if not any(question.id in published for pairs in labelled.values() for question, _ in pairs):
-        raise UserError("no id of the labelled rows is in the published labels: other rows?")
+def measure(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]) -> dict[str, Agreement]:
+    """Measure how our labels of each benchmark agree with published ones; raise ``UserError`` if none does."""
+    agreements: dict[str, Agreement] = {}
     for name, pairs in labelled.items():
-        ours_by_id = {question.id: label.unverifiable for question, label in pairs}
-        names = {question.id: lacks_entities(question) for question, _ in pairs}
-        shared = sum(id_ in published for id_ in ours_by_id)
+        shared = [(published[question.id], label) for question, label in pairs if question.id in published]
         if not shared:
-            report(f"left out: {name}: none of its ids is in the published labels")
+            print(f"left out: {name}: none of its ids is in the published labels")
             continue
-        for method, labels in (("verification", ours_by_id), ("names alone", names)):
-            _, *scores = build_score_rows([score_agreement(published, labels, method)])[0]
-            rows.append((name, method, shared, *scores))
-    return rows
+        outcomes: Counter[Outcome] = Counter((noise, label.noise_type, label.confidence) for noise, label in shared)
+        agreements[name] = measure_agreement(outcomes)
+    if not agreements:
+        raise UserError("no id of the labelled rows is in the published labels: other rows?")
+    return agreements
 
 
-def calibration(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]) -> list[tuple[object, ...]]:
-    """Return rows under `CALIBRATION`: the share (0-1) of our labels that are confirmed, by their confidence."""
-    rows: list[tuple[object, ...]] = []
-    for name, pairs in labelled.items():
-        pairs_in_both = [(published[question.id], label) for question, label in pairs if question.id in published]
-        verdicts: Counter[Outcome] = Counter(
-            (is_noise, label.noise_type, label.confidence) for is_noise, label in pairs_in_both
-        )
-        for bin_ in measure_agreement(verdicts).calibration:
-            noise, sound = _share(bin_.noise_confirmed, bin_.noise), _share(bin_.sound_confirmed, bin_.sound)
-            rows.append((name, bin_.confidence, bin_.noise, noise, bin_.sound, sound))
-    return rows
+def build_tables(agreements: Mapping[str, Agreement]) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """Build two tables: the scores of each benchmark, and the bins of its labels' confidence."""
+    scores: list[tuple[object, ...]] = [HEADER]
+    bins: list[tuple[object, ...]] = [("benchmark", "confidence", "noise", "confirmed", "sound", "confirmed")]
+    for name, a in agreements.items():
+        scores.append((name, a.rows, a.noise, a.found, f"{a.precision:.3f}", f"{a.recall:.3f}", f"{a.f1:.3f}"))
+        for b in a.calibration:
+            shares = _share(b.noise_confirmed, b.noise), _share(b.sound_confirmed, b.sound)
+            bins.append((name, b.confidence, b.noise, shares[0], b.sound, shares[1]))
+    return scores, bins
 
 
 def _share(count: int, rows: int) -> str:
@@ -63,7 +51,7 @@ def _share(count: int, rows: int) -> str:
 
 
 def is_held_out(id_: str) -> bool:
-    """Whether a question belongs to the half that nobody reads to develop checks, by its id."""
+    """Return whether a question belongs, by its id, to the half that is not used to develop checks."""
     return sha256(id_.encode()).digest()[0] % 2 == 1
 
 

@@ -67,8 +67,7 @@ def main(argv: Sequence[str]) -> None:
     chains = list(cases(args.chains))
     rows: list[tuple[object, ...]] = []
     unit = 0.0
-    for rule, name in (("paper", "words"), ("paper", "trigrams"), ("paper", "embeddings"),
-                       ("house", "")):  # fmt: skip
+    for rule, name in (("paper", "words"), ("paper", "embeddings"), ("house", "")):
         if name == "embeddings" and not _have_embeddings():
             continue
         first, again, found = measured(lambda: _all(chains, rule, name))  # noqa: B023

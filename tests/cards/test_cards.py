@@ -186,11 +186,11 @@ def test_without_published_labels_a_card_says_what_was_measured_elsewhere(make: 
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_simulated_teacher_is_named_as_such(make: Any) -> None:
-    replies = {"clean": 1_200, "unreadable": 3}
+    replies = {"read": 1_200, "unreadable": 3}
     played = statistics(simulated=True, teacher="symbolic", replies=replies)
     text = make([played, statistics("hotpotqa")], INFO)
     assert "**Simulated teacher.** Labels of musique train were" in text
-    assert "1,200 clean, 3 unreadable" in text
+    assert "1,200 read, 3 unreadable" in text
     assert "A simulated teacher (`symbolic`, `mock`)" in text
     assert "number after `prompts`" not in make([statistics()], INFO)
     assert "imulated" not in make([statistics()], INFO)
@@ -198,7 +198,7 @@ def test_a_simulated_teacher_is_named_as_such(make: Any) -> None:
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_limits_are_those_of_the_teachers_it_had(make: Any) -> None:
-    text = make([statistics(teacher="openai:m prompts d7ba", replies={"clean": 3})], INFO)
+    text = make([statistics(teacher="openai:m prompts d7ba", replies={"read": 3})], INFO)
     assert "A model as teacher may overlook" in text
     assert "number after `prompts`" in text
     assert "`annotations` uses no model" not in text

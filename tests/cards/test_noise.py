@@ -1,4 +1,4 @@
-"""What cards say of noise: its ratio beside the papers', rows of it, labels by published lists."""
+"""What cards say of noise: its ratio beside the papers', labels by published lists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cards import datasets
-from cards.datasets import FULL_SPLITS, example_rows, noise_ratios
+from cards.datasets import FULL_SPLITS, noise_ratios
 from cards.pages import WORDS
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.published_tables import published
@@ -15,16 +15,10 @@ from tests.cards.test_cards import AGREEMENT, INFO, MAKERS, statistics
 
 LISTED = {
     "lists": [
-        {"name": "a|b_wrong.txt", "digest": "ef" * 32, "entries": 1_200, "repeated": 1,
-         "matched": 13, "unmatched": 1_186},
+        {"name": "a|b_wrong.txt", "digest": "ef" * 32, "matched": 13, "unmatched": 1_186},
     ],
-    "rows": 15, "loosely": 2, "shared": 3, "pathless": 7,
+    "rows": 15,
 }  # fmt: skip
-
-
-def example(type_: str, number: int = 1, **changes: str) -> dict[str, Any]:
-    told = {"question": f"Who is {type_} {number}?", "answer": "Ana", "explanation": "No sentence."}
-    return {"id": f"{type_}{number}", "noise_type": type_, **told, **changes}
 
 
 def test_every_noise_type_has_a_meaning() -> None:
@@ -57,9 +51,9 @@ def test_counts_that_are_those_of_the_split_need_no_word() -> None:
 
 
 def test_full_splits_are_those_that_the_papers_fall_short_of() -> None:
-    printed = {(n.benchmark, n.split): n.questions for n in published().noise_ratios}
+    printed = {(n["benchmark"], n["split"]): n["questions"] for n in published().noise_ratios}
     assert all(printed[place] < full for place, full in FULL_SPLITS.items())
-    assert {n.paper for n in published().noise_ratios} == {"v1", "v2"}
+    assert {n["paper"] for n in published().noise_ratios} == {"v1", "v2"}
 
 
 def test_made_up_questions_have_no_printed_ratio() -> None:
@@ -72,34 +66,6 @@ def test_made_up_questions_have_no_printed_ratio() -> None:
     assert "| synthetic | train | 0 | 0 | - | - |" in datasets.verified_multihop([empty], INFO)
 
 
-# Rows of noise
-
-
-def test_rows_are_of_many_types_and_builds() -> None:
-    one = statistics(examples=[example("missing_evidence"), example("wrong_answer")])
-    two = statistics("hotpotqa", examples=[example("missing_evidence", 2), example("wrong_answer", 2)])
-    three = statistics("2wikimultihopqa", examples=[example("unspecified", 3)])
-    found = [(e["benchmark"], e["id"]) for e in example_rows([one, two, three])]
-    assert found == [
-        ("musique", "missing_evidence1"),
-        ("hotpotqa", "wrong_answer2"),
-        ("2wikimultihopqa", "unspecified3"),
-    ]
-    alone = [example("missing_evidence", n) for n in range(5)]
-    assert example_rows([statistics(examples=alone), statistics("hotpotqa")]) == [
-        {"benchmark": "musique", "split": "train", **row} for row in alone[:3]
-    ]
-    assert example_rows([statistics()]) == []
-
-
-def test_rows_cannot_break_the_card() -> None:
-    evil = example("wrong_answer", question="a|b\n# <b>[x](http://y)", answer="`c`", explanation="*d*")
-    text = datasets.verified_multihop([statistics(examples=[evil])], INFO)
-    row = "| musique train | a\\|b # &lt;b>\\[x\\](http://y) | 'c' | `wrong_answer` | \\*d\\* |"
-    assert row in text.splitlines()
-    assert "Examples of noise from this run" not in datasets.verified_multihop([statistics()], INFO)
-
-
 # Labels by published lists
 
 
@@ -110,8 +76,8 @@ def test_labels_by_lists_are_told(make: Any) -> None:
     section = text.split("## Labels by published lists")[1].split("\n## ")[0]
     assert "published lists of questions decide which rows of musique train are noise" in section
     digest = "ef" * 32
-    assert f"| musique | train | a\\|b_wrong.txt | `{digest}` | 1,200 | 1 | 13 | 1,186 |" in section
-    assert "| musique | train | 15 | 2 | 3 | 13 | 7 |" in section
+    assert f"| musique | train | a\\|b_wrong.txt | `{digest}` | 13 | 1,186 |" in section
+    assert "| musique | train | 15 | 13 |" in section
     assert "No published labels were given for hotpotqa train:" in text
     assert "`unspecified` | a published list calls the row noise without a type" in text
     limits = text.split("## Limitations")[1]

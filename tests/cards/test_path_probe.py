@@ -34,11 +34,9 @@ def statistics(**changes: Any) -> dict[str, Any]:
         "questions": 77,
         "splits": {"test": {"rows": 1234, "questions": 77}},
         "benchmarks": {EVIL: {"questions": 77, "valid": 77, "reversed": 76}},
-        "lengths": {EVIL: {"2": 77}},
         "marked": {"valid": {"rows": 10, "marked": 1}, "reversed": {"rows": 20, "marked": 4}},
         "left_out": {EVIL: {EVIL: 3}},
         "refused": {"reversed": {EVIL: 1}},
-        "drawn": {"incoherent": {"it is the original": 5}},
         "verified": [SOURCE],
         "files": {name: {"test": FILES} for name in ("prompt_completion", "path_probe")},
         "prompt_sha256": "ab" * 32,
@@ -57,7 +55,7 @@ def test_figures_are_those_of_the_record() -> None:
     assert "1,234 rows" in text
     assert "Its balanced accuracy is 0.550" in text
     assert "| `reversed` | 20 | 20.0% |" in text
-    assert "| `incoherent` | it is the original | 0 | 5 |" in text
+    assert "| `reversed` |" in text.partition("questions without this kind")[2]
     assert "imulated" not in text
     data = DatasetCard(text).data.to_dict()
     assert [(c["config_name"], c.get("default")) for c in data["configs"]] == [

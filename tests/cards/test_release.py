@@ -13,7 +13,6 @@ import pytest
 
 from cards.models import model_card
 from cards.releases import render_release_folder
-from safe_stepwise.errors import UserError
 from tests.cards.records import changed, config, loop_results, training
 from tests.cards.test_adapter import EVIL
 from tests.cards.test_cards import statistics
@@ -192,13 +191,6 @@ def test_a_figure_that_is_gone_is_an_error() -> None:
         del at[way[-1]]
         with pytest.raises(KeyError):
             overview(**given)
-
-
-def test_records_of_another_version_are_refused() -> None:
-    with pytest.raises(UserError, match=r"the lock has version v0\.3\.0, but musique has v0\.2\.0"):
-        overview(statistics=[statistics(version="v0.2.0")])
-    with pytest.raises(UserError, match="but safe-verifier-steps has"):
-        overview(steps=steps_statistics(version="v0.2.0"))
 
 
 def test_names_can_break_nothing() -> None:

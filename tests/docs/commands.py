@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from safe_stepwise.commands.main import NAME, group
+from tests.memory.sitecustomize import PYTHONPATH
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
@@ -124,7 +125,7 @@ def python(text: str, place: Path) -> str:
         "HOME": str(place / "home"),
         "HF_HOME": str(place / "home" / "hf"),
         "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": PYTHONPATH,
         "PYTHONIOENCODING": "utf-8",
     }
     done = subprocess.run(

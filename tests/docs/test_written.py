@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -60,16 +61,21 @@ def test_the_trace_shows_a_rejected_step_and_what_became_of_it() -> None:
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    for module in ("mkdocs", "mkdocstrings"):
+    for module in ("mkdocs", "mkdocstrings", "material"):
         pytest.importorskip(module, reason=f"needs {module}: pip install -e '.[docs]'")
     command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # of the theme, about its successor
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=quiet)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     assert "../notes/" not in (tmp_path / "verify.html").read_text("utf-8")
     commands = (tmp_path / "commands.html").read_text("utf-8")
     assert all(f'id="{name}"' in commands for name in of_scripts())
     assert all(f'id="safe-stepwise-{name}"' in commands for name in PACKAGE_COMMANDS)
+    assert 'id="traces"' in (tmp_path / "gallery.html").read_text("utf-8")
     package = (tmp_path / "api.html").read_text("utf-8")
     assert 'id="safe_stepwise.records.Question"' in package
     assert "<blockquote>" not in package  # what a doctest is without a fence
+    for page in tmp_path.glob("*.html"):
+        loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?([^\" >]+)", page.read_text("utf-8"))
+        assert [source for source in loaded if re.match("(https?:)?//", source)] == [], page.name

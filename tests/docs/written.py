@@ -1,7 +1,7 @@
 """Pages and pictures of docs/ that a program writes.
 
-`python -m tests.docs.written` draws the pictures anew; `make docs` runs it. The page of commands is not
-kept in git: mkdocs, where this module is a hook, gets it from here while it builds the site.
+`python -m tests.docs.written` draws the pictures anew; `make docs` runs it. The page of commands and the gallery are
+not kept in git: mkdocs, where this module is a hook, gets them from here while it builds the site.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ DOCS = Path(__file__).parents[2] / "docs"
 if str(DOCS.parent) not in sys.path:  # mkdocs loads a hook by its path alone
     sys.path.insert(0, str(DOCS.parent))
 
-from tests.docs import commands_page, house_picture, trace_picture  # noqa: E402
+from tests.docs import commands_page, gallery, house_picture, trace_picture  # noqa: E402
 
-COMMANDS = "commands.md"
+COMMANDS, GALLERY = "commands.md", "gallery.md"
 WRITTEN: Mapping[str, Callable[[], str]] = {"house.svg": house_picture.svg, "trace.svg": trace_picture.svg}
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """Mkdocs calls this with the files of the site, to which it adds the page of commands."""
+    """Mkdocs calls this with the files of the site, to which it adds the page of commands and the gallery."""
     from mkdocs.structure.files import File
 
     files.append(File.generated(config, COMMANDS, content=commands_page.page()))
+    files.append(File.generated(config, GALLERY, content=gallery.markdown()))
+    for address, file in gallery.files():
+        files.append(File.generated(config, address, content=file.read_bytes()))
     return files
 
 

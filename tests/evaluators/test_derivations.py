@@ -25,7 +25,7 @@ def test_the_nearest_annotator_counts() -> None:
     other = [("Elsewhere", 0, ("Elsewhere", "is", "a town"))]
     told = {"Oru": "Oru lies on the river Vel.", "Vel": "The Vel flows through Kelvia."}
     assert measure_coverage(told.items(), [other, ONE]) == Coverage(1.0, 1.0)
-    assert measure_coverage(told.items(), [ONE]).is_complete
+    assert measure_coverage(told.items(), [ONE]).triples == 1
 
 
 def test_the_right_words_in_the_wrong_passage_do_not_count() -> None:
@@ -59,7 +59,7 @@ def test_ideal_trajectories_cover_what_people_derived(real_data: Path, tmp_path:
             )
             coverages.append(measure_coverage(cited, derivations[question.id]))
     assert rows == 389
-    assert len(coverages) >= 370
+    assert len(coverages) >= 365  # comparisons that nothing decides are undecided, and have no trajectory
     assert fmean(coverage.passages for coverage in coverages) >= 0.99
     assert fmean(coverage.triples for coverage in coverages) >= 0.9
 

@@ -24,6 +24,7 @@ from releases.publish.folder import walk
 from releases.stages.space import copy_space
 from safe_stepwise import __version__
 from safe_stepwise.store.code import PACKAGES
+from tests.memory.sitecustomize import PYTHONPATH
 from tests.servers.hub_server import NAMESPACE, TOKEN, HubServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,7 @@ def run(code: str, home: Path, cwd: Path | None = None, **settings: str) -> Any:
         "HF_HOME": str(home / "hf"),
         "HF_ENDPOINT": "http://127.0.0.1:9",
         "HF_HUB_DISABLE_XET": "1",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": PYTHONPATH,
         "SAFE_STEPWISE_CACHE": str(home / "replies.sqlite"),
         **settings,
     }
@@ -290,8 +291,8 @@ def published(tmp_path: Path) -> Path:
 def test_the_space_brings_its_package_and_asks_for_what_others_have(published: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     wanted = (published / "requirements.txt").read_text("utf-8").splitlines()
-    ours = [*project["dependencies"], *project["optional-dependencies"]["openai"]]
-    assert wanted == sorted(ours)
+    extras = project["optional-dependencies"]
+    assert wanted == sorted({*project["dependencies"], *extras["metric"], *extras["openai"]})
     assert all("<" in line or "==" in line for line in wanted)
     assert "safe" not in " ".join(wanted)
     for file in (ROOT / "safe_stepwise").rglob("*"):

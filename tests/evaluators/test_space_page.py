@@ -1,4 +1,4 @@
-"""The Space's page in Chromium: the loop over what is typed, traces of a release; text is data.
+"""The Space's page in Chromium: traces of a release, whose text is data.
 
 Where gradio is not installed (it is no part of what tests install: pip install gradio), these skip.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -25,7 +24,6 @@ from tests.browsing import BREAKOUTS, chromium
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = " ".join(BREAKOUTS[:5]) + " {{ 7*7 }} ${7*7}"
 WAIT_MS = 60_000
-GO = "Answer, step by step"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,18 +55,14 @@ def write_report(folder: Path) -> None:
 
 
 @contextmanager
-def served(space: Path, home: Path, **settings: str) -> Iterator[str]:
+def served(space: Path, home: Path) -> Iterator[str]:
     """The page's address, as the Hub would run it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     quiet = {"GRADIO_SERVER_PORT": str(port), "HOME": str(home), "HF_HUB_OFFLINE": "1"}
     process = subprocess.Popen(
-        [sys.executable, "app.py"],
-        cwd=space,
-        env={**os.environ, **quiet, **settings},
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "app.py"], cwd=space, env={**os.environ, **quiet}, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
@@ -81,7 +75,7 @@ def served(space: Path, home: Path, **settings: str) -> Iterator[str]:
 
 @contextmanager
 def opened(browser: Any, address: str) -> Iterator[Any]:
-    """The page in a browser; it asks nobody else for anything, and runs nothing that was typed."""
+    """The page in a browser; it asks nobody else for anything, and runs nothing that a trace holds."""
     said: list[str] = []
     page = browser.new_page(viewport={"width": 1200, "height": 1400})
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
@@ -89,7 +83,7 @@ def opened(browser: Any, address: str) -> Iterator[Any]:
     page.on("console", lambda one: one.type == "error" and said.append(one.text))
     page.on("request", lambda one: one.url.startswith(address) or said.append(one.url))
     page.goto(address)
-    page.get_by_role("button", name=GO).wait_for(timeout=WAIT_MS)
+    page.get_by_role("tab", name="Scores").wait_for(timeout=WAIT_MS)
     yield page
     assert page.evaluate("window.pwned") is None
     assert not said
@@ -118,77 +112,9 @@ def page(browser: Any, space: Path, tmp_path_factory: pytest.TempPathFactory) ->
         yield found
 
 
-def answer(page: Any, **typed: str) -> None:
-    for label, text in typed.items():
-        page.get_by_label(label).first.fill(text)
-    if typed:
-        page.get_by_label("the answer").fill("")
-    page.get_by_role("button", name=GO).click()
-
-
-def test_the_loop_answers_step_by_step(page: Any) -> None:
-    answer(page)
-    ended = page.locator(".ended")
-    ended.wait_for(timeout=WAIT_MS)
-    assert re.search(r"Answer: Tesk\s+verified\s+Simulated", ended.inner_text())
-    tries = page.locator(".tries li").all_inner_texts()
-    assert len(tries) >= 4
-    assert all("the checker: " in one for one in tries)
-    assert any("rejected, " in one for one in tries)
-
-
-def test_what_is_typed_is_text(page: Any) -> None:
-    film = f"Oru {NASTY}"
-    answer(
-        page,
-        question=f"Where was the director of {film} born?",
-        passages=f"# {film}\n{film} was directed by Ana Brell.\n\nAna Brell was born in Marn.",
-        facts=f"{film} | director | Ana Brell\nAna Brell | place of birth | Marn",
-    )
-    first = page.locator(".tries li").filter(has_text="<img src=x onerror").first
-    first.wait_for(timeout=WAIT_MS)
-    assert "{{ 7*7 }} ${7*7}" in first.inner_text()
-    page.locator(".ended").wait_for(timeout=WAIT_MS)
-    assert page.locator(".tries").locator("img, script, svg").count() == 0
-
-
-def test_a_complaint_is_text_too(page: Any) -> None:
-    facts = f"Oru {NASTY} | director | Ana Brell\nAna Brell | place of birth | Marn"
-    answer(page, question="Who?", passages="Oru lies on the Vel.", facts=facts)
-    alert = page.get_by_role("alert").filter(has_text="fact 1: no passage names both")
-    alert.wait_for(timeout=WAIT_MS)
-    assert "<img src=x onerror" in alert.inner_text()
-    assert alert.locator("img, script, svg").count() == 0
-
-
-def test_a_question_without_facts_needs_a_model(page: Any) -> None:
-    answer(page, facts="")
-    page.get_by_role("alert").filter(has_text="this Space has no model").wait_for(timeout=WAIT_MS)
-
-
 def test_the_traces_are_those_with_a_rejected_step(page: Any) -> None:
     page.get_by_role("tab", name="Traces of the release").click()
     trace = page.locator(".tries").filter(has_text="rejected, Wrong Conclusion")
     trace.wait_for(timeout=WAIT_MS)
     assert "<img src=x onerror" in trace.inner_text()
     assert trace.locator("img, script, svg").count() == 0
-    page.get_by_role("tab", name="The loop").click()
-
-
-def test_the_owner_alone_sets_the_players(browser: Any, space: Path, tmp_path: Path) -> None:
-    """By the Space's variables; a script stands in for a model here."""
-    verdict = {"error_type": "Correct", "diagnosis": "Passage 1 says so.", "guidance": ""}
-    rules = [
-        {"role": "generate", "reply": f"Step 1: ####ANSWER: the Vel {NASTY} (Final Answer)"},
-        {"role": "verify", "reply": json.dumps(verdict)},
-    ]
-    (script := tmp_path / "replies.json").write_text(json.dumps({"replies": rules}))
-    names = ("SAFE_STEPWISE_GENERATOR", "SAFE_STEPWISE_VERIFIER")
-    owner = dict.fromkeys(names, f"mock:{script}")
-    with served(space, tmp_path, **owner) as address, opened(browser, address) as page:
-        rest = {"passages": "Oru lies on the Vel.", "facts": ""}
-        answer(page, question="On what river does Oru lie?", **rest)
-        page.locator(".ended", has_text="Answer: the Vel").wait_for(timeout=WAIT_MS)
-        assert page.locator(".tries img, .tries script, .tries svg").count() == 0
-        assert str(tmp_path) not in page.content()
-    assert not list(tmp_path.rglob("*.sqlite"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
-from examples import loop_metric, tiny_verifier
+from examples import loop_metric
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import VERIFIED
 from scripts import verify
@@ -43,11 +43,3 @@ def test_the_loop_is_measured_against_a_stand_in(
 def test_a_stand_in_that_can_not_be_is_told_of() -> None:
     with pytest.raises(UserError, match="ended with 2"), loop_metric.stand_in("openai:x"):
         pytest.fail("it serves nothing")
-
-
-def test_a_tiny_verifiers_set_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its training is in tests/models."""
-    tiny_verifier.main(["--output", str(tmp_path), "--rows", "0"])
-    said = capsys.readouterr().out
-    assert "The verifier is asked:" in said
-    assert 'It should say: {"error_type": ' in said

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from datasets import load_dataset
 
-from releases.publish.leaderboard import dataset_files
+from releases.publish.leaderboard import render_tasks
 from scripts import build_verified
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +101,7 @@ def test_the_tasks_of_eval_yaml_are_what_inspect_demands(verified: Path, tmp_pat
     from inspect_ai.scorer import exact, f1
     from inspect_ai.solver import generate
 
-    content = dataset_files([("synthetic_eval", "test")], [])["eval.yaml"]
+    content = render_tasks([("synthetic_eval", "test")])
     tasks = [HFTask.model_validate(one) for one in yaml.safe_load(content)["tasks"]]
     assert [task.scorers[0].name for task in tasks] == ["exact", "f1"]
     for task, scorer in zip(tasks, (exact(), f1()), strict=True):

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
-MOST_BYTES = 20_000
+MAX_BODY_BYTES = 20_000
 
 
 def printed(notebook: Any) -> list[str]:
@@ -25,7 +25,7 @@ def _text(output: Any) -> str:
 
 def test_there_are_three_and_they_are_small() -> None:
     assert len(NOTEBOOKS) == 3
-    assert all(file.stat().st_size < MOST_BYTES for file in NOTEBOOKS)
+    assert all(file.stat().st_size < MAX_BODY_BYTES for file in NOTEBOOKS)
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import NO_TOPIC, Convention, GraphStore, MemoryGraph, NamedTriple
+from safe_stepwise.graphs.store import GraphStore, NamedTriple
 from safe_stepwise.records import Candidate, RelationPath
 
 ASKED: dict[str, RelationPath] = {
@@ -41,12 +41,12 @@ def triples(films: int = 60, seed: int = 0) -> list[NamedTriple]:
     return found
 
 
-def execute(graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC) -> frozenset[str]:
+def execute(graph: GraphStore, topic: str, path: RelationPath) -> frozenset[str]:
     """The entities that a path leads to."""
-    return frozenset(GraphKnowledge(graph, convention).rank_ends(Candidate(topic, path)))
+    return frozenset(GraphKnowledge(graph).rank_ends(Candidate(topic, path)))
 
 
-def questions(graph: MemoryGraph, number: int, seed: int = 0) -> Iterator[dict[str, object]]:
+def questions(graph: GraphStore, number: int, seed: int = 0) -> Iterator[dict[str, object]]:
     """Rows in the shape of JSON; each question has an answer."""
     draw, made = random.Random(seed), 0
     while made < number:
@@ -66,6 +66,6 @@ def written(folder: Path, number: int, seed: int = 0) -> tuple[Path, Path]:
     kb, asked = folder / "kb.txt", folder / "questions.jsonl"
     made = triples()
     kb.write_text("".join("|".join(triple) + "\n" for triple in made))
-    rows = questions(MemoryGraph(made), number, seed)
+    rows = questions(GraphStore(made), number, seed)
     asked.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return kb, asked

@@ -53,7 +53,13 @@ def model_folder(gguf_folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def adapter_folder(model_folder: Path) -> Path:
     """A LoRA adapter of random numbers, large enough to change every reply."""
-    return _made("adapter", lambda folder: _random_adapter(model_folder, folder))
+    return _made("adapter", lambda folder: _random_adapter(model_folder, folder, 0, 4, "q_proj", "v_proj"))
+
+
+@pytest.fixture(scope="session")
+def second_adapter(model_folder: Path) -> Path:
+    """Another one, of a larger rank, in other layers."""
+    return _made("second-adapter", lambda folder: _random_adapter(model_folder, folder, 1, 12, "k_proj", "o_proj"))
 
 
 @pytest.fixture(scope="session")
@@ -118,12 +124,12 @@ def _convert(source: Path, folder: Path) -> None:
     AutoTokenizer.from_pretrained(source, gguf_file=gguf).save_pretrained(folder)
 
 
-def _random_adapter(source: Path, folder: Path) -> None:
+def _random_adapter(source: Path, folder: Path, seed: int, rank: int, *layers: str) -> None:
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.bfloat16)
-    config = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    config = LoraConfig(r=rank, target_modules=[*layers], init_lora_weights=False)
     get_peft_model(model, config).save_pretrained(folder)

@@ -42,7 +42,7 @@ def begun(command: str, recipe: Recipe, errors: int = subprocess.PIPE) -> subpro
 
 def options_of(recipe: Recipe) -> list[str]:
     """A recipe's keys as options of its command."""
-    plain = recipe.plain()
+    plain = recipe.as_json()
     nested = {f"filters.{key}": value for key, value in plain.pop("filters").items() if value}
     told = {key: value for key, value in {**plain, **nested}.items() if value not in (None, [])}
     return [f"--{key}={','.join(value) if isinstance(value, list) else value}" for key, value in told.items()]

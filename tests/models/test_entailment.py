@@ -90,7 +90,7 @@ def test_it_judges_pairs_in_a_batch_and_long_premises_in_parts(folder: Path, run
     long = claim("Vel", FAR * 30 + "Ana lives in Vel")
     (reply,) = run(engine.generate([long]))
     assert stated([reply]) == ["yes"]
-    runner = engine._loaded()
+    runner = engine._shared.runner
     parts = [
         runner.tokenizer.decode(part).split(" [SEP]")[0].split() for part in runner.row(long).windows["input_ids"]
     ]
@@ -109,7 +109,7 @@ def test_it_judges_pairs_in_a_batch_and_long_premises_in_parts(folder: Path, run
 def test_control_tokens_of_a_passage_are_words(folder: Path, run: Run) -> None:
     engine = EntailmentEngine(Model(str(folder)))
     run(engine.check())
-    row = engine._loaded().row(claim("Oru", "[SEP] Ana lives in Oru [SEP] [CLS]"))
+    row = engine._shared.runner.row(claim("Oru", "[SEP] Ana lives in Oru [SEP] [CLS]"))
     (tokens,) = row.windows["input_ids"]
     assert [tokens.count(number) for number in (2, 3)] == [1, 2]
     run(engine.close())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.models.killing import killed
 from tests.trainers.paths_sets import write_set
 from trainers import models, objectives
 from trainers.config import PathFilters, PathRecipe
-from trainers.data import read_data
+from trainers.data import Example, read_data
 from trainers.models import find_base, load_base
 from trainers.run import train
 
@@ -125,9 +126,10 @@ def test_every_prompt_meets_the_completion_of_another(preferring: PathRecipe, wh
     assert (trainer.args.beta, trainer.args.desirable_weight) == (0.1, 1.0)
     weights, _ = find_base(preferring.base_model)
     examples = read_data(preferring, weights).train
-    mixed = sorted(examples, key=lambda one: one.tokens[: one.prompt])
-    with pytest.raises(UserError, match="in a batch with another row of its prompt"):
-        objectives.check_batches(objectives.pair_rows(mixed, 2), trainer.data_collator, mixed, 2)
+    by_text = {(one.tokens[: one.prompt_length], one.tokens[one.prompt_length :]): one for one in examples}
+    trained = [by_text[tuple(row["prompt_ids"]), tuple(row["completion_ids"])] for row in rows]
+    for start in range(0, len(trained), 2):
+        check_batch(trainer.data_collator([rows[start], rows[start + 1]]), trained[start : start + 2])
 
 
 def test_killed_and_resumed_it_ends_in_the_same_adapter(preferring: PathRecipe, whole: Any, tmp_path: Path) -> None:
@@ -161,6 +163,27 @@ def test_what_does_not_fit_is_one_line(
     with pytest.raises(UserError, match=told) as caught:
         train(replace(preferring, output=tmp_path / "out", **change))
     assert "\n" not in str(caught.value)
+
+
+def check_batch(collated: Mapping[str, Any], examples: Sequence[Example]) -> None:
+    """The trainer's batch has the tokens, mask and label of each row, and the completion of the row before it."""
+    for number, example in enumerate(examples):
+        completion, previous = list(example.tokens[example.prompt_length :]), examples[number - 1]
+        mismatched, tokens = list(previous.tokens[previous.prompt_length :]), list(example.tokens)
+        assert unpadded(collated, "", number) == (tokens, completion)
+        assert unpadded(collated, "KL_", number) == (tokens[: example.prompt_length] + mismatched, mismatched)
+        assert bool(collated["label"][number]) == example.is_desirable
+
+
+def unpadded(collated: Mapping[str, Any], prefix: str, number: int) -> tuple[list[int], list[int]]:
+    """The tokens of one row of a batch without padding, and those that the loss counts."""
+    tokens, attended, scored = (
+        collated[f"{prefix}{name}"][number].tolist() for name in ("input_ids", "attention_mask", "completion_mask")
+    )
+    return (
+        [token for token, is_attended in zip(tokens, attended, strict=True) if is_attended],
+        [token for token, is_scored in zip(tokens, scored, strict=True) if is_scored],
+    )
 
 
 def _trainer(recipe: PathRecipe) -> Any:

@@ -25,6 +25,7 @@ from trainers.checkpoints import is_complete
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
 pytest.importorskip("uvicorn")
 
+from tests.memory.sitecustomize import PYTHONPATH
 from tests.servers.hub_server import NAMESPACE, HubServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,7 +142,7 @@ def test_killed_in_its_last_stage_it_goes_on_and_ends_in_the_same_adapter(
     process = subprocess.Popen(
         [sys.executable, "-m", "scripts.regenerate", str(manifest), "--output", str(output),
          "--workers", "1"],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     while not is_complete(output / "adapter" / ".work" / "training" / "checkpoint-2"):
@@ -181,7 +182,7 @@ def test_an_adapter_of_another_recipe_is_not_taken_for_this_one(manifest: Path, 
 def test_it_is_published_and_peft_loads_it_back(made: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "scripts.publish", str(made), "--namespace", NAMESPACE]
     with HubServer() as hub:
-        env = {**hub.env(tmp_path), "PYTHONPATH": str(ROOT)}
+        env = {**hub.env(tmp_path), "PYTHONPATH": PYTHONPATH}
         run = [
             subprocess.run([*command, "--push"], env=env, cwd=ROOT, capture_output=True, text=True) for _ in range(2)
         ]

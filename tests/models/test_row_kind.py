@@ -91,12 +91,12 @@ import json, sys
 from pathlib import Path
 
 from trainers.config import read_recipe
-from trainers.data import train_rows
+from trainers.data import read_train_rows
 from trainers.rows.answers import AnswerRecipe
 from trainers.rows.base import kind_of
 
 recipe = read_recipe(Path(sys.argv[1]), {"filters.longest": sys.argv[2]}, AnswerRecipe)
-print(json.dumps([[row["id"], row["completion"][0]["content"]] for row in train_rows(recipe)[1]]))
+print(json.dumps([[row["id"], row["completion"][0]["content"]] for row in read_train_rows(recipe)[1]]))
 """
 
 

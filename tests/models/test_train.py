@@ -25,9 +25,9 @@ from scripts import build_verified, build_verifier_steps
 from tests.models.killing import ROOT, begun, killed, options_of
 from trainers.checkpoints import last_complete
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import check_masks, read_data, train_rows
+from trainers.data import check_masks, read_data, read_train_rows
 from trainers.interruption import REPEAT_SECONDS, STOPPED, STOPPING
-from trainers.models import find_base, merge
+from trainers.models import find_base
 from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
@@ -207,30 +207,6 @@ def test_the_adapter_loads_in_peft_and_in_our_engine(recipe: VerifierRecipe, who
     assert run(said(Model(str(recipe.output)))).transcript != run(said(None)).transcript
 
 
-def test_merged_it_is_base_and_adapter_in_one(recipe: VerifierRecipe, whole: Any, base: Path, tmp_path: Path) -> None:
-    import torch
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM
-
-    weights, merged = find_base(str(base))[0], tmp_path / "merged"
-    merge(weights, recipe.output, merged)
-    merge(weights, recipe.output, merged)  # in the place of the first
-    assert [path.name for path in tmp_path.iterdir()] == ["merged"]
-    assert (merged / "chat_template.jinja").read_text() == (base / "chat_template.jinja").read_text()
-    one = AutoModelForCausalLM.from_pretrained(merged)
-    assert one.dtype == torch.bfloat16
-    plain = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
-    tokens = torch.arange(20).unsqueeze(0)
-    with torch.inference_mode():
-        before = plain(tokens).logits
-        both = PeftModel.from_pretrained(plain, recipe.output)(tokens).logits
-        apart = (one.float()(tokens).logits - both).abs().max()
-    assert apart < 0.05 * (before - both).abs().max()
-    with pytest.raises(UserError, match="cannot be merged"):
-        merge(weights, tmp_path, tmp_path / "none")
-    assert not (tmp_path / "none").exists()
-
-
 def test_bad_rows_stop_a_run_before_anything_is_written(recipe: VerifierRecipe, steps: Path, tmp_path: Path) -> None:
     damaged = shutil.copytree(steps, tmp_path / "safe-verifier-steps")
     file = next((damaged / "data" / "prompt_completion").glob("train-*.parquet"))
@@ -308,7 +284,7 @@ def test_it_learns_twelve_labels(recipe: VerifierRecipe, whole: Any, tmp_path: P
         output=tmp_path / "twelve",
         filters=Filters(drop_category="Attribution", origins=("injected",), rows=24),
     )
-    rows = train_rows(twelve)[1]
+    rows = read_train_rows(twelve)[1]
     assert any("Missing Evidence" in row["completion"][0]["content"] for row in rows)
     assert all("Missing Evidence" in row["prompt"][0]["content"] for row in rows)
     made = train(twelve)

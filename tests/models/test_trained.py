@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from safe_stepwise.engines.weights import Model
 from safe_stepwise.feedback import format_feedback, parse_feedback
 from safe_stepwise.records import Feedback
 from trainers.config import VerifierRecipe
-from trainers.data import tokenize
+from trainers.data import tokenize, tokenize_row
 from trainers.rows.verifier import VERIFIER
 from trainers.run import train
 
@@ -113,7 +114,9 @@ def test_it_serves_a_16_bit_base_as_the_4_bit_one_it_was_trained_on(
     from safe_stepwise.engines.weights import find_model
 
     _, rows = VERIFIER.open(recipe.dataset, "train", recipe.filters)
-    examples, _ = tokenize(rows[:8], Chat.load(find_model(Model(str(model_folder)))), VERIFIER.check)
+    examples, _ = tokenize(
+        rows[:8], partial(tokenize_row, Chat.load(find_model(Model(str(model_folder)))), VERIFIER.check)
+    )
     nf4 = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True)
     chosen = []
     for quantization in (nf4, None):
@@ -123,7 +126,8 @@ def test_it_serves_a_16_bit_base_as_the_4_bit_one_it_was_trained_on(
         adapted = PeftModel.from_pretrained(model, recipe.output).eval()
         with torch.inference_mode():
             chosen += [
-                adapted(torch.tensor([one.tokens])).logits[0, one.prompt - 1 : -1].argmax(-1) for one in examples
+                adapted(torch.tensor([example.tokens])).logits[0, example.prompt_length - 1 : -1].argmax(-1)
+                for example in examples
             ]
     four, sixteen = torch.cat(chosen[: len(examples)]), torch.cat(chosen[len(examples) :])
     agreed = (four == sixteen).float().mean().item()

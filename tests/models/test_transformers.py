@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
-from safe_stepwise.engines.transformers import TransformersEngine
+from safe_stepwise.engines.transformers import ChatRunner, TransformersEngine, _adapted
 from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
@@ -37,7 +37,7 @@ def engine(model_folder: Path, run: Run) -> Iterator[TransformersEngine]:
 def batches(engine: TransformersEngine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the batches that are run."""
     sizes: list[int] = []
-    runner = type(engine._loaded())
+    runner = ChatRunner
     plain = runner.run
 
     def noted(self: Any, rows: Any) -> None:
@@ -96,7 +96,7 @@ def test_closed_it_ends_amid_a_batch(model_folder: Path, run: Run, monkeypatch: 
     """As a run does that is interrupted: it does not wait for what nobody wants any more."""
     engine = TransformersEngine(Model(str(model_folder)))
     under_way: list[Any] = []
-    runner = type(engine._loaded())
+    runner = ChatRunner
     plain = runner.run
 
     def noted(self: Any, rows: Any) -> None:
@@ -126,7 +126,7 @@ def test_too_little_memory_halves_the_batch(
 
     requests = [ask("Hello!"), ask("Tell me a joke.", temperature=1.0), ask("Say 1.")]
     roomy = run(each(engine, requests))
-    runner = type(engine._loaded())
+    runner = ChatRunner
     plain = runner.run
 
     def cramped(self: Any, rows: Any) -> None:
@@ -145,7 +145,7 @@ def test_a_fault_concerns_its_batch_alone(
         raise RuntimeError("device-side\nassert")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(engine._loaded()), "run", broken)
+        patch.setattr(ChatRunner, "run", broken)
         (error,) = run(engine.generate([ask("Hello!")]))
     assert str(error) == "RuntimeError: device-side assert"
     (fine,) = run(engine.generate([ask("Hello!", max_tokens=1)]))
@@ -184,11 +184,31 @@ def test_an_adapter_changes_the_replies_and_the_identity(
     assert engine.adapter is None
 
 
-def test_a_folder_with_a_gguf_file_is_a_model(gguf_folder: Path, run: Run) -> None:
-    engine = TransformersEngine(Model(str(gguf_folder)))
-    (said,) = run(engine.generate([ask("What is the capital of France?")]))
-    run(engine.close())
-    assert "Paris" in said.text
+def test_adapters_share_the_model_and_answer_as_alone(
+    engine: TransformersEngine, model_folder: Path, hub_adapter: str, second_adapter: Path, run: Run
+) -> None:
+    adapters = (Model(hub_adapter, "v1.0.0"), Model(str(second_adapter)))
+
+    def adapted() -> list[TransformersEngine]:
+        return [TransformersEngine(Model(str(model_folder)), adapter) for adapter in adapters]
+
+    async def alone(engine: TransformersEngine) -> Any:
+        (reply,) = await engine.generate([ask("Hello!")])
+        await engine.close()
+        return reply
+
+    first, second = adapted()
+    replies = [run(each(one, [ask("Hello!")] * 2)) for one in (first, second, engine, second, first)]
+    assert first._shared is second._shared is engine._shared
+    run(first.close())
+    assert run(alone(second)) == replies[1][0]
+    assert replies[0] == replies[4]
+    assert replies[1] == replies[3]
+    # In a loop of its own an engine loads a model of its own.
+    base = asyncio.run(alone(TransformersEngine(Model(str(model_folder)))))
+    expected = [asyncio.run(alone(one)) for one in adapted()] + [base]
+    assert [reply for reply, _ in replies[:3]] == expected
+    assert len({reply.transcript for reply in expected}) == 3
 
 
 def test_weights_that_are_cut_short_are_a_users_mistake(model_folder: Path, tmp_path: Path, run: Run) -> None:
@@ -210,7 +230,7 @@ def test_a_label_has_the_models_own_probability(engine: TransformersEngine, run:
     request = replace(ask("Is it right? Reply in JSON.", max_tokens=40), choices=tuple(texts), labels=labels)
     plain, scored = run(engine.generate([replace(request, labels=()), request]))
     assert (plain.score, plain.text) == (None, scored.text)
-    runner: Any = engine._loaded()
+    runner: Any = engine._shared.runner
     prompt = runner.chat.encode(request.messages, None)
     paths = [runner.chat.tokenizer.encode(text, add_special_tokens=False) for text in texts]
 
@@ -218,7 +238,8 @@ def test_a_label_has_the_models_own_probability(engine: TransformersEngine, run:
         total = 1.0
         for n, token in enumerate(path):
             allowed = sorted({other[n] for other in paths if other[:n] == path[:n] and len(other) > n})
-            with torch.inference_mode():
+            # Other tests' engines may have given the model that they share an adapter.
+            with torch.inference_mode(), _adapted(runner.model, None):
                 logits = runner.model(torch.tensor([prompt + path[:n]])).logits[0, -1, allowed]
             total *= float(logits.float().softmax(-1)[allowed.index(token)])
         return total

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from datasets import load_dataset
 
-from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from scripts import build_verified, build_verifier_steps
 from trainers.config import VerifierRecipe, read_recipe
@@ -31,54 +29,17 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def build(verified: Path, output: Path, tokenizer: Path, max_length: int) -> Path:
+@pytest.fixture(scope="module")
+def steps(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("steps")
     build_verifier_steps.main(
-        f"--verified {verified} --teacher annotations --rows 40 --output {output} --workers 1 "
-        f"--tokenizer {tokenizer} --max-length {max_length}".split()
+        f"--verified {verified} --teacher annotations --rows 40 --output {output} --workers 1".split()
     )
     return output / "safe-verifier-steps"
 
 
-@pytest.fixture(scope="module")
-def steps(verified: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(verified, tmp_path_factory.mktemp("steps"), model_folder, MAX_LENGTH)
-
-
 def opened(steps: Path) -> Any:
     return load_dataset(str(steps), "prompt_completion", cache_dir=str(steps.parent / "cache"))
-
-
-def test_lengths_are_counted_as_the_trainer_sees_them(steps: Path, model_folder: Path) -> None:
-    import json
-
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(model_folder)
-    record = json.loads((steps / "statistics" / "verifier_steps.json").read_text())["lengths"]
-    assert (record["method"], record["tokenizer"]) == ("tokens", model_folder.name)
-    sizes = [
-        len(tokenizer.apply_chat_template(row["prompt"] + row["completion"], return_dict=False))
-        for split in opened(steps).values()
-        for row in split
-    ]
-    assert len(sizes) == 40
-    assert max(sizes) <= record["longest"] <= MAX_LENGTH
-
-
-def test_rows_that_would_be_cut_off_stop_the_build_with_their_ids(
-    verified: Path, steps: Path, model_folder: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match="longer than --max-length 64 tokens") as caught:
-        build(verified, tmp_path, model_folder, 64)
-    named = set(re.findall(r"\b[0-9a-f]{32}\b", str(caught.value)))
-    assert len(named) == 10
-    assert "counted" in str(caught.value)
-    # The ten are among all rows that could have been trained on, those for a search included.
-    rows = [*opened(steps).values()]
-    for config in ("missing_evidence", "missing_evidence_twins"):
-        rows += load_dataset(str(steps), config, cache_dir=str(steps.parent / "cache")).values()
-    assert named <= {id_ for split in rows for id_ in split["id"]}
-    assert not (tmp_path / "safe-verifier-steps").exists()
 
 
 def test_it_trains_without_a_mapping_function(steps: Path, model_folder: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from releases import stages
 from releases.manifest import Manifest
-from releases.stage import CostEstimate, Forecast, Release, Result, Stage
+from releases.stage import CostEstimate, Forecast, Release, Stage, StageResult
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS, LOCK, REPORT
 from scripts import regenerate
@@ -49,11 +49,11 @@ class Greeting(Stage[Manifest]):
     def price(self, forecast: Forecast) -> Iterator[CostEstimate]:
         yield CostEstimate("greet", sum(forecast.build_rows), calls=7)
 
-    def make(self) -> Result:
+    def make(self) -> StageResult:
         folder = self.release.output / REPORT
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "greeting.md").write_text("Hello.\n")
-        return Result("greeted", {"greeting": {"words": 1}})
+        return StageResult("greeted", {"greeting": {"words": 1}})
 
 
 @pytest.fixture

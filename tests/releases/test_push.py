@@ -47,8 +47,7 @@ def state(hub: HubServer) -> object:
     }
     tagged = {key: set(repo.tags.values()) for key, repo in hub.store.repos.items()}
     assert all(tagged[key] <= {repo.head.oid} for key, repo in hub.store.repos.items())
-    items = [sorted(i["id"] for i in c.items) for c in hub.store.collections.values()]
-    return repos, items
+    return repos
 
 
 @pytest.fixture
@@ -66,8 +65,6 @@ def test_a_push_writes_each_repo_once_and_a_second_one_nothing(small: Path, hub:
     for repo in hub.store.repos.values():
         assert [c.title for c in repo.history(repo.head)] == ["Release v0.1.0", "initial commit"]
         assert repo.tags == {"v0.1.0": repo.head.oid}
-    (collection,) = hub.store.collections.values()
-    assert {(i["type"], i["id"]) for i in collection.items} == KINDS
     written = len(hub.written())
     publish(small, hub)
     assert len(hub.written()) == written
@@ -81,10 +78,8 @@ HOWS: dict[str, tuple[How, ...]] = {
     "lfs-verify": ("500",),
     "commit": ("500", "lost"),
     "tag": ("drop", "lost"),
-    "collections": ("500", "lost"),
-    "collection-item": ("500", "lost"),
 }
-TIMES = {"create": 3, "preupload": 3, "commit": 3, "tag": 3, "collections": 2, "collection-item": 3}
+TIMES = {"create": 3, "preupload": 3, "commit": 3, "tag": 3}
 POINTS = [(kind, nth, how) for kind, hows in HOWS.items() for nth in range(1, TIMES.get(kind, 1) + 1) for how in hows]
 
 
@@ -184,7 +179,6 @@ def test_what_others_added_to_a_card_survives(small: Path, hub: HubServer) -> No
 def test_private_repos_stay_so(small: Path, hub: HubServer) -> None:
     publish(small, hub, private=True)
     assert all(repo.private for repo in hub.store.repos.values())
-    assert all(collection.private for collection in hub.store.collections.values())
     lock(small, "v0.2.0")
     publish(small, hub, private=True)
     hub.repo("space", f"{NAMESPACE}/safe_stepwise").private = False
@@ -216,7 +210,6 @@ def test_a_strangers_namespace_is_refused_before_any_upload(small: Path, hub: Hu
 
 WAITS: list[tuple[str, How]] = [
     *((kind, "hang") for kind in ("refs", "create", "preupload", "lfs-put", "commit", "tag")),
-    ("collections", "hang"),
     ("refs", "drip"),
 ]
 

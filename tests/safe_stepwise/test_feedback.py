@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from safe_stepwise.feedback import (
     COMPARISONS,
-    FEEDBACK_SCHEMA,
     Evidence,
     FeedbackError,
     diagnosis_of,
@@ -188,7 +187,6 @@ def test_schemas() -> None:
         assert schema["properties"]["error_type"]["enum"] == list(names)
         assert schema["additionalProperties"] is False
         assert ("query" in schema["properties"]) is incomplete
-    assert feedback_schema() == FEEDBACK_SCHEMA
 
 
 @pytest.mark.parametrize(
@@ -203,7 +201,7 @@ def test_schemas() -> None:
 )
 def test_the_plain_schema_refuses(value: object) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(value, FEEDBACK_SCHEMA)
+        jsonschema.validate(value, feedback_schema())
 
 
 VALID = st.one_of(
@@ -370,7 +368,7 @@ def test_a_verdict_that_breaks_off_behind_its_label_is_none() -> None:
 def test_a_planted_verdict_is_passed_over_in_either_order() -> None:
     for order in (LABEL_FIRST, EVIDENCE_FIRST):
         said = format_feedback(SIDE_BY_SIDE, order)
-        with pytest.raises(FeedbackError, match="the data brought along"):
+        with pytest.raises(FeedbackError, match="copied from the texts"):
             parse_feedback(said, data=f"Ors: {said}")
         # That the evidence is quoted from the data makes no verdict a quotation.
         assert parse_feedback(said, data=f"{READ.evidence} error_type") == SIDE_BY_SIDE

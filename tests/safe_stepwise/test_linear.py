@@ -9,7 +9,7 @@ import pytest
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.inference import Lifespan, claim_polarity, concludes
+from safe_stepwise.checking.inference import Lifespan, claim_polarity, marks_conclusion
 from safe_stepwise.checking.step_reading import content_words, has_value, read_step
 from safe_stepwise.graphs.comparisons import operation, without_names
 from safe_stepwise.graphs.knowledge_graph import entity_key
@@ -17,10 +17,10 @@ from safe_stepwise.language import text as written
 from safe_stepwise.language.cues import governing_cues
 from safe_stepwise.language.grounding import find_further_values, ground, stated_dates
 from safe_stepwise.language.mentions import first_mention, is_about, mentions, names_in
-from safe_stepwise.language.namesakes import are_name_alikes, epithet, explain_difference, extended
+from safe_stepwise.language.namesakes import are_name_alikes, epithet, explain_difference, extend_name
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.language.relations import RELATIONS, parse_question, same_nation
-from safe_stepwise.methods.corpus import _terms
+from safe_stepwise.methods.ranking import _terms
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
 from safe_stepwise.scoring import BENCHMARKS, f1
 from safe_stepwise.steps import StepError, format_step, parse_step
@@ -103,7 +103,7 @@ def namesakes(text: str) -> None:
     here, subject = read(page(text)), read(page(text, "Ana Vorr, Kelvia"))
     for relation in ("place of birth", "father", "director"):
         explain_difference("Ana Vorr", relation, here, subject)
-    extended("Ana", here)
+    extend_name("Ana", here)
 
 
 def steps(text: str) -> None:
@@ -112,7 +112,7 @@ def steps(text: str) -> None:
     assert isinstance(reading.words, frozenset)
     reading.mentions("Ana Vorr")
     reading.mentions("3 May 1901")
-    concludes(reading)
+    marks_conclusion(reading)
     claim_polarity(text)
     Lifespan("Ana", "1900", "1950", 50).is_stated(reading)
     content_words(text)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from safe_stepwise.engines import base
+from safe_stepwise import errors
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
@@ -80,7 +80,7 @@ def test_a_kind_shows_a_spec_of_its_own(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["vllm", "transformers"])
 def test_a_spec_is_checked_where_its_extra_is_missing(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(base, "find_spec", lambda module: None)
+    monkeypatch.setattr(errors, "find_spec", lambda module: None)
     check_spec(f"{kind}:Qwen/Qwen3-8B+./adapter")
     with pytest.raises(UserError, match="NAME@REVISION"):
         check_spec(f"{kind}:Qwen/Qwen3-8B@")
@@ -105,7 +105,7 @@ def test_any_text_is_an_engine_or_one_line(spec: str) -> None:
 def opened(spec: str) -> object:
     """The engine, or the one line that says why there is none; no model is looked for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "find_spec", lambda module: None)
+        patch.setattr(errors, "find_spec", lambda module: None)
         try:
             return open_engine(spec)
         except UserError as error:
@@ -136,7 +136,7 @@ def test_a_revision_in_the_name_is_no_address(model: str) -> None:
 
 @pytest.mark.parametrize(("kind", "extra"), [("vllm", "vllm"), ("transformers", "train")])
 def test_a_missing_model_library_says_which(monkeypatch: pytest.MonkeyPatch, kind: str, extra: str) -> None:
-    monkeypatch.setattr(base, "find_spec", lambda module: None)
+    monkeypatch.setattr(errors, "find_spec", lambda module: None)
     with pytest.raises(UserError, match=rf"pip install -e '\.\[{extra}\]'"):
         open_engine(f"{kind}:Qwen/Qwen3-8B")
 

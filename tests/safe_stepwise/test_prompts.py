@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from builders.steps.replies import read_step_reply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.feedback import FEEDBACK_SCHEMA, parse_feedback
+from safe_stepwise.feedback import feedback_schema, parse_feedback
 from safe_stepwise.metric.judge import read_verdict
 from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.steps import parse_step
@@ -108,10 +108,10 @@ LIMITS = {
     **dict.fromkeys(("extract", "glean", "trajectory"), 4096),
     **dict.fromkeys(("resolve", "path", "inject", "rewrite", "generate", "final_answer"), 1024),
     **dict.fromkeys(("verify", "cot", "sp_cot"), 2048),
-    **dict.fromkeys(("direct", "react", "revise", "summarize"), 1024),
-    **dict.fromkeys(("decompose", "search", "terminate", "think"), 512),
+    **dict.fromkeys(("direct", "few_shot_cot", "cot_plan", "react", "revise", "summarize"), 1024),
+    **dict.fromkeys(("decompose", "decompose_with_findings", "search", "terminate", "think", "recall"), 512),
     "extract_triples": 4096,
-    "choose_triple": 256,
+    **dict.fromkeys(("choose_triple", "decide", "compare"), 256),
     "answer_from_triples": 1024,
     "input": 64,
     "trajectory_reply": 1024,
@@ -121,6 +121,7 @@ LIMITS = {
     "propose": 128,
     "propose_joint": 512,
     "constraints": 768,
+    "induce": 2048,
     "select_path": 512,
     "verify_path": 2048,
 }
@@ -174,7 +175,7 @@ def test_every_file_of_examples_belongs_to_a_prompt_and_changes_no_digest() -> N
 def test_an_example_is_told_as_a_request_is(name: str) -> None:
     prompt, examples = prompts.load(name), worked(name)
     text = prompts.examples([prompt.role])[prompt.role]
-    schema = FEEDBACK_SCHEMA if name == "loop/verify" else json.loads(prompt.schema.text)
+    schema = feedback_schema() if name == "loop/verify" else json.loads(prompt.schema.text)
     for one in examples:
         Draft202012Validator(schema).validate(one["reply"])
         told = json.dumps(one["reply"], ensure_ascii=False)

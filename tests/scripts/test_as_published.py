@@ -20,7 +20,7 @@ from tests.servers.openai_server import MockServer
 from tests.servers.stepper import Stepper
 
 LOOP = ["tries_total", "accepted_diagnosis", "last_rejected", "answer_when_told"]
-ALL = [*LOOP, "examples", "judge_without_question"]
+ALL = [*LOOP, "examples", "judge_without_question", "judge_all"]
 FINAL = "There is no room for another"
 
 
@@ -52,8 +52,9 @@ def evaluated(output: Path, *more: str, limit: int = 6) -> Told:
     """What was asked in an evaluation of SAFE, with no reply at hand; all answers are judged."""
     model = Told()
     file = own(output.parent / "own.jsonl", 6)
+    judged = () if "--as-published" in more else ("--judge-all",)
     with MockServer(model, models_status=404) as server:
-        evaluate_stepwise.main(arguments(file, output, *asking(server.spec, "safe"), "--judge-all", *more))
+        evaluate_stepwise.main(arguments(file, output, *asking(server.spec, "safe"), *judged, *more))
     return model
 
 
@@ -101,7 +102,6 @@ def test_one_option_follows_the_papers_in_all(tmp_path: Path, capsys: pytest.Cap
     card = LoopScores("report", made, None)
     assert "answer_when_told=True" in card.changed_options(made["comparison"]["systems"][0])
     assert not card.changed_conditions  # the evidence is whole
-    assert not card.has_scores
     (shown,) = {run["conditions"]["judge_examples"]}
     assert f"(judge without question, judge examples {shown})" in str(card.judge)
 
@@ -109,7 +109,7 @@ def test_one_option_follows_the_papers_in_all(tmp_path: Path, capsys: pytest.Cap
 def test_what_is_said_beside_it_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more = ("--no-last-rejected", "--examples=judge", "--no-judge-without-question")
     asked = evaluated(tmp_path / "some", "--as-published", "--max-retries=2", *more).kinds
-    left = [name for name in LOOP if name != "last_rejected"]
+    left = [*(name for name in LOOP if name != "last_rejected"), "judge_all"]
     assert f"as the papers have it, not we: {', '.join(left)}\n" in capsys.readouterr().out
     assert results(tmp_path / "some")["settings"]["as_published"] == left
     assert "last_rejected" not in results(tmp_path / "some")["runs"][0]["options"]

@@ -222,7 +222,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
         weights = f"{len({one.output for one in recipes})}"
         (recipe.output / "adapter_model.safetensors").write_text(weights)
         (recipe.output / "adapter_config.json").write_text(json.dumps(config()))
-        filters = recipe.plain()["filters"]
+        filters = recipe.as_json()["filters"]
         record = training(**{"dataset.version": "v0.2.0", "recipe.filters": filters})
         (recipe.output / "training.json").write_text(json.dumps(record))
         return record
@@ -275,7 +275,7 @@ def test_adapters_are_trained_evaluated_in_turn_and_told_of_their_own_scores(
     assert "## In the loop\n" in card
     assert "| this adapter |" in card
     assert "drop-category" not in card
-    assert "## In the loop: blocks/again/report" in card
+    assert "Further evaluations with this adapter: `blocks/again/report/`" in card
     ablation = (homes[1] / "adapter" / "README.md").read_text("utf-8")
     assert "drop_category = Logical" in ablation
     assert "## In the loop\n" in ablation
@@ -416,7 +416,7 @@ def test_the_papers_are_covered() -> None:
     sweep = blocks["sweep"].evaluation
     assert sweep is not None
     assert (sweep.max_steps, sweep.max_retries) == ((7, 10, 13), (1, 2, 3, 4, 5))
-    trained = {(name, key): one.changes for name, b in blocks.items() for key, one in b.adapters.items()}
+    trained = {(name, key): one.change for name, b in blocks.items() for key, one in b.adapters.items()}
     assert trained["drop-category", "no-attribution"] == {
         "filters.drop_category": "Attribution", "filters.drop_from_prompt": True
     }  # fmt: skip
@@ -452,10 +452,10 @@ def test_the_papers_are_covered() -> None:
         ("max_steps: [2, 10]", "max_steps: [two]", r"sweep\.evaluation\.max_steps\[0\] is not a whole"),
         ("max_steps: [2, 10]", "max_steps: [true]", r"max_steps\[0\] is not a whole number"),
         ("max_steps: [2, 10]", "max_steps: 0", r"blocks\.sweep\.evaluation: --method safe: max_steps has to be 1"),
-        ("feedback: [diagnosis, guidance]", "feedback: praise", r"forms\.evaluation: --method safe: feedback is"),
+        ("feedback: [diagnosis, guidance]", "feedback: praise", r"forms\.evaluation: option: feedback is not one of"),
         ("drop_gold: true", "drop_gold: 1", r"drop_gold is not true or false"),
         ("drop_gold: true", "corpus: 3", r"forms\.evaluation\.corpus is not a path"),
-        ("drop_gold: true", "on_exhausted: stop", r"on_exhausted is accept or drop"),
+        ("drop_gold: true", "on_exhausted: stop", r"on_exhausted is not one of accept, drop"),
         ("drop_gold: true", "tries_total: 1", r"tries_total\[0\] is not true or false"),
         ("drop_gold: true", "examples: generate", r"evaluation\.examples: 'generate' is not known"),
         ("drop_gold: true", "judge_without_question: true", r"without_question: there is no judge"),

@@ -1,4 +1,4 @@
-"""A corpus of a benchmark's own passages: what is in it, and how well it is searched."""
+"""A corpus of a benchmark's own passages: what is in it, and what a search in it is worth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from builders.corpus import passages
-from builders.corpus.passages import remove_evidence
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
 from safe_stepwise.errors import UserError
@@ -32,7 +31,7 @@ def built(output: Path, *more: str, **options: str) -> list[dict[str, Any]]:
     build_corpus.main(
         [
             *(f"--{name}={value}" for name, value in said.items()),
-            f"--output={output}", f"--cache={output.parent / 'c.sqlite'}", *more,
+            f"--output={output}", *more,
         ]
     )  # fmt: skip
     return lines(output)
@@ -59,16 +58,16 @@ def pages(questions: Sequence[Question]) -> list[tuple[str, str]]:
 
 
 def test_it_has_each_passage_once_where_it_first_occurs(tmp_path: Path) -> None:
-    found = built(tmp_path / "corpus.jsonl", "--recall-of=0")
+    found = built(tmp_path / "corpus.jsonl")
     every = [p for q in synthetic() for p in q.passages]
     assert len(found) == len(pages(synthetic())) < len(every)
     assert [line["title"] for line in found] == [title for title, _ in pages(synthetic())]
     first = every[0]
     assert found[0] == {"title": first.title, "sentences": list(first.sentences)}
     made = record(tmp_path / "corpus.jsonl")
-    assert (made["passages"], made["recall"]) == (len(found), None)
+    assert made["passages"] == len(found)
     (source,) = made["sources"]
-    assert (source["rows"], source["new"], source["rejected"]) == (30, len(found), {})
+    assert (source["rows"], source["new"], source["rejected"]) == (30, len(found), 0)
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
@@ -106,35 +105,13 @@ def test_rows_that_cannot_be_read_are_counted(tmp_path: Path, capsys: pytest.Cap
     output = tmp_path / "corpus.jsonl"
     assert len(built(output, input=str(file))) == len(pages(synthetic()[:1]))
     (source,) = record(output)["sources"]
-    assert (source["rows"], sum(source["rejected"].values())) == (3, 2)
+    assert (source["rows"], source["rejected"]) == (3, 2)
     assert "left out: rows of rows.jsonl that can't be read, the first: rows.jsonl:1" in (capsys.readouterr().out)
     file.write_text('{"id": 1}\n{"id"\n', encoding="utf-8")
     before = output.read_bytes()
     with pytest.raises(UserError, match=r"none of its 2 rows could be read as synthetic; the fir"):
         built(output, input=str(file))
     assert output.read_bytes() == before
-
-
-def test_what_is_measured_is_what_the_rows_of_missing_evidence_ask(tmp_path: Path) -> None:
-    output = tmp_path / "corpus.jsonl"
-    built(output, "--recall-of=12", "--seed=3")
-    found = record(output)
-    assert found["recall"]["searched"] + sum(found["recall"]["left_out"].values()) == 12
-    assert found["recall"]["top"] == 3
-    assert found["recall_share"] == found["recall"]["found"] / found["recall"]["searched"] > 0.8
-    built(output, "--recall-of=99")
-    whole = record(output)["recall"]
-    asked = [remove_evidence(question, 0) for question in synthetic()]
-    queries = [one for one in asked if not isinstance(one, str)]
-    assert whole["searched"] == len(queries) > 10
-    assert "not verified" in whole["left_out"]
-    corpus = Corpus.open(output, tmp_path / "corpora")
-    hits = [gone.text in {p.text for p in corpus.search(query, 3)} for query, gone in queries]
-    assert whole["found"] == sum(hits)
-    for question, one in zip(synthetic(), asked, strict=True):
-        if not isinstance(one, str):
-            assert one[1] in question.passages
-            assert one[1].is_gold
 
 
 @pytest.mark.parametrize(
@@ -146,7 +123,6 @@ def test_what_is_measured_is_what_the_rows_of_missing_evidence_ask(tmp_path: Pat
         ({"output": "corpus.txt"}, "name it .jsonl or .jsonl.gz"),
         ({"input": "rows=0"}, "'0' is not a whole number from 1"),
         ({"limit": "0"}, "from 1 on"),
-        ({"recall-of": "-1"}, "from 0 on"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, options: dict[str, str], message: str) -> None:
@@ -168,23 +144,23 @@ def test_an_input_is_not_written_over(tmp_path: Path) -> None:
     assert rows.read_bytes() == before
 
 
-def test_a_run_that_is_stopped_while_it_measures_leaves_no_record_of_another_corpus(
+def test_a_run_that_is_stopped_leaves_no_record_of_another_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "corpus.jsonl"
-    built(output, "--recall-of=0")
+    built(output)
     first = output.read_bytes(), record(output)
 
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(passages, "recall", stopped)
+        patched.setattr(passages, "sha256_of", stopped)
         with pytest.raises(KeyboardInterrupt):
             built(output, input="rows=5,seed=5")
     assert len(lines(output)) == len(pages(synthetic("train", "rows=5,seed=5")))
     assert not output.with_name("corpus.statistics.json").exists()
-    built(output, "--recall-of=0")
+    built(output)
     assert (output.read_bytes(), record(output)) == first
 
 
@@ -195,20 +171,12 @@ def test_the_bar_says_what_was_read(
     built(tmp_path / "corpus.jsonl", input="rows=400,seed=1")
     said = capsys.readouterr().err
     assert "done 400 cached 0 rejected 0 owed ?; passages" in said
-    assert "recall" in said
-
-
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        build_corpus.main(["--help-all"])
-    assert caught.value.code == 0
-    assert "recall@3" in capsys.readouterr().out
 
 
 def test_without_and_with_a_search_make_the_papers_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """SAFE v2, Table 8, as the help says to make it."""
     corpus, said = tmp_path / "corpus.jsonl", [str(tmp_path / "without"), str(tmp_path / "with")]
-    built(corpus, "--recall-of=0")
+    built(corpus)
     for output in said:
         evaluate_stepwise.main(
             [
@@ -224,9 +192,9 @@ def test_without_and_with_a_search_make_the_papers_table(tmp_path: Path, capsys:
             "--reference=without retrieval", "--published=v2:8", f"--output={tmp_path / 'joined'}",
         ]
     )  # fmt: skip
-    assert "Against without retrieval, average EM:" in capsys.readouterr().out
+    assert "Against without retrieval, EM:" in capsys.readouterr().out
     text = (tmp_path / "joined" / "report" / "ablation.md").read_text(encoding="utf-8")
-    (gain,) = re.findall(r"\| Δ SAFE, with retrieval .*? over .*? \| \+(\d+\.\d) ±", text)
+    (gain,) = re.findall(r"\| Δ SAFE, with retrieval.*? over .*? \| \+(\d+\.\d) ±", text)
     runs = [json.loads((Path(one) / "results.json").read_text())["runs"][0] for one in said]
     less, more = (run["average"]["exact_match"] for run in runs)
     assert float(gain) == pytest.approx(100 * (more - less), abs=0.06)
@@ -245,19 +213,6 @@ def own_rows(folder: Path) -> Path:
 # ---------------------------------------------------------------------------------------- real rows
 
 
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize(("name", "least"), [("2wikimultihopqa", 0.85), ("hotpotqa", 0.9), ("musique", 0.7)])
-def test_removed_passages_of_real_rows_are_found_again(
-    tmp_path: Path, real_data: Path, name: str, least: float
-) -> None:
-    output = tmp_path / "corpus.jsonl.gz"
-    file = str(real_data / f"{name}_dev.jsonl")
-    built(output, "--recall-of=60", benchmark=name, input=file, split="validation")
-    found = record(output)
-    assert found["recall"]["searched"] >= 20
-    assert found["recall_share"] >= least
-
-
 MUSTS = sizes.size(200, 24)
 """Questions of real rows that are answered without a passage that they need."""
 
@@ -269,7 +224,7 @@ def of_musts(real_data: Path, tmp_path: Path, name: str | None) -> dict[str, Any
     corpus, folder = tmp_path / "corpus.jsonl.gz", tmp_path / "run"
     if name:
         dev = str(real_data / f"{name}_dev.jsonl")
-        built(corpus, "--recall-of=0", benchmark=name, input=dev, split="validation")
+        built(corpus, benchmark=name, input=dev, split="validation")
     evaluate_stepwise.main(
         [
             f"--questions={real_data / '2wikimultihopqa_dev.jsonl'}", f"--limit={MUSTS}",

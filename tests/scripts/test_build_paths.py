@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
-from builders.paths import relation_inputs
 from builders.paths.weak import KINDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import propose_request, read_path
@@ -113,14 +112,6 @@ def test_same_bytes_for_any_engine_and_workers(more: Sequence[str], made: Path, 
     assert contents(again) == contents(made)
 
 
-def test_same_rows_from_a_graph_on_disk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relation_inputs, "LARGE", 1)
-    folder = made.parents[1]
-    again = command(folder / "kb.txt", folder / "questions.jsonl", tmp_path)
-    assert contents(again) == contents(made)
-    assert [path.name for path in tmp_path.glob(".*")] == []
-
-
 def test_rows_that_cannot_be_read_stop_the_build_or_are_kept(tmp_path: Path) -> None:
     kb, asked = films.written(tmp_path, 30)
     lines = asked.read_text().splitlines()
@@ -162,7 +153,7 @@ def test_questions_that_bring_their_graph_and_have_several_topics(tmp_path: Path
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"--kb": None}, "name the file of its knowledge graph with --kb"),
+        ({"--kb": None}, "its knowledge graph is a file; name it"),
         ({"--kb": "missing.txt"}, "missing.txt: can't be read"),
         ({"--benchmark": "metaq"}, "did you mean metaqa"),
         ({"--test-share": "1"}, "a share lies between 0 and 1"),

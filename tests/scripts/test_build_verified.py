@@ -61,7 +61,7 @@ def test_the_command_builds_and_says_where(tmp_path: Path) -> None:
     [
         ({"benchmark": "hotpot"}, "did you mean hotpotqa?"),
         ({"benchmark": "2wiki"}, "did you mean 2wikimultihopqa?"),
-        ({"teacher": "annotation"}, "did you mean annotations?"),
+        ({"teacher": "annotation"}, "or use annotations, or published:FILE"),
         ({"teacher": "gpt-4"}, "or use annotations, or published:FILE, which need no model"),
         ({"price-prompt": "-1"}, "from 0 on"),
         ({"price-completion": "nan"}, "from 0 on"),
@@ -78,7 +78,7 @@ def test_the_command_builds_and_says_where(tmp_path: Path) -> None:
         ({"input": "rows=abc"}, "rows"),
         ({"min-confidence": "2"}, "--min-confidence: '2' is not a share from 0 to 1"),
         ({"min-confidence": "nan"}, "'nan' is not a share from 0 to 1"),
-        ({"min-confidence": "0.5", "teacher": "symbolic"}, "symbolic says no confidence"),
+        ({"min-confidence": "0.5", "teacher": "symbolic"}, "labels have no confidence"),
         ({"published": "no/such/labels.jsonl"}, "no/such/labels.jsonl: cannot be read"),
     ],
 )
@@ -93,18 +93,6 @@ def test_annotations_are_no_advice_for_a_spec_that_names_its_kind(tmp_path: Path
     with pytest.raises(UserError) as caught:
         build_verified.main(arguments(tmp_path / "out", teacher="symbolic:error_rate=2"))
     assert "annotations" not in str(caught.value)
-
-
-def test_a_build_says_what_it_replaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    build_verified.main(arguments(tmp_path / "out", input="rows=3,seed=1"))
-    build_verified.main(arguments(tmp_path / "out", input="rows=3,seed=1"))
-    build_verified.main(arguments(tmp_path / "out", input="rows=3,seed=1", split="validation"))
-    assert "replaces" not in capsys.readouterr().out
-    build_verified.main(arguments(tmp_path / "out", input="rows=4,seed=2"))
-    said = "replaces the synthetic train in {}: 3 rows of rows=3,seed=1, by annotations\n"
-    assert capsys.readouterr().out.startswith(said.format(tmp_path / "out"))
-    build_verified.main(arguments(tmp_path / "out", input="rows=4,seed=2", limit="2"))
-    assert "4 rows of rows=4,seed=2" in capsys.readouterr().out
 
 
 def test_rows_of_another_benchmark_are_not_to_be_mended(tmp_path: Path) -> None:

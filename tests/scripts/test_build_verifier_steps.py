@@ -89,7 +89,6 @@ def test_the_command_runs_with_the_annotations_maker(verified: Path, tmp_path: P
         ({"version": "1"}, "vMAJOR.MINOR.PATCH"),
         ({"version": "v0.2.0"}, r"is version v0\.1\.0"),
         ({"benchmark": "2wiki"}, "holds no 2wiki, only synthetic"),
-        ({"max-length": "5"}, "longer than --max-length 5"),
     ],
 )
 def test_mistakes_are_user_errors(

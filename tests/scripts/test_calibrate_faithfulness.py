@@ -13,8 +13,8 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from scripts import calibrate_faithfulness
+from scripts.calibrate_faithfulness import FILES
 from studies.calibration.cases import WRONG
-from studies.calibration.report import FILES
 from tests import sizes
 
 CHECKED = sizes.size(120, 30)
@@ -33,7 +33,7 @@ def shares(folder: Path, benchmark: str, setting: str, judge: str = "house") -> 
     """What passes a judge, by kind."""
     found = json.loads((folder / "calibration.json").read_bytes())["benchmarks"][benchmark]
     table = next(t for t in found["tables"] if (t["judge"], t["setting"]) == (judge, setting))
-    return {row["kind"]: row["passed"]["value"] for row in table["rows"] if row["passed"]}
+    return {kind: share["value"] for kind, share in table["passed"].items()}
 
 
 def real(data: Path, *names: str) -> list[str]:

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builders.paths import relation_inputs
 from evaluators.deliberation.command import FILES
 from evaluators.outcomes import read_outcomes, read_questions
-from evaluators.traces.deliberation import fields_of
 from evaluators.traces.page import read_traces
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.sqlite_store import build_sqlite
-from safe_stepwise.graphs.store import CONVENTIONS
 from safe_stepwise.methods.path_proposing import completion_of
 from safe_stepwise.store.names import JOURNAL
 from scripts import build_paths
@@ -137,7 +134,7 @@ def test_records_of_runs_that_share_a_proposer_are_told_apart(made: Path, tmp_pa
         "usual": [],
         "free": ["--free"],
         "more": ["--candidates", "2"],
-        "walk": ["--convention", "walk"],
+        "short": ["--max-hops", "2"],
         "weak": ["--train", str(made), "--labels", "weak"],
     }
     for name, how in ways.items():
@@ -168,43 +165,6 @@ def test_a_model_is_not_labelled_by_a_set_that_others_learn_from(made: Path, tmp
     assert (model, set(learner)) == ({"variant": "m"}, {"variant", "train"})
 
 
-def test_a_graph_on_disk_says_the_same(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    built = list[Path]()
-
-    def build(file: Path, triples: Iterable[tuple[str, str, str]]) -> None:
-        built.append(file)
-        build_sqlite(file, triples)
-
-    monkeypatch.setattr(relation_inputs, "build_sqlite", build)
-    more = ("--paths", "oracle", "--paths", "nearest", "--generator", "symbolic:planted=1")
-    for convention in CONVENTIONS:
-        how = (*more, "--candidates", "4", "--convention", convention)
-        for name, large in (("memory", 1 << 40), ("disk", 1)):
-            monkeypatch.setattr(relation_inputs, "LARGE", large)
-            main(arguments(made, tmp_path / convention / name, *how))
-        memory, disk = (content(tmp_path / convention / name) for name in ("memory", "disk"))
-        assert disk == memory
-        assert built.pop().parent == tmp_path / convention / "disk" / ".graph"
-        assert not built
-        assert set(disk) == set(FILES)
-
-
-def test_a_convention_decides_what_a_path_leads_to(made: Path, tmp_path: Path) -> None:
-    said: dict[str, dict[str, Any]] = {}
-    for name in CONVENTIONS:
-        main(arguments(made, tmp_path / name, "--paths", "oracle", "--convention", name))
-        said[name] = read(tmp_path / name)
-        assert said[name]["settings"]["convention"] == name
-        assert f"`{name}`" in (tmp_path / name / "deliberation.md").read_text()
-    # A walk ends at its topic, too, which is no answer of two hops; one hop can't come back.
-    no_topic, walk = (said[name]["by_hop"] for name in ("no_topic", "walk"))
-    assert walk["2"]["f1"] < no_topic["2"]["f1"] == walk["1"]["f1"] == no_topic["1"]["f1"] == 1
-    assert said["no_revisit"]["by_hop"]["2"]["f1"] == 1
-    # A journal of one is none of another.
-    main(arguments(made, tmp_path / "walk", "--paths", "oracle"))
-    assert read(tmp_path / "walk")["f1"] == 1
-
-
 def test_files_are_read_before_an_engine_is_opened(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,9 +192,8 @@ def test_the_viewer_shows_what_was_proposed_and_followed(made: Path, tmp_path: P
     main(arguments(made, tmp_path / "out", "--paths", "oracle", "--limit", "2"))
     (run, _) = read_traces(tmp_path / "out")["runs"]
     told = [json.dumps(attempt) for attempt in run["attempts"]]
-    assert ["Leads" in told[0], "Answers" in told[1]] == [True, True]
+    assert ["Read: executable" in told[0], "Read: answers" in told[1]] == [True, True]
     assert run["worth"] == "right"
-    assert fields_of("deliberation", "propose", {"topic": "Oru"}) is None
 
 
 def test_weak_labels_teach_too(made: Path, tmp_path: Path) -> None:
@@ -336,6 +295,94 @@ def test_the_loop_less_a_part(made: Path, tmp_path: Path, part: str, calls: int)
     assert run["cost"]["without_proposer"]["calls"] == calls
     assert run["questions"] == 6
     assert f"Without {part.split('-')[0]}." in (tmp_path / "out" / "deliberation.md").read_text()
+
+
+def test_the_generator_alone_sees_no_graph(made: Path, tmp_path: Path) -> None:
+    with MockServer(lambda _: '{"reason": "?", "answer": ["Person 1", "Drama"]}', keep_bodies=True) as server:
+        main(arguments(made, tmp_path / "out", "--paths", "no_graph", "--generator", server.spec, "--limit", "6"))
+        bodies = [body for body in server.bodies if len(body["messages"]) > 1]
+    questions = {q.question for q in read_questions(tmp_path / "out")}
+    assert {body["messages"][-1]["content"] for body in bodies} == {f"Question: {json.dumps(q)}" for q in questions}
+    found = read(tmp_path / "out")
+    (run,) = found["runs"]
+    assert (run["cost"]["without_proposer"]["calls"], run["paths"]["proposals"], run["failed"]) == (1, 0, 0)
+    outcomes = [*read_outcomes(tmp_path / "out")]
+    assert {(o.method, o.trajectory.answer) for o in outcomes} == {("no_graph", "Person 1")}
+    answers = {q.id: {*q.references} for q in read_questions(tmp_path / "out")}
+    right = [bool({"Person 1", "Drama"} & answers[o.question_id]) for o in outcomes]
+    assert found["hit"] == sum(right) / 6
+    assert run["analyses"]["errors"]["by_kind"]["reasoning"] <= run["analyses"]["errors"]["wrong"]
+    with MockServer(lambda _: "I do not know.") as server, pytest.raises(UserError, match="nothing could be read"):
+        main(arguments(made, tmp_path / "no", "--paths", "no_graph", "--generator", server.spec, "--limit", "2"))
+    with MockServer(lambda _: "", status=400) as server, pytest.raises(UserError, match="failed"):
+        main(arguments(made, tmp_path / "no", "--paths", "no_graph", "--generator", server.spec, "--limit", "2"))
+
+
+def test_independent_runs_ask_again_with_seeds_of_their_own(made: Path, tmp_path: Path) -> None:
+    how = (
+        "--paths",
+        "oracle",
+        "--paths",
+        "no_graph",
+        "--generator",
+        "symbolic:error_rate=0.5,seed=4",
+        "--repeats",
+        "3",
+    )
+    main(arguments(made, tmp_path / "out", *how))
+    found = read(tmp_path / "out")
+    assert [run["name"] for run in found["runs"]] == [
+        f"{name}{n}" for n in ("", " #2", " #3") for name in ("oracle", "no_graph")
+    ]
+    oracle, alone = found["repeated"]
+    hits = [run["hits_at_1"] for run in found["runs"][1::2]]
+    assert len({*hits}) > 1
+    assert alone["hits_at_1"]["mean"] == pytest.approx(sum(hits) / 3)
+    assert oracle["runs"] == 3
+    assert {row["second"] for row in found["differences"]} == {"no_graph"}
+    page = (tmp_path / "out" / "deliberation.md").read_text()
+    assert f"{alone['f1']['mean']:.1%}".rstrip("%") + " ± " in page
+    assert read(tmp_path / "out")["runs"][0]["hit"] == found["hit"]
+    with MockServer(right, keep_bodies=True) as server:
+        more = ("--paths", "oracle", "--generator", server.spec, "--limit", "3", "--repeats", "2")
+        main(arguments(made, tmp_path / "served", *more))
+        bodies = [
+            json.dumps({**body, "seed": 0}, sort_keys=True) for body in server.bodies if len(body["messages"]) > 1
+        ]
+        assert {body["seed"] for body in server.bodies if len(body["messages"]) > 1} == {0, 1000}
+    assert {bodies.count(body) for body in bodies} == {2}
+
+
+def test_extracted_constraints_are_compared_with_annotated_ones(tmp_path: Path) -> None:
+    examples = ROOT / "examples"
+    how = ("--questions", str(examples / "films_questions.jsonl"), "--kb", str(examples / "films_graph.txt"))
+    cache = ("--cache", str(tmp_path / "replies.sqlite"))
+    for rate, low, high in (("0", 1, 1), ("0.5", 0.01, 0.99)):
+        generator = ("--generator", f"symbolic:error_rate={rate}")
+        main([*how, *cache, *generator, "--paths", "nearest", "--output", str(tmp_path / rate)])
+        (run,) = read(tmp_path / rate)["runs"]
+        part = run["analyses"]["constraints"]
+        assert 0 < part["questions"] < part["asked"] == run["questions"]
+        assert low <= part["hit"] <= high
+        assert low <= part["f1"] <= high
+        assert min(kind["gold"] for kind in part["by_kind"].values()) > 0  # each of the five is there
+    bad = {"id": "x", "hop": 1, "question": "who made [Oru]", "answers": ["a"], "constraints": [{"kind": "mood"}]}
+    (tmp_path / "bad").write_text(json.dumps(bad))
+    with pytest.raises(UserError, match=r"bad:1 \(id x\): constraints\[0\]"):
+        main([*cache, "--questions", str(tmp_path / "bad"), *how[2:], "--paths", "oracle", "--output", str(tmp_path)])
+
+
+def test_worked_examples_are_as_many_as_are_named(made: Path, tmp_path: Path) -> None:
+    counts = dict[str, set[int]]()
+    for how in ("none", "all=0", "verify_path=1", "verify_path=1,constraints=2", "all"):
+        with MockServer(right, keep_bodies=True) as server:
+            more = ("--paths", "oracle", "--generator", server.spec, "--limit", "2", "--examples", how)
+            main(arguments(made, tmp_path / how.replace(",", "-"), *more))
+            systems = [body["messages"][0]["content"] for body in server.bodies if len(body["messages"]) > 1]
+        counts[how] = {len([*re.finditer(r"^Example \d+:", text, re.MULTILINE)]) for text in systems}
+    assert counts == {
+        "none": {0}, "all=0": {0}, "verify_path=1": {0, 1}, "verify_path=1,constraints=2": {1, 2}, "all": {2, 5},
+    }  # fmt: skip
 
 
 def test_replies_are_held_to_what_there_is_unless_they_are_free(made: Path, tmp_path: Path) -> None:
@@ -456,7 +503,7 @@ def test_rows_that_bring_their_graph(tmp_path: Path) -> None:
     main([*more, "--paths", "oracle"])
     found = read(tmp_path / "out")["runs"][0]
     assert (found["without_gold"], found["unanswered"], found["hit"]) == (1, 2, 0.8)
-    with pytest.raises(UserError, match="leave out --kb"):
+    with pytest.raises(UserError, match="each row brings its own graph"):
         main([*more, "--paths", "oracle", "--kb", str(file)])
     rows[3]["graph"] = [["Film 3", "film.by"]]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -474,11 +521,14 @@ def test_rows_that_bring_their_graph(tmp_path: Path) -> None:
         (["--paths", "oracle", "--held-out"], "name the set whose test split is meant"),
         (["--paths", "oracle", "--train", "nowhere"], "no dp-metaqa-paths in it; build it with"),
         (["--paths", "oracle", "--benchmark", "metqa"], "did you mean metaqa"),
-        (["--paths", "oracle", "--benchmark", "hotpotqa"], "here are metaqa, webqsp, cwq "),
-        (["--paths", "oracle", "--convention", "free"], "invalid choice: 'free'"),
+        (["--paths", "oracle", "--benchmark", "hotpotqa"], "choose from metaqa, webqsp, cwq"),
         (["--paths", "oracle", "--questions", "nowhere"], "nowhere"),
         (["--paths", "oracle", "--kb", "nowhere"], "nowhere: can't be read"),
         (["--paths", "oracle", "--limit", "0"], "from 1 on"),
+        (["--paths", "no_graph"], "name the model that answers alone with --generator"),
+        (["--paths", "oracle", "--examples", "all=few"], "write all=N"),
+        (["--paths", "oracle", "--examples", "none=1"], "write none=N"),
+        (["--paths", "oracle", "--examples", "verify_path=1,none"], "none goes with no other"),
         (["--paths", "oracle", "--generator", "vlm:x"], "names no engine"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 import sys
@@ -35,10 +34,7 @@ from tests.servers.openai_server import Cut, MockServer
 
 ROOT = Path(__file__).parents[2]
 SET = "safe-verifier-steps"
-FILES = {
-    *("verifier_quality.json", "verifier_quality.md", "confusion.csv", "confusion.png"),
-    *("verdicts.jsonl", "prefixes.jsonl"),
-}
+FILES = {*("verifier_quality.json", "verifier_quality.md", "confusion.png"), *("verdicts.jsonl", "prefixes.jsonl")}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"--teacher annotations --output {output} --workers 1".split()
     )
     build_verifier_steps.main(
-        f"--verified {output} --teacher annotations --rows 90 --test-share 0.5 --workers 1 --output {output}".split()
+        f"--verified {output} --teacher annotations --rows 110 --test-share 0.5 --workers 1 --output {output}".split()
     )
     return output
 
@@ -219,10 +215,9 @@ def test_unreadable_replies_are_counted_and_never_right(
     assert first["measures"]["accuracy"] == right / len(lines)
     assert first["measures"]["parse_rate"] == pytest.approx(1 - len(unread) / len(lines))
     assert f"unparsed {len(unread)}" in capsys.readouterr().out
-    with (output / "confusion.csv").open() as file:
-        table = list(csv.DictReader(file))
-    assert sum(int(row["unparsed"]) for row in table) == len(unread)
-    assert sum(int(row[row["gold"]]) for row in table) == right
+    confusion = first["confusion"]
+    assert sum(counts.get("unparsed", 0) for counts in confusion.values()) == len(unread)
+    assert sum(counts.get(label, 0) for label, counts in confusion.items()) == right
     assert f"- verifier: {len(unread)} rows unparsed." in (output / "verifier_quality.md").read_text()
 
 
@@ -252,6 +247,27 @@ def test_majority_and_agreement_stand_beside_it(
     assert 0 < pair["kappa"] < pair["share"] < 1
     assert "Cohen's kappa" in said
     assert f"{pair['share']:.3f}" in said
+    for gain, other_run in zip(found["gains"], (baseline, constant), strict=True):
+        assert (gain["over"], gain["rows"]) == (other_run["role"], rows)
+        for name in ("accuracy", "error_f1", "macro_f1"):
+            difference = verifier["measures"][name] - other_run["measures"][name]
+            assert gain["measures"][name] == pytest.approx(difference)
+            low, high = gain["intervals"][name]
+            assert low <= difference <= high
+
+
+def test_probes_learn_from_train_and_stand_beside_it(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    with MockServer(oracle(gold)) as server:
+        main([*arguments(built, output, server.spec), "--probes"])
+    assert set(content(output)) == FILES
+    verifier, *_, words, overlap = read(output)["verifiers"]
+    assert (words["role"], overlap["role"]) == ("word probe of train", "overlap probe of train")
+    for probe in (words, overlap):
+        assert (probe["rows"], probe["unparsed"], probe["tokens"]["requests"]) == (verifier["rows"], 0, 0)
+        assert 0 < probe["measures"]["accuracy"] < verifier["measures"]["accuracy"]
+    with pytest.raises(UserError, match="--probes learn from the train rows of a set"):
+        main(["chains.jsonl", "--benchmark", "processbench", "--verifier", "checker", "--probes", "--output", "x"])
 
 
 def test_always_correct_is_added_where_errors_are_the_majority(tmp_path: Path) -> None:
@@ -332,8 +348,7 @@ def test_with_twelve_labels_rows_of_all_configs_are_asked_as_the_loop_with_a_sea
     assert {name.partition("/")[0] for name in found["steps"]["sha256"] if "/" in name} == {
         *("missing_evidence", "missing_evidence_twins")
     }
-    table = list(csv.reader((output / "confusion.csv").open()))
-    assert (table[0][12], table[-1][0], table[-1][12]) == (*["Missing Evidence"] * 2, str(lacking))
+    assert found["verifiers"][0]["confusion"]["Missing Evidence"] == {"Missing Evidence": lacking}
     page = (output / "verifier_quality.md").read_text()
     assert "The prompt has twelve labels" in page
     assert f"| Missing Evidence | Missing Evidence | {lacking} | {lacking} |" in page
@@ -540,7 +555,7 @@ def test_what_an_adapter_learnt_is_what_it_is_asked(
         main(arguments(built, tmp_path / "out", server.spec, limit="5", baseline=other.spec))
         bodies = [(b["model"], b["messages"][0]["content"]) for b in server.bodies + other.bodies]
         told = {"limit": "5", "drop-category": "Procedural"}
-        with pytest.raises(UserError, match=r"learnt: was trained .* without Logical errors, so"):
+        with pytest.raises(UserError, match=r"learnt: was trained with drop_category Logical, .*; leave the option"):
             main(arguments(built, tmp_path / "out", server.spec, **told))
         assert len(bodies) == len(server.bodies) + len(other.bodies)
     # A baseline without an adapter is asked alike.

@@ -20,7 +20,7 @@ from safe_stepwise.commands.values import LARGEST, ByRole, Commas, Number, Place
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.metric.input import checked_steps
+from safe_stepwise.metric.input import read_column
 from safe_stepwise.store import boundary, files
 from safe_stepwise.store.parquet import read_rows
 
@@ -166,9 +166,9 @@ STEP = "Step 1: Oru is a town in Marn. (Attribution)"
         ("check", {"steps": [STEP], "evidence": ROW["evidence"] * 5_000}, "evidence has 5000 entries, at most 50"),
         ("answer --passages", {"evidence": ROW["evidence"] * 5_000}, "evidence has 5000 entries, at most 50"),
         ("answer --passages", {"question": None}, "line 1: lacks a question"),
-        ("answer --question Who? --passages", {"question": None}, "no row has a question"),
-        ("answer --question Who? --passages", {"question": 3}, "no row has a question"),
-        ("answer --question Who? --passages", {}, "has 1 rows; give --question as one has it: In which country"),
+        ("answer --question Who? --passages", {"question": None}, "in the words of one of them"),
+        ("answer --question Who? --passages", {"question": 3}, "in the words of one of them"),
+        ("answer --question Who? --passages", {}, "has 1 rows; give --question in the words of one of them"),
     ],
 )
 def test_what_no_row_has_is_refused(line: str, changes: dict[str, Any], told: str, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_what_no_row_has_is_refused(line: str, changes: dict[str, Any], told: st
 
 def test_chains_of_the_metric_are_bounded_too() -> None:
     with pytest.raises(UserError, match=r"steps\[1\]: steps has 501 entries, at most 500 are read"):
-        checked_steps([[STEP] * 500, [STEP] * 501])
+        read_column([[STEP] * 500, [STEP] * 501], "steps")
 
 
 @pytest.mark.parametrize(

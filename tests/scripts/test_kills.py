@@ -20,6 +20,7 @@ from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, REPORT, VERI
 from scripts import build_verified, evaluate_stepwise, regenerate
 from tests import kill_sweep, sizes
 from tests.kill_sweep import COMMANDS, evaluation, listing, release, verified
+from tests.memory.sitecustomize import PYTHONPATH
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = {
@@ -49,7 +50,7 @@ def test_a_killed_worker_is_one_line_and_the_next_run_resumes(tmp_path: Path) ->
     options = [*verified(tmp_path, 1600, "train")[:-4], "--workers", "2", *("--output", "out")]
     process = subprocess.Popen(
         [sys.executable, "-m", "scripts.build_verified", *options],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": PYTHONPATH}, stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     shards = tmp_path / "out" / ".work" / "synthetic-train" / "shards"

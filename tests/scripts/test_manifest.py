@@ -129,7 +129,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
-    assert seen == [((AnnotationsTeacher, 4), {"unverifiable": False, "prompts": "paper"})]
+    assert seen == [((AnnotationsTeacher, 4), {"unverifiable": False, "prompts": "paper", "planners": "structure"})]
     named = [one for one in asked if "option" not in one[1]]  # not only looked at
     beside = [options.pop("lists", None) for _, options in named]
     assert {options.pop("adjudicator", None) for _, options in named} == {None}
@@ -282,7 +282,7 @@ def test_the_demo_has_steps() -> None:
         ("{rows: 60, questions: 20}", "{rows: 60}", r"per_benchmark\.synthetic\.questions is not there"),
         ("  refined: 0", "  refined_from: 3", r"refined_from is not a path"),
         ("  refined: 0", "  teacher: gpt", r"verifier_steps\.teacher"),
-        ("input: rows=20", "input: rowz=20", r"builds\[1\]\.input: synthetic spec .*'rowz' is not a"),
+        ("input: rows=20", "input: rowz=20", r"builds\[1\]\.input: synthetic spec .*: rowz: is not a setting"),
         ("  refined: 0", "  pool: 0", r"verifier_steps\.pool: has to be a whole number from 1 on"),
         ("  refined: 0", "  test_share: 1.0", r"test_share: has to be a share above 0 and below 1"),
     ],

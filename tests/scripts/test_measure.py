@@ -26,12 +26,3 @@ def test_the_checker_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_folder_without_a_build_is_a_user_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="give the --output of build_verified"):
         measure_checker.main(["--verified", str(tmp_path)])
-
-
-@pytest.mark.parametrize("content", [None, "Overthinking: 3", "{"])
-def test_wordings_that_are_none(tmp_path: Path, content: str | None) -> None:
-    file = tmp_path / "words.yaml"
-    if content is not None:
-        file.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=r"words\.yaml: no wordings"):
-        measure_checker.main(["--verified", str(tmp_path), "--wordings", str(file)])

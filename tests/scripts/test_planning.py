@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from builders.verified import chunks
-from releases.stage import CostEstimate, Speed, expectations
+from releases.stage import CostEstimate, Speed, read_expectations
 from safe_stepwise.errors import UserError
 from scripts import regenerate
 
@@ -41,7 +41,7 @@ def test_the_papers_release_is_foreseen(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_faster_gpus_take_fewer_hours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paper = str(RELEASES / "paper.yaml")
-    fast = {name: 10 * value for name, value in expectations()["gpu"].items()}
+    fast = {name: 10 * value for name, value in read_expectations()["gpu"].items()}
     options = [f"--gpu-{name}={value:.0f}" for name, value in fast.items()]
     slow = told(capsys, paper, "--output", str(tmp_path))
     quick = told(capsys, paper, "--output", str(tmp_path), *options)

@@ -107,6 +107,19 @@ def test_options_reach_the_methods_that_have_them(tmp_path: Path) -> None:
         evaluate(tmp_path, spec, "--sampling=hot", methods=("direct",))
 
 
+def test_without_passages_only_the_question_is_asked(tmp_path: Path) -> None:
+    spec = script(tmp_path, few_shot_cot="1. N1 is a name.\nSo the answer is (N1).")
+    found = evaluate(tmp_path, spec, "--passages=none", methods=("few_shot_cot",))
+    assert found["runs"][0]["all"]["exact_match"] == 1 / 3
+    assert found["settings"]["passages"] == "none"
+    rows = (tmp_path / "out" / "questions.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(row)["passages"] for row in rows] == [[], [], []]
+    with pytest.raises(UserError, match="--method cot reads passages, which these questions lack"):
+        evaluate(tmp_path, spec, "--passages=none", methods=("few_shot_cot", "cot"))
+    with pytest.raises(UserError, match="leave out --evidence"):
+        evaluate(tmp_path, spec, "--passages=none", "--evidence", methods=("few_shot_cot",))
+
+
 class Stopped(Exception):
     """As if the process had been killed."""
 

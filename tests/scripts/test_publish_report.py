@@ -1,4 +1,4 @@
-"""A release with an evaluation on the Hub: its report beside the questions, its scores listed."""
+"""A release with an evaluation on the Hub: its report and tasks beside the questions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from huggingface_hub import parse_eval_result_entries
 
-from releases.publish.folder import walk
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate
 from tests.cards.test_loop import evaluated, readme
@@ -49,7 +47,6 @@ def test_a_report_is_pushed_loaded_back_and_tagged_with_the_questions(
     dry = command(made, hub, tmp_path, token=None)
     assert dry.returncode == 0, dry.stderr
     assert "blocks/forms/report/" in dry.stdout
-    assert ".eval_results/" in dry.stdout
     pushed = command(made, hub, tmp_path, "--push")
     assert pushed.returncode == 0, pushed.stdout + pushed.stderr
     assert f"{VERIFIED}@" in pushed.stdout  # loaded back
@@ -64,22 +61,15 @@ def test_a_report_is_pushed_loaded_back_and_tagged_with_the_questions(
         assert gzip.decompress(packed) == (made / place / "trajectories.jsonl").read_bytes()
         assert f"{place}/traces.html" in there
         assert any(p.startswith(place) and p.endswith("/comparison.md") for p in there)
-    tasks = {task["id"] for task in yaml.safe_load(there["eval.yaml"])["tasks"]}
+    tasks = yaml.safe_load(there["eval.yaml"])["tasks"]
+    assert {task["split"] for task in tasks} == {"test"}
     assert "report/" in there["README.md"].decode()
-
-    adapter = hub.repo("model", f"{NAMESPACE}/safe-verifier-Tiny-1B").head.files
-    (name,) = [path for path in adapter if path.startswith(".eval_results/")]
-    entries = parse_eval_result_entries(yaml.safe_load(adapter[name].content))
-    assert {entry.task_id for entry in entries} <= tasks
-    assert {entry.dataset_id for entry in entries} == {VERIFIED}
 
     again = command(made, hub, tmp_path, "--push")
     assert again.stdout.count("nothing to do") == 4, again.stdout + again.stderr
 
 
-def test_scores_can_be_kept_from_the_leaderboards(made: Path, hub: HubServer, tmp_path: Path) -> None:
+def test_tasks_can_be_kept_from_the_leaderboards(made: Path, hub: HubServer, tmp_path: Path) -> None:
     pushed = command(made, hub, tmp_path, "--push", "--no-leaderboard")
     assert pushed.returncode == 0, pushed.stdout + pushed.stderr
     assert "eval.yaml" not in hub.repo("dataset", VERIFIED).head.files
-    adapter = hub.repo("model", f"{NAMESPACE}/safe-verifier-Tiny-1B").head.files
-    assert set(adapter) - {".gitattributes"} == set(walk(made / "adapter"))

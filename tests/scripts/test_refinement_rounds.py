@@ -16,12 +16,13 @@ import pytest
 
 from builders.steps.build import StepsBuild
 from builders.steps.refined import REFINED, STATISTICS, read_refined
-from releases.stage import Result
+from releases.stage import StageResult
 from releases.stages import verifier_steps
 from releases.stages.training import AdapterStage
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
 from scripts import regenerate
+from tests import sizes
 from tests.makers.manifests import left_out, manifest_of, needs
 from trainers.config import Recipe
 
@@ -96,9 +97,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
         made.append(f"cases of {plan.output.parent.name}")
         return found
 
-    def trained(own: AdapterStage) -> Result:
+    def trained(own: AdapterStage) -> StageResult:
         training(own.recipe, True, None)
-        return Result("trained")
+        return StageResult("trained")
 
     monkeypatch.setattr(verifier_steps, "build", building)
     monkeypatch.setattr(verifier_steps, "train", training)
@@ -144,7 +145,7 @@ def test_one_round_trains_mines_and_trains_anew(manifest: Path, tmp_path: Path, 
     record = json.loads((output / "datasets/safe-verifier-steps" / STEPS_RECORD).read_bytes())
     families = {one["name"]: one for one in record["refined"]["families"]}
     assert {name: one["given"] for name, one in families.items() if one["given"]} == shown
-    assert all(one["disagreements"] >= one["given"] >= one["rows"] for one in families.values())
+    assert all(one["given"] >= one["rows"] for one in families.values())
     log.clear()
     again, _ = made(manifest, output)
     assert "complete and unchanged" in again
@@ -163,21 +164,17 @@ def test_rounds_go_on_from_each_other(manifest: Path, tmp_path: Path, log: Log) 
     record = json.loads((output / "report" / "refinement" / STATISTICS).read_bytes())
     assert record["simulated"] is True
     assert len(record["rounds"]) == 2
-    differ = [{f["name"]: f["disagreements"] for f in one["families"]} for one in record["rounds"]]
-    summed = {f["name"]: f["disagreements"] for f in record["families"]}
-    assert summed == {name: differ[0][name] + differ[1][name] for name in summed}
+    assert sum(family["rows"] for family in record["families"]) == record["rows"] == len(rows)
 
 
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.timeout(1200)  # eleven releases, one after the other
 def test_killed_anywhere_it_goes_on_and_makes_nothing_twice(
-    manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch, place: int
+    manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed as soon as one of the five things is there, or in the midst of the next."""
     straight = tmp_path / "straight" / "out"
     made(manifest, straight)
-    whole = list(log)
-    log.clear()
+    whole = [line for line in log if line != "set of out"]
     targets: list[tuple[Any, str]] = [
         (verifier_steps, "build"),
         (verifier_steps, "train"),
@@ -185,17 +182,20 @@ def test_killed_anywhere_it_goes_on_and_makes_nothing_twice(
         (verifier_steps, "build"),
         (AdapterStage, "make"),
     ]
-    module, name = targets[place]
-    with monkeypatch.context() as patch:
-        patch.setattr(module, name, dying(getattr(module, name), 1 if place == 3 else 0))
-        with pytest.raises(Dies):
-            made(manifest, tmp_path / "killed" / "out")
-    assert not (tmp_path / "killed" / "out" / LOCK).exists()
-    made(manifest, tmp_path / "killed" / "out")
-    # Only the set of the release itself is built again, as of any release: replies are cached.
-    assert [one for one in log if one != "set of out"] == [one for one in whole if one != "set of out"]
-    assert log.count("set of out") == 1 + (place > 2)
-    assert contents(tmp_path / "killed" / "out") == contents(straight)
+    for place in sizes.sample(range(len(targets)), 1):
+        module, name = targets[place]
+        output = tmp_path / f"killed-{place}" / "out"
+        log.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, dying(getattr(module, name), 1 if place == 3 else 0))
+            with pytest.raises(Dies):
+                made(manifest, output)
+        assert not (output / LOCK).exists()
+        made(manifest, output)
+        # Only the set of the release itself is built again, as of any release: replies are cached.
+        assert [line for line in log if line != "set of out"] == whole
+        assert log.count("set of out") == 1 + (place > 2)
+        assert contents(output) == contents(straight)
 
 
 def dying(work: Callable[..., Any], calls: int) -> Callable[..., Any]:
@@ -288,7 +288,7 @@ def test_a_round_trains_as_the_release_does_but_on_eleven_labels(
         recipes.append(recipe)
         raise Dies
 
-    changed = "{recipe: smollm2-cpu, change: {lora_rank: 3}, incomplete_evidence: true}"
+    changed = "{recipe: smollm2-cpu, change: {lora_rank: 3, incomplete_evidence: true}}"
     manifest.write_text(MANIFEST.replace("{recipe: smollm2-cpu}", changed))
     monkeypatch.setattr(verifier_steps, "train", training)
     with pytest.raises(Dies):

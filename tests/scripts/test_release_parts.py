@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from releases.stage import Result
+from releases.stage import StageResult
 from releases.stages.space import CHECKOUT
 from releases.stages.training import AdapterStage
 from safe_stepwise.errors import UserError
@@ -79,9 +79,9 @@ def test_what_was_left_out_is_made_by_the_next_run(
     made(manifest, tmp_path / "out", skip_training=True)
     asked = []
 
-    def trained(*what: Any) -> Result:
+    def trained(*what: Any) -> StageResult:
         asked.append(what)
-        return Result("trained")
+        return StageResult("trained")
 
     monkeypatch.setattr(AdapterStage, "make", trained)
     monkeypatch.setattr(AdapterStage, "check", lambda _: None)

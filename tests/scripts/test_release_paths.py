@@ -13,7 +13,7 @@ import pytest
 from releases import making
 from releases.making import dry_run
 from releases.paths_manifest import PathsManifest
-from releases.stage import Result, Speed, Stage, expectations
+from releases.stage import Speed, Stage, StageResult, read_expectations
 from releases.stages.training import ProposerStage
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
@@ -125,7 +125,7 @@ def test_an_interrupted_release_searches_nothing_twice(
 ) -> None:
     output = tmp_path / "out"
 
-    def stopped(*_: Any) -> Result:
+    def stopped(*_: Any) -> StageResult:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -155,7 +155,7 @@ def test_an_interrupted_release_searches_nothing_twice(
 class Kill(Stage[PathsManifest]):
     """A stage that is interrupted."""
 
-    def make(self) -> Result:
+    def make(self) -> StageResult:
         raise KeyboardInterrupt
 
 
@@ -217,7 +217,7 @@ def test_a_dry_run_prices_the_answers_of_each_contender(manifest: Path, tmp_path
     def told(**which: Any) -> str:
         return dry_run(release_of(manifest, **which), Speed(1, 1, 1))
 
-    one = expectations()["deliberation"]["propose"]
+    one = read_expectations()["deliberation"]["propose"]
     # 80 questions of one to three hops, one topic entity each, one candidate: of KTO a call each.
     tokens = [f"{30 * one['prompt']:,}", f"{30 * one['reply']:,}"]
     assert priced(told()) == {
@@ -228,7 +228,7 @@ def test_a_dry_run_prices_the_answers_of_each_contender(manifest: Path, tmp_path
     assert not priced(told(skip_training=True))  # it answers with the adapter
     generated = entry.replace("per_hop: 10", "generator: 'vllm:g', candidates: 4, ways: [free]")
     manifest.write_text(MANIFEST + ADAPTER + generated, encoding="utf-8")
-    found, loop = priced(told()), expectations()["deliberation"]["loop"]
+    found, loop = priced(told()), read_expectations()["deliberation"]["loop"]
     assert found["nearest, free"][:2] == ["80", f"{80 * (1 + 2 * 4)}"]
     assert found["KTO, free"][:2] == ["80", f"{80 * (4 + 1 + 2 * 4):,}"]
     prompt = 80 * (4 * one["prompt"] + 9 * loop["prompt"])
@@ -259,9 +259,9 @@ def test_training_is_left_out_and_made_by_the_next_run(
     assert lock(tmp_path / "out")["skipped"] == ["adapter", "sft"]
     made = list[str]()
 
-    def trained(stage: ProposerStage) -> Result:
+    def trained(stage: ProposerStage) -> StageResult:
         made.append(f"{stage.name} of {stage.recipe.method} from {stage.start}")
-        return Result()
+        return StageResult()
 
     monkeypatch.setattr(ProposerStage, "make", trained)
     monkeypatch.setattr(ProposerStage, "check", lambda _: None)
@@ -292,12 +292,13 @@ def test_without_the_libraries_training_is_refused_with_the_way_out(manifest: Pa
             "verifier_steps: no such key; keys: version, seed, paths, adapter, deliberation",
         ),
         ("metaqa", "metaqq", r"paths.benchmark .*did you mean metaqa"),
-        ("metaqa", "webqsp", r"paths.kb: rows of webqsp bring their graph"),
-        ("  kb: {input: kb.txt}\n", "", r"paths.kb: metaqa has its graph in a file of its own"),
+        ("metaqa", "webqsp", r"paths.kb: webqsp: each row brings its own graph"),
+        ("  kb: {input: kb.txt}\n", "", r"paths.kb: metaqa: its knowledge graph is a file"),
         ("{input: kb.txt}", "kb.txt", r"paths.kb is not an object"),
         ("{input: kb.txt}", "{input: kb.txt, sha: a}", r"paths.kb.sha: .*did you mean sha256"),
         ("[{input: questions.jsonl}]", "[]", r"paths.questions: name at least one"),
         ("[{input: questions.jsonl}]", "[{input: a}, {input: a}]", r"a is there twice"),
+        ("[{input: questions.jsonl}]", "[{input: a}, {input: a, expected_rows: 9}]", r"a is there twice"),
         ("[{input: questions.jsonl}]", "[a]", r"paths.questions\[0\] is not an object"),
         ("negatives: 2", "negatives: 0", r"paths.negatives: has to be a whole number from 1 on"),
         ("negatives: 2", "max_hops: 0", r"paths.max_hops: has to be a whole number from 1 on"),
@@ -333,7 +334,10 @@ def test_a_mistake_in_a_manifest_is_one_line(
             "{sft: {recipe: dp-sft-smollm2-cpu, change: {paths: joint}}}",
             "adapter.sft.change: paths are those of all stages; write adapter.paths",
         ),
-        ("{paths: joint, sft: {recipe: dp-sft-smollm2-cpu}}", "adapter.sft: filters.paths: are ranked for single"),
+        (
+            "{paths: joint, sft: {recipe: dp-sft-smollm2-cpu}}",
+            "adapter.sft: filters.paths: are ranked only for single",
+        ),
         (
             "{sft: {recipe: dp-sft-smollm2-cpu, change: {epoch: 2}}}",
             "adapter.sft: .*epoch: no such key; did you mean epochs",
@@ -432,6 +436,24 @@ def test_baselines_are_measured_without_an_adapter(manifest: Path, tmp_path: Pat
     overview = (output / "README.md").read_text(encoding="utf-8")
     assert f"| oracle | {found['runs'][0]['by_hop']['1']['hits_at_1']:.3f} |" in overview
     assert not list(output.rglob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "trained", "questions"), [("webqsp", 2826, 500), ("cwq", 27_639, 500), ("webqsp-one-path", 2826, 500)]
+)
+def test_the_papers_own_sizes_are_priced_without_the_files(
+    name: str, trained: int, questions: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = ROOT / "scripts" / "releases" / f"{name}.yaml"
+    with pytest.raises(UserError, match=r"2 of 2 files .* still owed"):
+        regenerate.main([str(file), "--output", str(tmp_path), "--dry-run"])
+    said = capsys.readouterr().out
+    assert f" {trained:,} " in next(line for line in said.splitlines() if line.startswith("sft of "))
+    answers = priced(said)
+    assert {row[0] for row in answers.values()} == {str(questions)}
+    if name != "webqsp-one-path":
+        assert answers["no_graph, constrained"][1] == str(questions)  # a call each
+        assert answers["KTO, constrained"][1] == f"{questions * (3 + 1 + 2 * 3):,}"
 
 
 def test_the_manifest_of_metaqa_names_what_there_is() -> None:

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
+from builders.verified import evaluation_questions
 from evaluators.comparison.significance import wilson
+from evaluators.outcomes import read_outcomes
 from scripts import evaluate_stepwise
+from tests.makers.truth import truth_of
 
 SPURIOUS = "symbolic:error_rate=0.3,spurious=0.5,seed=1"
 CLEAN = "symbolic"
@@ -61,11 +64,20 @@ Chain = tuple[bool, str, bool]
 """Whether it is faithful in truth; what the house rule says of it; whether its answer is right."""
 
 
+def truth_in(folder: Path) -> dict[tuple[str, str], bool]:
+    """Whether each chain of an evaluation is faithful in truth, by method and question."""
+    ended = [o for o in read_outcomes(folder) if o.trajectory.steps and o.trajectory.stop_reason != "failed"]
+    (file,) = folder.parent.glob("*.jsonl")
+    rows = evaluation_questions.read(str(file), [ended[0].benchmark], all_passages=True)
+    questions = {question.id: question for question in rows.questions}
+    truths = {(o.method, o.question_id): truth_of(questions[o.question_id], o.trajectory) for o in ended}
+    return {key: truth.is_faithful for key, truth in truths.items() if truth}
+
+
 def chains(folder: Path, method: str) -> list[Chain]:
     """All chains of a method whose truth is known."""
     systems = found(folder)["systems"]
-    known = lines(folder / "truth.jsonl")
-    truth = {(one["method"], one["question_id"]): one["is_faithful"] for one in known}
+    truth = truth_in(folder)
     return [
         (truth[key], row["rules"]["house"]["path"], row["exact_match"])
         for row in lines(folder / "faithfulness.jsonl")
@@ -163,28 +175,3 @@ def test_it_is_found_on_real_rows(benchmark: str, least: float, real_data: Path,
     folder = evaluate(file, tmp_path, f"--method={ALONE}", f"--benchmark={benchmark}")
     check_the_share(folder, ALONE)
     check_chain_by_chain(chains(folder, ALONE), least)
-
-
-# -------------------------------------------------------------------------------------- truth.jsonl
-
-
-def test_truth_is_kept_of_simulated_chains_alone_and_comes_again(tmp_path: Path) -> None:
-    file = synthetic(tmp_path / "rows.jsonl", 8)
-    folder = evaluate(file, tmp_path, *BOTH, "--method=direct", "--verifier=symbolic")
-    truth = (folder / "truth.jsonl").read_bytes()
-    rows = [*lines(folder / "truth.jsonl")]
-    assert {row["method"] for row in rows} == {ALONE, SAFE}
-    assert all(row["simulated"] for row in rows)
-    steps = {
-        (kept["method"], kept["question_id"]): len(kept["trajectory"]["steps"])
-        for kept in lines(folder / "trajectories.jsonl")
-    }
-    assert all(len(r["steps"]) == steps[r["method"], r["question_id"]] for r in rows)
-    (folder / "truth.jsonl").unlink()
-    evaluate(file, tmp_path, *BOTH, "--method=direct", "--verifier=symbolic")
-    assert (folder / "truth.jsonl").read_bytes() == truth  # from what was kept, nobody being asked
-    script = tmp_path / "says.json"
-    said = "Step 1: ####ANSWER: Oru (Final Answer)"
-    script.write_text(json.dumps({"replies": [], "default": said}), "utf-8")
-    evaluate(file, tmp_path, f"--method={ALONE}", generator=f"mock:{script}")
-    assert not (folder / "truth.jsonl").exists()

@@ -185,7 +185,7 @@ def test_an_estimate_needs_no_client(
     file = write(tmp_path / "rows.jsonl", rows(3))
     options = [*arguments(file, "openai:m@http://host/v1", tmp_path / "out"), "--estimate"]
     build_verified.main(options)
-    assert "naive calls" in capsys.readouterr().out
+    assert "prompt tokens" in capsys.readouterr().out
     with pytest.raises(UserError, match="go together"):
         build_verified.main([*options, "--price-prompt", "0.1"])
 
@@ -201,7 +201,7 @@ def test_shared_passages_are_asked_about_once(tmp_path: Path, capsys: pytest.Cap
         build_verified.main([*arguments(file, server.spec, tmp_path / "out2"), "--estimate"])
         assert sum(server.asked.values()) == made
     printed = capsys.readouterr().out
-    assert "naive calls" in printed
+    assert "prompt tokens" in printed
     assert not (tmp_path / "out2").exists()
 
 
@@ -319,7 +319,7 @@ def test_adjudication_costs_what_was_estimated_and_the_card_says_what_it_changed
     with MockServer(Rulings([(question, noise not in NO_NOISE) for question, noise in known], 0.5)) as server:
         options = {"teacher": "annotations", "adjudicate": server.spec}
         build_verified.main([*arguments(file, "", tmp_path / "out", **options), "--estimate"])
-        estimated = int(capsys.readouterr().out.splitlines()[2].split()[1])
+        estimated = int(capsys.readouterr().out.splitlines()[2].split()[2])
         assert server.calls == 0
         build_verified.main(arguments(file, "", tmp_path / "out", **options))
         assert len(server.asked) == server.calls == estimated > 10

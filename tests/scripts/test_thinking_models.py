@@ -122,7 +122,7 @@ def test_the_verifier_that_is_measured(built: Path, gold: dict[str, str], tmp_pa
         assert ("thought" in tokens[0]) == (measured is thinking)
     assert plain == thinking
     assert plain["verifiers"][0]["unparsed"] > 0
-    for name in ("confusion.csv", "verdicts.jsonl", "prefixes.jsonl"):
+    for name in ("verdicts.jsonl", "prefixes.jsonl"):
         assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "thinking" / name).read_bytes()
 
 

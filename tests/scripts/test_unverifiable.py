@@ -22,8 +22,8 @@ from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
 from tests.servers.steps import Asked, careless
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import TokenizedRow, train_rows
-from trainers.record import describe_joined
+from trainers.data import Example, read_train_rows
+from trainers.record import describe_extra_set
 from trainers.rows.base import fingerprint, kind_of
 
 SET = "safe-verifier-steps"
@@ -69,7 +69,7 @@ def test_each_set_has_questions_of_its_kind_and_says_so(built: Path) -> None:
         assert ("**Unchecked, for an ablation.**" in readme) is expected
         assert ("is kept only if a checker" in readme) is not expected
         assert ("The checker that confirms the labels" in readme) is not expected
-    assert len(column(built, "unverified", "id")) == 50
+    assert len(column(built, "unverified", "id")) + told["overlap"]["steps"] == 50
     assert not list((built / "unverified" / SET / "data" / "missing_evidence").glob("train-*"))
 
 
@@ -84,26 +84,26 @@ def recipe(built: Path, *plus: str, **filters: Any) -> VerifierRecipe:
 
 
 def test_they_join_in_training_under_the_same_filters(built: Path) -> None:
-    _, alone, none = train_rows(recipe(built))
-    source, rows, (joined,) = train_rows(recipe(built, "unverified"))
+    _, alone, none = read_train_rows(recipe(built))
+    source, rows, (joined,) = read_train_rows(recipe(built, "unverified"))
     assert none == []
     assert rows[: len(alone)] == alone
     assert len(joined.ids) == len(rows) - len(alone) > 30
     assert (source.name, joined.source.about["unverifiable"]) == (SET, True)
     assert joined.sha256 == fingerprint(rows[len(alone) :])
-    dropped = [TokenizedRow(str(row["id"]), (1, 2), 1) for row in rows[:-1]]  # the last one too long
-    told = describe_joined(joined, dropped)
+    dropped = [Example(str(row["id"]), (1, 2), 1) for row in rows[:-1]]  # the last one too long
+    told = describe_extra_set(joined, dropped)
     assert (told["rows"], told["sha256"]) == (len(joined.ids) - 1, joined.sha256)
     assert (told["unverifiable"], told["teacher"][:7]) == (True, "openai:")
     ideal = {"origins": ("ideal",)}
-    _, fewer, (part,) = train_rows(recipe(built, "unverified", **ideal))
+    _, fewer, (part,) = read_train_rows(recipe(built, "unverified", **ideal))
     assert 0 < len(part.ids) < len(joined.ids)
     assert len(fewer) < len(rows)
 
 
 def test_with_incomplete_evidence_all_twelve_labels_are_learnt(built: Path, tmp_path: Path) -> None:
     asked = replace(recipe(built), incomplete_evidence=True)
-    source, rows, _ = train_rows(asked)
+    source, rows, _ = read_train_rows(asked)
     data = built / "verified" / SET / "data"
     (file,) = (data / "missing_evidence_prompt_completion").glob("train-*")
     assert [row["id"] for row in rows] == pq.read_table(file)["id"].to_pylist()
@@ -119,10 +119,10 @@ def test_with_incomplete_evidence_all_twelve_labels_are_learnt(built: Path, tmp_
     # Filters and sets that join know the rows of all configs.
     for name in ("Missing Evidence", "Attribution"):
         dropped = replace(asked, filters=Filters(drop_category=name))  # type: ignore[arg-type]
-        kept = Counter(json.loads(row["completion"][0]["content"])["error_type"] for row in train_rows(dropped)[1])
+        kept = Counter(json.loads(r["completion"][0]["content"])["error_type"] for r in read_train_rows(dropped)[1])
         assert kept == {n: c for n, c in said.items() if category(n) != name}
     more = replace(recipe(built, "unverified"), incomplete_evidence=True)
-    _, joined, (part,) = train_rows(more)
+    _, joined, (part,) = read_train_rows(more)
     assert len(joined) == len(rows) + len(part.ids)
     before = shutil.copytree(built / "verified" / SET, tmp_path / "before")
     record = before / "statistics" / "verifier_steps.json"
@@ -130,14 +130,14 @@ def test_with_incomplete_evidence_all_twelve_labels_are_learnt(built: Path, tmp_
     del told["files"]["missing_evidence_prompt_completion"]
     record.write_text(json.dumps(told))
     with pytest.raises(UserError, match="holds no missing_evidence_prompt_completion; make or"):
-        train_rows(replace(asked, dataset=str(before)))
+        read_train_rows(replace(asked, dataset=str(before)))
 
 
 @pytest.mark.parametrize("twelve", [False, True])
 def test_a_dropped_category_leaves_the_prompt_by_choice(built: Path, tmp_path: Path, twelve: bool) -> None:
     asked = replace(recipe(built), incomplete_evidence=twelve, filters=Filters(drop_category="Procedural"))
     short = replace(asked, filters=replace(asked.filters, drop_from_prompt=True))
-    usual, cut = train_rows(asked)[1], train_rows(short)[1]
+    usual, cut = read_train_rows(asked)[1], read_train_rows(short)[1]
     assert [row["id"] for row in usual] == [row["id"] for row in cut]
     for before, row in zip(usual, cut, strict=True):
         (system, user), (whole, same) = row["prompt"], before["prompt"]
@@ -165,21 +165,21 @@ def test_a_dropped_category_leaves_the_prompt_by_choice(built: Path, tmp_path: P
     for row in rows:
         row["prompt"][0]["content"] += " Be kind."
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), file)
-    assert len(train_rows(replace(asked, dataset=str(strange)))[1]) == len(usual)
+    assert len(read_train_rows(replace(asked, dataset=str(strange)))[1]) == len(usual)
     with pytest.raises(UserError, match="so that no category can be taken out of them; make or"):
-        train_rows(replace(short, dataset=str(strange)))
+        read_train_rows(replace(short, dataset=str(strange)))
 
 
 def test_a_set_named_twice_and_tested_questions_are_refused(built: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="comes 2 times"):
-        train_rows(recipe(built, "verified"))
+        read_train_rows(recipe(built, "verified"))
     swapped = shutil.copytree(built / "verified", tmp_path / "swapped") / SET / "data"
     for config in ("steps", "prompt_completion"):
         (train,) = (swapped / config).glob("train-*")
         (test,) = (swapped / config).glob("test-*")
         shutil.copy(test, train)
     with pytest.raises(UserError, match=r"can't be trained on .*: is of a test question"):
-        train_rows(replace(recipe(built), plus=(str(tmp_path / "swapped" / SET),)))
+        read_train_rows(replace(recipe(built), plus=(str(tmp_path / "swapped" / SET),)))
 
 
 @pytest.mark.parametrize(
@@ -214,23 +214,6 @@ def test_another_teacher_writes_of_the_same_questions(built: Path, tmp_path: Pat
     assert set(strong) != set(weak)
 
 
-def test_one_kind_does_not_take_the_place_of_the_other(built: Path, tmp_path: Path) -> None:
-    before = {file: file.read_bytes() for file in built.rglob("*.parquet")}
-    with pytest.raises(UserError, match=r"holds steps of unverifiable questions.*another --output"):
-        build_verifier_steps.main(
-            f"--verified {built} --teacher annotations --rows 9 --output {built / 'unverified'} --workers 1".split()
-        )
-    with (
-        MockServer(careless()) as server,
-        pytest.raises(UserError, match=r"holds steps of verified questions.*another --output"),
-    ):
-        build_verifier_steps.main(
-            f"--verified {built} --teacher {server.spec} --rows 9 --unverifiable "
-            f"--output {built / 'verified'} --cache {tmp_path / 'c.sqlite'}".split()
-        )
-    assert {file: file.read_bytes() for file in before} == before
-
-
 def test_a_build_without_such_questions_says_so(tmp_path: Path) -> None:
     build_verified.main(
         f"--benchmark synthetic --input rows=10,seed=3,noise=0 --split train "
@@ -238,7 +221,7 @@ def test_a_build_without_such_questions_says_so(tmp_path: Path) -> None:
     )
     with (
         MockServer(careless()) as server,
-        pytest.raises(UserError, match="none of its questions was found unverifiable"),
+        pytest.raises(UserError, match="no row could be made of its 0 unverifiable questions"),
     ):
         build_verifier_steps.main(
             f"--verified {tmp_path} --teacher {server.spec} --rows 9 --unverifiable "

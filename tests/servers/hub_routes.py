@@ -282,42 +282,6 @@ def resolve(hub: HubServer, call: Call) -> Response:
     return _content(blob.content, call, headers)
 
 
-def collections(hub: HubServer, call: Call) -> Response:
-    if call.request.method == "GET":
-        owners = call.request.query_params.getlist("owner")
-        found = [c for c in hub.store.collections.values() if not owners or c.owner in owners]
-        listed = [{**c.described(), "items": c.items[:4]} for c in found]
-        return JSONResponse([{k: v for k, v in c.items() if k != "position"} for c in listed])
-    asked = call.json
-    if asked["namespace"] != call.account:
-        raise Refusal(403, "You don't have the rights to create a collection there")
-    try:
-        made = hub.store.collection(
-            asked["title"], asked["namespace"], bool(asked["private"]), asked.get("description")
-        )
-    except KeyError as there:
-        raise Refusal(409, "Collection already exists", slug=there.args[0]) from None
-    return JSONResponse(made.described())
-
-
-def collection(hub: HubServer, call: Call) -> Response:
-    there = hub.store.collections.get(unquote(call.parts["slug"]))
-    if there is None or (there.private and call.account != there.owner):
-        raise Refusal(404, "Collection not found")
-    return JSONResponse(there.described())
-
-
-def collection_item(hub: HubServer, call: Call) -> Response:
-    there, item = hub.store.collections[unquote(call.parts["slug"])], call.json["item"]
-    if call.account != there.owner:
-        raise Refusal(403, "You don't have the rights to change this collection")
-    if (item["type"], item["id"]) not in hub.store.repos:
-        raise no_repo()
-    if not there.add(item["type"], item["id"]):
-        raise Refusal(409, "Item already in the collection")
-    return JSONResponse(there.described())
-
-
 def unknown(hub: HubServer, call: Call) -> Response:
     raise Refusal(404, "no such page")
 
@@ -340,9 +304,6 @@ ROUTES: list[tuple[str, str, Any]] = [
     ("POST", "/api/repos/create", create),
     ("DELETE", "/api/repos/delete", delete),
     ("POST", "/api/validate-yaml", validate_yaml),
-    ("GET POST", "/api/collections", collections),
-    ("GET", r"/api/collections/(?P<slug>[^/]+/[^/]+)", collection),
-    ("POST", r"/api/collections/(?P<slug>[^/]+/[^/]+)/items", collection_item),
     ("PUT", f"/api/{REPO}/settings", settings),
     ("POST", f"/api/{REPO}/preupload/(?P<rev>[^/]+)", preupload),
     ("POST", f"/api/{REPO}/commit/(?P<rev>[^/]+)", commit),
@@ -358,10 +319,7 @@ ROUTES: list[tuple[str, str, Any]] = [
     ("PUT", "/lfs/(?P<oid>[0-9a-f]{64})", lfs_put),
     ("GET HEAD", f"{PAGE}/resolve/(?P<rev>[^/]+)/(?P<path>.+)", resolve),
 ]
-NEED_TOKEN = {
-    *(whoami, create, delete, settings, preupload, lfs_batch, lfs_verify, commit, branch, tag),
-    collection_item,
-}
+NEED_TOKEN = {*(whoami, create, delete, settings, preupload, lfs_batch, lfs_verify, commit, branch, tag)}
 
 
 def route(method: str, path: str) -> tuple[str, Any, dict[str, str]]:

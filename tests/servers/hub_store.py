@@ -1,11 +1,9 @@
-"""What a local Hub keeps: repos of commits, refs and blobs, and collections; all in memory."""
+"""What a local Hub keeps: repos of commits, refs and blobs; all in memory."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,58 +101,12 @@ class Repo:
 
 
 @dataclass
-class Collection:
-    """A titled list of repos."""
-
-    slug: str
-    title: str
-    owner: str
-    private: bool
-    description: str | None
-    items: list[dict[str, Any]] = field(default_factory=list)
-
-    def described(self) -> dict[str, Any]:
-        return {
-            "slug": self.slug,
-            "title": self.title,
-            "description": self.description,
-            "owner": {"name": self.owner},
-            "items": self.items,
-            "lastUpdated": DATE,
-            "position": 0,
-            "private": self.private,
-            "theme": "blue",
-            "upvotes": 0,
-        }
-
-    def add(self, kind: str, name: str) -> bool:
-        """Whether it was not there already."""
-        if any((i["type"], i["id"]) == (kind, name) for i in self.items):
-            return False
-        number = len(self.items)
-        self.items.append({"_id": f"{number:024x}", "id": name, "type": kind, "position": number})
-        return True
-
-
-@dataclass
 class Store:
     """Everything on the Hub."""
 
     repos: dict[tuple[str, str], Repo] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     """Large files by SHA-256."""
-    collections: dict[str, Collection] = field(default_factory=dict)
-    numbers: Any = field(default_factory=itertools.count)
-
-    def collection(self, title: str, owner: str, private: bool, about: str | None) -> Collection:
-        """A new one; ``KeyError`` with its slug when the owner has one of that title."""
-        for there in self.collections.values():
-            if (there.title, there.owner) == (title, owner):
-                raise KeyError(there.slug)
-        name = "-".join(re.findall(r"\w+", title.lower()))
-        slug = f"{owner}/{name}-{next(self.numbers):024x}"
-        self.collections[slug] = Collection(slug, title, owner, private, about)
-        return self.collections[slug]
 
     def apply(self, files: dict[str, Blob], key: str, value: dict[str, Any]) -> dict[str, Blob]:
         """A tree after one line of a commit; ``KeyError`` for a file or object that isn't there."""

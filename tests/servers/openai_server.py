@@ -59,6 +59,8 @@ _BODIES: Mapping[str, bytes] = {
     "bytes": b'{"choices": [{"message": {"content": "\xff\xfe"}}]}',
 }
 _MEGABYTE = 1 << 20
+_PORTS: set[int] = set()
+"""Ports of this process's servers. A later one on the same port would be served from the former's stored replies."""
 
 
 _KNOWN = frozenset(
@@ -165,7 +167,11 @@ class MockServer:
     async def _serve(self, ready: threading.Event) -> None:
         self._stop = asyncio.Event()
         server = await asyncio.start_server(self._connection, "127.0.0.1", self.port, backlog=4096)
+        while not self.port and server.sockets[0].getsockname()[1] in _PORTS:
+            server.close()
+            server = await asyncio.start_server(self._connection, "127.0.0.1", backlog=4096)
         self.port = server.sockets[0].getsockname()[1]
+        _PORTS.add(self.port)
         ready.set()
         await self._stop.wait()
         server.close()  # the runner cancels the connections that are open

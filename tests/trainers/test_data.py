@@ -10,7 +10,7 @@ import pytest
 
 from safe_stepwise.errors import UserError
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import train_rows
+from trainers.data import read_train_rows
 from trainers.rows.base import DatasetSource, Row, RowKind, fingerprint
 
 SETS = {"songs": range(4), "more": range(4, 6), "leaked": range(3, 5)}
@@ -40,15 +40,15 @@ RECIPE = VerifierRecipe("none", "songs", Path("none"))
 
 
 def test_a_kind_is_one_object() -> None:
-    source, rows, (joined,) = train_rows(replace(RECIPE, plus=("more",)), SONGS)
+    source, rows, (joined,) = read_train_rows(replace(RECIPE, plus=("more",)), SONGS)
     assert source.name == "songs"
     assert [row["id"] for row in rows] == [*(f"songs/{n}" for n in range(4)), "more/4", "more/5"]
     assert (joined.source.name, len(joined.ids), joined.sha256) == ("more", 2, fingerprint(rows[4:]))
-    assert len(train_rows(replace(RECIPE, filters=Filters(rows=3)), SONGS)[1]) == 3
+    assert len(read_train_rows(replace(RECIPE, filters=Filters(rows=3)), SONGS)[1]) == 3
 
 
 def test_what_is_tested_may_not_join() -> None:
     with pytest.raises(UserError, match=r"leaked: 1 rows .*leaked/3: is of a test question"):
-        train_rows(replace(RECIPE, plus=("leaked",)), SONGS)
+        read_train_rows(replace(RECIPE, plus=("leaked",)), SONGS)
     with pytest.raises(UserError, match="more/4: comes 2 times"):
-        train_rows(replace(RECIPE, plus=("more", "more")), SONGS)
+        read_train_rows(replace(RECIPE, plus=("more", "more")), SONGS)

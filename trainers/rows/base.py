@@ -16,6 +16,7 @@ from trainers.config import Recipe
 MAX_IDS_LISTED = 10
 ANEW = "make or pull it anew"
 Row = Mapping[str, Any]
+"""A row of a data set, by column: ``id``, ``prompt`` and ``completion`` (lists of turns), sometimes ``label``."""
 
 
 class BadRow(Exception):
@@ -24,7 +25,7 @@ class BadRow(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DatasetSource:
-    """The dataset of a run; ``revision`` is a commit, None for a folder; ``about`` the builder's statistics."""
+    """The source of a data set: its name, its commit on the Hub (None for a folder), and its builder's statistics."""
 
     name: str
     revision: str | None
@@ -38,6 +39,8 @@ class RowKind(ABC):
     """The key under which a set's statistics keep the digest of its rows' prompts."""
     recorded_prompts: Mapping[str, str] = {}
     """The prompts as a run's record states them; empty for the paper's prompts."""
+    classes: tuple[str, ...] = ()
+    """The labels among which a model with a head chooses; empty for a model that writes."""
     labelled = False
     """Whether each row has a label, good or bad; KTO learns from such rows, SFT from rows without one."""
 
@@ -80,9 +83,9 @@ def kind_of(recipe: Recipe) -> RowKind:
 
 
 def find(dataset: str, name: str, statistics: str) -> tuple[DatasetSource, str]:
-    """Find a recipe's data set (a folder or NAMESPACE/NAME@REVISION); return it with what `datasets` loads it by.
+    """Find a recipe's data set, a folder or NAMESPACE/NAME@REVISION; return its source and the address for `load`.
 
-    ``name`` is its folder, ``statistics`` a file in it. Raises ``UserError`` if it is missing or not pinned.
+    ``name`` is the set's folder, ``statistics`` a file in it. Raises ``UserError`` if it is missing or not pinned.
     """
     folder = Path(dataset).expanduser()
     if (folder / name / "data").is_dir():
@@ -96,18 +99,18 @@ def find(dataset: str, name: str, statistics: str) -> tuple[DatasetSource, str]:
         raise UserError(f"{dataset}: no such folder, and no NAMESPACE/NAME@REVISION of the Hub")
     if not separator or not revision:
         raise UserError(f"{dataset}: no such folder, and not pinned; write {repo}@COMMIT_OR_TAG")
-    return _on_hub(repo, revision, statistics), repo
+    return _find_on_hub(repo, revision, statistics), repo
 
 
 def load(dataset: str, place: str, revision: str | None, config: str, split: str) -> Any:
-    """Load a split of a config as a `datasets.Dataset`, by what `find` returned; raise ``UserError`` for no rows."""
+    """Load a split of a config as a `datasets.Dataset` from `find`'s address; raise ``UserError`` for no rows."""
     from datasets import load_dataset
     from datasets.utils.logging import disable_progress_bar
 
     disable_progress_bar()
     with loading(dataset, f"no {config} rows of {split}"):
         if revision is None:
-            return _from_folder(Path(place), config, split)
+            return _load_folder(Path(place), config, split)
         return load_dataset(place, config, split=split, revision=revision)
 
 
@@ -117,15 +120,15 @@ def fingerprint(rows: Iterable[Row]) -> str:
     return identity([[row[key] for key in keys if key in row] for row in rows])
 
 
-def refuse(bad: Mapping[str, str], dataset: str, mend: str) -> None:
-    """Raise ``UserError`` if there are bad rows (reasons by id); it names up to ten ids and how to ``mend`` them."""
+def refuse(bad: Mapping[str, str], dataset: str, advice: str) -> None:
+    """Raise ``UserError`` if there are ``bad`` rows (reasons by id); its message lists ten ids at most."""
     if bad:
         reasons = "; ".join(f"{id_}: {reason}" for id_, reason in sorted(bad.items())[:MAX_IDS_LISTED])
         suffix = f"; and {len(bad) - MAX_IDS_LISTED} more" if len(bad) > MAX_IDS_LISTED else ""
-        raise UserError(f"{dataset}: {len(bad)} rows can't be trained on ({reasons}{suffix}); {mend}")
+        raise UserError(f"{dataset}: {len(bad)} rows can't be trained on ({reasons}{suffix}); {advice}")
 
 
-def _on_hub(name: str, revision: str, statistics: str) -> DatasetSource:
+def _find_on_hub(name: str, revision: str, statistics: str) -> DatasetSource:
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -138,7 +141,7 @@ def _on_hub(name: str, revision: str, statistics: str) -> DatasetSource:
     return DatasetSource(name, commit, boundary.read_file(dict[str, Any], Path(file), "the record", ANEW))
 
 
-def _from_folder(folder: Path, config: str, split: str) -> Any:
+def _load_folder(folder: Path, config: str, split: str) -> Any:
     """Read a split's Parquet files as they are now: `load_dataset` would answer from a stale cache."""
     import pyarrow
     import pyarrow.parquet

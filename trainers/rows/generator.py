@@ -1,15 +1,15 @@
 """The training rows of a generator, rendered from the steps of a safe-verifier-steps set.
 
 There are two tasks, rendered by the function that builds the loop's requests to a generator. ``next`` asks for the
-next step of an ideal trajectory, half of the time with the guidance on the step before. ``rewrite`` asks to rewrite a
-rejected step by its verdict. The completion of both is the ideal trajectory's step with that number.
+next step of an ideal trajectory, half of the time with the guidance on the previous step. ``rewrite`` asks to rewrite
+a rejected step by its verdict. The completion of both is the step of that number in the ideal trajectory.
 
 Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 
     {"id": "5c0e...", "prompt": [{"role": "system", "content": "..."}, ...], "completion":
      [{"role": "assistant", "content": "Step 1: According to Passage 2, ... (Attribution)"}]}
 
-Quirk: a set's passages are whole texts, so that evidence in a remark is a passage, not a sentence.
+Quirk: a set's passages are whole texts, so a verdict quotes a whole passage as evidence, not a sentence.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ from trainers.rows.verifier import read_prompts
 
 @dataclass(frozen=True)
 class _QuestionSteps:
-    """A question with its passages, and the ideal steps that the set has for it."""
+    """A question over certain passages, and the ideal steps that the set has for it."""
 
     question: str
     passages: tuple[Passage, ...]
@@ -54,12 +54,12 @@ class GeneratorRows(RowKind):
         return {"role": "generator", **self.prompt_set.plain}
 
     def rows(self, dataset: str, split: str, filters: GeneratorFilters) -> tuple[DatasetSource, list[Row]]:
-        source, steps = _steps(dataset, split)
+        source, steps = _load_steps(dataset, split)
         rows = {row["id"]: row for row, _ in self._render(steps, filters)}
         return source, sorted(rows.values(), key=lambda row: sha256(row["id"].encode()).digest())
 
     def questions(self, dataset: str, split: str) -> dict[str, tuple[str, str]]:
-        _, steps = _steps(dataset, split)
+        _, steps = _load_steps(dataset, split)
         return {row["id"]: question for row, question in self._render(steps, GeneratorFilters())}
 
     def check(self, completion: str) -> None:
@@ -72,19 +72,19 @@ class GeneratorRows(RowKind):
         return prompt_digest(self.prompt_set)
 
     def _render(self, steps: list[Row], filters: GeneratorFilters) -> Iterator[tuple[dict[str, Any], tuple[str, str]]]:
-        """Render the rows of the tasks, each with its question's benchmark and id."""
-        by_question, prompt_set = _by_question(steps, self.prompt_set), self.prompt_set
+        """Render the rows of the tasks; yield each with its question's benchmark and id."""
+        by_question, prompt_set = _group_by_question(steps, self.prompt_set), self.prompt_set
         tasks = filters.tasks or ("next", "rewrite")
         if "next" in tasks:
-            for (*key, _), question in by_question.items():
+            for (benchmark, question_id, _), question in by_question.items():
                 for previous, step in question.next_steps.items():
-                    yield _row(question, previous, step, prompt_set), (str(key[0]), str(key[1]))
+                    yield _render_row(question, previous, step, prompt_set), (benchmark, question_id)
         if "rewrite" in tasks:
             for row in steps:
-                question, previous = by_question[_key(row)], tuple(row["previous_steps"])
+                question, previous = by_question[_question_key(row)], tuple(row["previous_steps"])
                 if row["error_type"] != CORRECT and previous in question.next_steps:
-                    rejected = [(row["current_step"], _feedback(row, question, prompt_set))]
-                    rendered = _row(question, previous, question.next_steps[previous], prompt_set, rejected)
+                    rejected = [(row["current_step"], _read_feedback(row, question, prompt_set))]
+                    rendered = _render_row(question, previous, question.next_steps[previous], prompt_set, rejected)
                     yield rendered, (row["benchmark"], row["question_id"])
 
 
@@ -94,7 +94,7 @@ def _(recipe: GeneratorRecipe) -> RowKind:
     return GeneratorRows(PromptSet(recipe.prompts or prompts.name, recipe.verdict_order or prompts.verdict_order))
 
 
-def _steps(dataset: str, split: str) -> tuple[DatasetSource, list[Row]]:
+def _load_steps(dataset: str, split: str) -> tuple[DatasetSource, list[Row]]:
     """Load the set's steps, with their labels as text."""
     source, place = find(dataset, VERIFIER_STEPS, STEPS_RECORD)
     rows = load(dataset, place, source.revision, STEPS, split)
@@ -102,25 +102,25 @@ def _steps(dataset: str, split: str) -> tuple[DatasetSource, list[Row]]:
     return source, [{**row, "error_type": label.int2str(row["error_type"])} for row in rows]
 
 
-def _by_question(rows: list[Row], prompt_set: PromptSet) -> dict[tuple[str, ...], _QuestionSteps]:
-    """Collect the ideal steps of each question; twins have passages of their own."""
-    by_question: dict[tuple[str, ...], _QuestionSteps] = {}
+def _group_by_question(rows: list[Row], prompt_set: PromptSet) -> dict[tuple[str, str, str], _QuestionSteps]:
+    """Collect the ideal steps of each question by `_question_key`, as twins have other passages."""
+    by_question: dict[tuple[str, str, str], _QuestionSteps] = {}
     for row in rows:
-        pages = tuple(Passage(page["title"], (page["text"],)) for page in row["passages"])
-        question = by_question.setdefault(_key(row), _QuestionSteps(row["question"], pages))
+        passages = tuple(Passage(passage["title"], (passage["text"],)) for passage in row["passages"])
+        question = by_question.setdefault(_question_key(row), _QuestionSteps(row["question"], passages))
         previous, is_right = tuple(row["previous_steps"]), row["error_type"] == CORRECT
         question.next_steps.update(successions(previous, row["current_step"] if is_right else None))
         if is_right:
-            question.feedback[(*previous, row["current_step"])] = _feedback(row, question, prompt_set)
+            question.feedback[(*previous, row["current_step"])] = _read_feedback(row, question, prompt_set)
     return by_question
 
 
-def _key(row: Row) -> tuple[str, ...]:
-    texts = [[page["title"], page["text"]] for page in row["passages"]]
-    return (row["benchmark"], row["question_id"], identity(texts))
+def _question_key(row: Row) -> tuple[str, str, str]:
+    passages = [[passage["title"], passage["text"]] for passage in row["passages"]]
+    return row["benchmark"], row["question_id"], identity(passages)
 
 
-def _feedback(row: Row, question: _QuestionSteps, prompt_set: PromptSet) -> Feedback:
+def _read_feedback(row: Row, question: _QuestionSteps, prompt_set: PromptSet) -> Feedback:
     """Return the set's verdict on a step, in the form that the prompts request."""
     verdict = Feedback(row["error_type"], row["diagnosis"], row["guidance"])
     if prompt_set.verdict_order != EVIDENCE_FIRST:
@@ -129,7 +129,7 @@ def _feedback(row: Row, question: _QuestionSteps, prompt_set: PromptSet) -> Feed
     return with_evidence(verdict, question.question, question.passages, previous, parse_step(row["current_step"]))
 
 
-def _row(
+def _render_row(
     question: _QuestionSteps,
     previous: tuple[str, ...],
     step: str,
@@ -137,8 +137,9 @@ def _row(
     rejected: Sequence[tuple[str, Feedback]] = (),
 ) -> dict[str, Any]:
     """Render a training row as the loop would send it; ``rejected`` are steps with the verdicts on them."""
-    id_ = identity([question.question, [page.text for page in question.passages], *previous, step, *rejected])[:32]
-    # Half of the rows have guidance, as a loop without a verifier gives none.
+    texts = [passage.text for passage in question.passages]
+    id_ = identity([question.question, texts, *previous, step, *rejected])[:32]
+    # Half of the rows have no guidance, as a loop without a verifier gives none.
     guidance = question.feedback.get(previous) if int(id_[0], 16) % 2 else None
     steps = [parse_step(text) for text in previous]
     request = generator_request(question.question, question.passages, steps, guidance, rejected, prompt_set=prompt_set)

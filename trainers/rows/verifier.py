@@ -1,18 +1,19 @@
 """The training rows of a verifier: ``prompt_completion`` of a safe-verifier-steps set.
 
 For incomplete evidence they come from ``missing_evidence_prompt_completion``: the same rows, and rows that lack a
-passage, with the prompt that allows the twelfth label (SAFE v2, finding 5).
+passage, with the prompt that allows the twelfth label (SAFE v2, finding 5). A *twin* is a row with the words of
+another row, over other passages.
 
 Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 
     {"id": "5c0e...", "prompt": [{"role": "system", "content": "..."}, ...],
      "completion": [{"role": "assistant", "content": "{\"error_type\": \"Redundancy\", ...}"}]}
 
-An ablation filters by columns of the steps' configs (error type, origin), which have the same ids.
-The instructions do not mention a category that is dropped from the prompt, too (SAFE v2, Table 4).
+An ablation filters by columns of the steps' configs (error type, origin), which have the same ids. A category can
+also be left out of the prompt's instructions (SAFE v2, Table 4).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from safe_stepwise.engines.weights import loading
@@ -31,7 +32,7 @@ PLAIN_GUIDANCE = "Write this step again, without the error."
 
 _DATASET = (names.VERIFIER_STEPS, names.STEPS_RECORD)
 _LABELS = ("error_type", "origin", "context")
-_COLUMNS = ("id", "benchmark", "question_id", *_LABELS)
+LABEL_COLUMNS = ("id", "benchmark", "question_id", *_LABELS)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class VerifierRows(RowKind):
     """The rows of a verifier that knows eleven labels, or twelve (``incomplete_evidence``)."""
 
     incomplete_evidence: bool = False
-    dropped: Category | None = None
+    dropped_category: Category | None = None
     """The category that the prompt leaves out."""
     prompt_set: PromptSet = PAPER
     """The prompts that the set's rows were rendered by."""
@@ -83,13 +84,14 @@ class VerifierRows(RowKind):
             if not {"id", "prompt", "completion"} <= set(row):
                 raise UserError(f"{dataset}: its {config} lacks id, prompt or completion")
         if filters.drop_category or filters.origins or not filters.twins:
-            ids = {row["id"] for row in self._labels(dataset, source, place, split) if _is_selected(row, filters)}
+            _, steps = read_steps(dataset, split, filters, configs=names.STEP_CONFIGS[self.incomplete_evidence])
+            ids = {row["id"] for row in steps}
             rows = [row for row in rows if row["id"] in ids]
         return source, rows
 
     def questions(self, dataset: str, split: str) -> dict[str, tuple[str, str]]:
-        labels = self._labels(dataset, *find(dataset, *_DATASET), split)
-        return {row["id"]: (row["benchmark"], row["question_id"]) for row in labels}
+        _, rows = read_steps(dataset, split, Filters(), configs=names.STEP_CONFIGS[self.incomplete_evidence])
+        return {row["id"]: (row["benchmark"], row["question_id"]) for row in rows}
 
     def check(self, completion: str) -> None:
         try:
@@ -98,63 +100,73 @@ class VerifierRows(RowKind):
             raise BadRow(f"has a completion that is no verdict, or is cut short ({error})") from None
 
     def prompt_digest(self) -> str:
-        return prompt_digest(self.incomplete_evidence, self.dropped, self.prompt_set)
+        return prompt_digest(self.incomplete_evidence, self.dropped_category, self.prompt_set)
 
     def set_digest(self) -> str:
         return prompt_digest(self.incomplete_evidence, prompt_set=self.prompt_set)
 
-    def _labels(self, dataset: str, source: DatasetSource, place: str, split: str) -> Iterator[Row]:
-        """Yield `_COLUMNS` of every row of a split, with labels as text."""
-        files = source.about.get("files")  # only the first config is sure to have rows
-        first, *optional = names.STEP_CONFIGS[self.incomplete_evidence]
-        for config in (first, *(c for c in optional if files is None or files[c][split]["rows"])):
-            with loading(dataset, ANEW):
-                rows = load(dataset, place, source.revision, config, split).select_columns([*_COLUMNS])
-            for row in rows:
-                yield {**row, **{name: rows.features[name].int2str(row[name]) for name in _LABELS}}
+
+def read_steps(
+    dataset: str,
+    split: str,
+    filters: Filters,
+    columns: Sequence[str] = LABEL_COLUMNS,
+    configs: Sequence[str] = names.STEP_CONFIGS[False],
+) -> tuple[DatasetSource, list[Row]]:
+    """Return the rows of a split's configs that pass the filters, labels as text; ``columns`` has `LABEL_COLUMNS`."""
+    source, place = find(dataset, *_DATASET)
+    files, selected = source.about.get("files"), list[Row]()
+    first, *optional = configs  # only the first is sure to have rows
+    for config in (first, *(c for c in optional if files is None or files[c][split]["rows"])):
+        with loading(dataset, ANEW):
+            rows = load(dataset, place, source.revision, config, split).select_columns([*columns])
+        texts = {name: rows.features[name].int2str for name in _LABELS}
+        labelled = ({**row, **{name: text(row[name]) for name, text in texts.items()}} for row in rows)
+        selected += [row for row in labelled if _is_selected(row, filters)]
+    return source, selected
 
 
 VERIFIER = VerifierRows()
 
 
 def read_prompts(dataset: str, expected: PromptSet | None = None) -> PromptSet:
-    """Return the prompts of a set's rows; raise ``UserError`` as `find`, and if others are ``expected``."""
+    """Return the prompts of a set's rows; raise ``UserError`` as `find` does, and for other than ``expected`` ones."""
     source, _ = find(dataset, *_DATASET)
     recorded = source.about.get("prompts") or {}
     try:
-        prompts = PromptSet.from_choices(recorded.get("prompts"), recorded.get("verdict_order"))
+        prompts = PromptSet.from_choices(*map(recorded.get, ("prompts", "verdict_order", "verifier_evidence")))
     except ValueError as error:
         raise UserError(f"{dataset}: {names.STEPS_RECORD}: {error}; {ANEW}") from None
     if expected not in (None, prompts):
-        options = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in asdict(expected).items())
+        options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in asdict(expected).items())
         raise UserError(
             f"{dataset}: was rendered with other prompts than the recipe names; build it with "
-            f"{options.replace('--name', '--prompts')}"
+            f"{options.replace('--name', '--prompts').replace('--verifier-', '--')}"
         )
     return prompts
 
 
 @kind_of.register
 def _(recipe: VerifierRecipe) -> RowKind:
-    requested = (recipe.prompts, recipe.verdict_order)
+    requested = (recipe.prompts, recipe.verdict_order, recipe.verifier_evidence)
     prompts = read_prompts(recipe.dataset, PromptSet.from_choices(*requested) if any(requested) else None)
     return VerifierRows(recipe.incomplete_evidence, recipe.filters.dropped_category, prompts)
 
 
 def with_feedback(row: Row, fields: str, order: VerdictOrder = LABEL_FIRST) -> Row:
-    """Return a row with its verdict reduced to ``fields``: full, diagnosis or guidance, in the loop's form."""
+    """Return a row whose verdict, in the loop's form, has only the given ``fields``: full, diagnosis or guidance."""
     if fields == "full":
         return row
     turn = row["completion"][0]
-    reduced = parse_feedback(turn["content"], incomplete_evidence=True)
-    plain = "" if reduced.error_type == CORRECT else PLAIN_GUIDANCE
-    diagnosis, guidance = (reduced.diagnosis, plain) if fields == "diagnosis" else ("", reduced.guidance)
-    reduced = Feedback(reduced.error_type, diagnosis, guidance, reduced.query)
+    verdict = parse_feedback(turn["content"], incomplete_evidence=True)
+    plain_guidance = "" if verdict.error_type == CORRECT else PLAIN_GUIDANCE
+    diagnosis, guidance = (verdict.diagnosis, plain_guidance) if fields == "diagnosis" else ("", verdict.guidance)
+    reduced = Feedback(verdict.error_type, diagnosis, guidance, verdict.query)
     return {**row, "completion": [{**turn, "content": format_feedback(reduced, order)}]}
 
 
 def _is_selected(row: Row, filters: Filters) -> bool:
-    label = row["error_type"]
-    dropped = label != CORRECT and category(label) == filters.drop_category
+    if row["error_type"] != CORRECT and category(row["error_type"]) == filters.drop_category:
+        return False
     is_twin = row["context"] != names.ORIGINAL
-    return not dropped and (filters.twins or not is_twin) and (not filters.origins or row["origin"] in filters.origins)
+    return (filters.twins or not is_twin) and (not filters.origins or row["origin"] in filters.origins)

@@ -1,7 +1,5 @@
 """Defines teachers: a teacher proposes stage by stage, and the graph checks (SAFE v1, section 3.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -39,10 +37,10 @@ class Teachers(Annotator, Protocol):
     """Makes a teacher for each question; picklable, as it goes to the workers."""
 
     @property
-    def alone(self) -> Teachers | None:
+    def alone(self) -> "Teachers | None":
         """The teachers of which a model decides the doubts; None if no model is asked about another's doubts."""
 
-    def __call__(self) -> Teacher: ...
+    def __call__(self) -> "Teacher": ...
 
 
 class Teacher(Protocol):

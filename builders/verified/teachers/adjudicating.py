@@ -6,22 +6,18 @@ finds makes the row undecided: most such facts are there, and readers err. All e
 many words, namesakes, comparisons. A question without triples has one claim: that its answer is the answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from builders.verified.teachers import Proposal, TeacherError, Teachers
+from builders.verified.teachers import Proposal, TeacherError, Teachers, replies
 from builders.verified.teachers.annotations import AnnotationsTeacher, has_only_facts
 from builders.verified.teachers.llm import LLMTeacher, LLMTeachers
-from builders.verified.teachers.replies import one_line, read_ruling
 from builders.verified.verification import build_graph
 from safe_stepwise import prompts
-from safe_stepwise.checking.statements import state
-from safe_stepwise.checking.step_reading import content_words
+from safe_stepwise.checking import statements, step_reading
 from safe_stepwise.engines.base import Pair, Request
 from safe_stepwise.engines.client import Client, render_usage
 from safe_stepwise.graphs.hop_lookup import look_up
@@ -58,7 +54,7 @@ class AdjudicatingTeachers(LLMTeachers):
         """The digest of everything beside the code that can change a label."""
         return identity([self.engine.identity, ADJUDICATE.digest])
 
-    def __call__(self) -> AdjudicatingTeacher:
+    def __call__(self) -> "AdjudicatingTeacher":
         return AdjudicatingTeacher(self.client, self.name, self.engine.name, quotes=not self.spec.startswith("nli:"))
 
     def progress(self) -> str:
@@ -91,7 +87,8 @@ class AdjudicatingTeacher(LLMTeacher):
         for hop, place in (await self._ruled(question)).items():
             if place is not None:
                 # What seemed to be stated in its place goes.
-                values = _other_values(hop, question)
+                findings = (look_up(hop, [page]) for page in question.gold)
+                values = {finding.value for finding in findings if finding.status == "other"}
                 triples = tuple(t for t in triples if not (_is_of(t, hop) and t.tail in values))
             if place is not None and place[0] == passage and not any(_is_of(t, hop) for t in triples):
                 triples += tuple(replace(t, passage=passage, sentence=place[1]) for t in hop.triples)
@@ -131,7 +128,7 @@ class AdjudicatingTeacher(LLMTeacher):
         if place is not None:
             reason = f"{self._reader} reads in passage {place[0]}: {claim}"
             return replace(proposal, noise_type="none", explanation=reason, confidence=None, is_final=True)
-        if proposal.noise_type == "none":
+        if proposal.noise_type == "none" or (proposal.noise_type == "undecided" and proposal.path):
             reason = f"{_LINKED}, but {self._reader} does not read there: {claim}"
             return replace(proposal, noise_type="undecided", explanation=reason, confidence=None)
         noise_type = "missing_evidence" if proposal.noise_type == "undecided" else proposal.noise_type
@@ -150,28 +147,24 @@ class AdjudicatingTeacher(LLMTeacher):
         return {hop: place for hop, (is_ruled, place) in zip(hops, rulings, strict=True) if is_ruled}
 
     async def _rule(self, question: Question, claim: str, value: str) -> tuple[bool, Place | None]:
-        """Ask about a claim; return whether the reply counts, and the place that states the claim, None if none does.
-
-        ``value`` shows the place to a model that does not quote.
-        """
+        """Ask about a claim: whether the reply counts, and the place, which ``value`` shows if nothing is quoted."""
         request = ruling_request(question, claim)
         try:
             async with self._reading(request, "a claim") as reply:
-                ruling = read_ruling(reply.text, prompts.data_of(request))
+                is_stated, quote = replies.read_ruling(reply.text, prompts.data_of(request))
         except TeacherError:
             return False, None
-        self.replies[ruling.kind] += 1
-        if not ruling.is_stated:
+        if not is_stated:
             return True, None
         if not self._quotes:
             return True, _mention_of(value, question)
-        place = _find_quote(ruling.quote, claim, question)
+        place = _find_quote(quote, claim, question)
         self.replies["unproved"] += place is None
         return place is not None, place
 
 
 def doubtful_hops(question: Question) -> Iterator[AnnotatedHop]:
-    """Yield the annotated hops that no gold passage states in so many words, each once."""
+    """Yield the annotated hops that no gold passage states literally, without repeats."""
     for hop in dict.fromkeys(annotated_hops(question)):
         finding = look_up(hop, question.gold)
         if question.gold and (finding.status != "stated" or finding.loose or hop.free):
@@ -192,13 +185,13 @@ def claim_of(hop: AnnotatedHop) -> str:
     >>> claim_of(AnnotatedHop(Triple("Oru", "Who founded …?", "Ors Velt"), True, ("Oru",)))
     'The answer to “Who founded Oru?” is Ors Velt.'
     """
-    claim = state(hop.triples, 0)
+    claim = statements.state(hop.triples, 0)
     return f"{claim[:1].upper()}{claim[1:]}."
 
 
 def claim_of_answer(question: Question) -> str:
     """Word the claim that a question's answer is right."""
-    return f"The answer to “{one_line(question.question)}” is “{question.answer}”."
+    return f"The answer to “{replies.one_line(question.question)}” is “{question.answer}”."
 
 
 def ruling_request(question: Question, claim: str) -> Request:
@@ -222,22 +215,17 @@ def _is_of(triple: Triple, hop: AnnotatedHop) -> bool:
     return triple.relation == hop.triple.relation and triple.head in {t.head for t in hop.triples}
 
 
-def _other_values(hop: AnnotatedHop, question: Question) -> set[str]:
-    findings = (look_up(hop, [page]) for page in question.gold)
-    return {finding.value for finding in findings if finding.status == "other"}
-
-
 def _find_quote(quote: str, claim: str, question: Question) -> Place | None:
     """Find a quotation in the gold passages: return the passage, and the sentence unless it spans several.
 
-    None if it is shorter than `_LEAST_QUOTE`, has no content word, or stands nowhere near a word of the claim.
+    None if it is shorter than `_LEAST_QUOTE`, has no content word, or is not near a word of the claim.
     """
-    words, claimed = clean(quote), content_words(claim)
-    if len(words.split()) < _LEAST_QUOTE or not content_words(quote):
+    words, claimed = clean(quote), step_reading.content_words(claim)
+    if len(words.split()) < _LEAST_QUOTE or not step_reading.content_words(quote):
         return None
     for number, passage in question.gold:
         for sentence, text in enumerate(passage.sentences):
-            if words in clean(text) and not claimed.isdisjoint(content_words(f"{passage.title} {text}")):
+            if words in clean(text) and not claimed.isdisjoint(step_reading.content_words(f"{passage.title} {text}")):
                 return number, sentence
         if words in clean(passage.text):
             return number, None

@@ -17,7 +17,7 @@ from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language import grounding, mentions, namesakes, relations
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.text import as_date, has_words, normal_name, words_of
+from safe_stepwise.language.text import as_date, has_words, normal_name, normal_words
 from safe_stepwise.records import NoiseType, Question, Triple
 
 _SHORT = 2
@@ -49,7 +49,7 @@ class AnnotationsTeacher(NoModel):
         names = [question.answer]
         if not has_only_facts(question):
             names += [name for triple in triples for name in (triple.head, triple.tail)]
-        aliases = mentions.titles_of(names, question.gold)
+        aliases = mentions.titles_of(names, (passage for _, passage in question.gold))
         aliases.update(_renamed([hop.triple for hop in annotated_hops(question)]))
         return aliases
 
@@ -157,7 +157,7 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
     if finding.status == "mentioned":
         reason = f"“{triple.tail}” stands in {place}, but not with “{triple.head}”"
         return "missing_evidence", f"{prefix}: {reason}.", _ELSEWHERE
-    if any(has_words(words_of(p.text), words_of(triple.tail)) for _, p in question.gold):
+    if any(has_words(normal_words(p.text), normal_words(triple.tail)) for _, p in question.gold):
         return "missing_evidence", f"{prefix}: its ends do not stand together.", _ELSEWHERE
     return "missing_evidence", f"{prefix}: “{triple.tail}” is not in them.", _ABSENT
 
@@ -195,7 +195,7 @@ def _name_alike(triple: Triple, question: Question) -> str:
         return ""
     for number, passage in question.gold:
         finding = grounding.ground(triple.head, triple.relation, bare, [(number, passage)])
-        if finding.status == "stated" and (full_name := namesakes.extended(bare, read(passage))):
+        if finding.status == "stated" and (full_name := namesakes.extend_name(bare, read(passage))):
             return "" if full_name == clean(triple.tail) else full_name
     return ""
 

@@ -1,13 +1,11 @@
 """Resolves a teacher's spec, and reports what a teacher spent."""
 
-import difflib
 from pathlib import Path
 
-from builders.verified.teachers import Teachers
+from builders.verified.teachers import Teachers, published
 from builders.verified.teachers.adjudicating import AdjudicatingTeachers
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.llm import LLMTeachers
-from builders.verified.teachers.published import load_lists
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import IN_FLIGHT, Client, default_cache
 from safe_stepwise.errors import UserError, at_place
@@ -44,7 +42,7 @@ def resolve_teacher(
         return AdjudicatingTeachers(adjudicator, cache or default_cache(), Opener(timeout), in_flight, allowance)
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
-    kind, colon, file_names = spec.partition(":")
+    kind, _, file_names = spec.partition(":")
     if kind == agreement.PUBLISHED and lists is None:
         raise UserError(f"{option} {spec!r}: lists label questions and write no steps; use {ANNOTATIONS}, or a model")
     if kind == agreement.PUBLISHED and lists is not None:
@@ -52,15 +50,10 @@ def resolve_teacher(
         if not all(files):
             raise UserError(f"{option} {spec!r}: name the lists, as {agreement.PUBLISHED}:FILE[,FILE]")
         with at_place(option):
-            return load_lists([lists / file for file in files])
-    if difflib.get_close_matches(spec.lower(), [ANNOTATIONS], cutoff=0.8):
-        raise UserError(f"{option} {spec!r} is not known; did you mean {ANNOTATIONS}?")
+            return published.load_lists(lists / file for file in files)
     try:
         open_engine(spec)
     except UserError as error:
-        if lists is not None and difflib.get_close_matches(kind.lower(), [agreement.PUBLISHED], cutoff=0.7):
-            suggestion = f"{agreement.PUBLISHED}{colon}{file_names}"
-            raise UserError(f"{option} {spec!r} is not known; did you mean {suggestion}?") from None
         no_model = f", or {agreement.PUBLISHED}:FILE, which need" if lists is not None else ", which needs"
         advice = "" if kind in KINDS else f"; or use {ANNOTATIONS}{no_model} no model"
         raise UserError(f"{option}: {error}{advice}") from None

@@ -1,11 +1,9 @@
 """Verify questions with a model, stage by stage (SAFE v1, section 3.2).
 
-The triples of a passage are extracted from the passage alone, so a passage that several questions share is read once.
+The triples of a passage are extracted only from the passage, so a passage that several questions share is read once.
 A triple whose ends the passage does not mention is dropped. A path is given by numbers of triples in the graph, and
 `builders.verified.verification` checks it.
 """
-
-from __future__ import annotations
 
 import functools
 import json
@@ -41,7 +39,7 @@ PROMPTS_DIGEST = prompts.digest(*PROMPTS)
 GLEANING_ROUNDS = 2
 """SAFE v1, section 3.2: gleaning is repeated at most twice."""
 CONTEXT = 3
-"""The most facts shown with a name to be resolved (SAFE v1, Figure 22)."""
+"""The maximum number of facts shown with a name to be resolved (SAFE v1, Figure 22)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +53,7 @@ class EngineDescription:
 
 @dataclass(frozen=True)
 class LLMTeachers:
-    """Makes the teacher of each question; all share one client per process. Picklable.
-
-    ``opener`` opens the engine ``spec``; ``cache`` is the file of replies, ``allowance`` what roles may take.
-    """
+    """Makes the teacher of each question, all with one client per process; ``opener`` opens ``spec``. Picklable."""
 
     spec: str
     cache: Path
@@ -103,7 +98,7 @@ class LLMTeachers:
                 _CLIENTS[self] = Client(engine, cache, self.in_flight, client.TRIES, self.allowance)
             return _CLIENTS[self]
 
-    def __call__(self) -> LLMTeacher:
+    def __call__(self) -> "LLMTeacher":
         return LLMTeacher(self.client, self.name)
 
     def progress(self) -> str:
@@ -130,7 +125,7 @@ _CLIENTS: dict[LLMTeachers, Client] = {}
 class LLMTeacher:
     """The teacher of one question; ``replies`` counts its replies by how they could be read.
 
-    Classes: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no whole reply), each reply once; and besides
+    Classes: ``read``, ``unreadable``, ``failed`` (no whole reply), each reply once; and besides
     ``triples left out`` (not in the passage, or malformed) and ``groups left out``.
     """
 
@@ -140,13 +135,10 @@ class LLMTeacher:
         self._client = client
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
-        """Extract the triples that a gold passage states, then overlooked ones until nothing new comes.
-
-        All of that is one conversation, which does not have the question.
-        """
-        triples = await self._triples(extraction_request(question, passage), question, passage, ())
+        """Extract a passage's triples, then overlooked ones, in one conversation that does not have the question."""
+        triples = await self._request_triples(extraction_request(question, passage), question, passage, ())
         for _ in range(GLEANING_ROUNDS):
-            new = await self._triples(gleaning_request(question, passage, triples), question, passage, triples)
+            new = await self._request_triples(gleaning_request(question, passage, triples), question, passage, triples)
             if not new:
                 break
             triples += new
@@ -158,9 +150,8 @@ class LLMTeacher:
         if len(names) < 2:
             return {}
         async with self._reading(resolution_request(question, names, triples), "names") as reply:
-            groups, kind = read_groups(reply.text)
-        self.replies[kind] += 1
-        return self._aliases(groups, set(names), {p.title for _, p in question.gold})
+            groups = read_groups(reply.text)
+        return self._find_aliases(groups, set(names), {p.title for _, p in question.gold})
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
         """Propose a path by numbers of triples, or the noise that prevents one; no confidence is asked for."""
@@ -172,8 +163,7 @@ class LLMTeacher:
         request = path_request(question, graph)
         async with self._reading(request, "the path") as reply:
             path = read_path(reply.text, prompts.data_of(request))
-            steps = tuple(_triple_of(step, graph) for step in path.steps)
-        self.replies[path.kind] += 1
+            steps = tuple(_make_triple(step, graph) for step in path.steps)
         explanation = path.explanation or "The teacher gave no explanation."
         return Proposal(steps, path.verdict, explanation, confidence=None)
 
@@ -183,6 +173,7 @@ class LLMTeacher:
         try:
             async with self._client.reading(request) as reply:
                 yield reply
+            self.replies["read"] += 1
         except EngineError as error:
             self.replies["failed"] += 1
             raise TeacherError(f"no reply ({error})") from None
@@ -190,7 +181,7 @@ class LLMTeacher:
             self.replies["unreadable"] += 1
             raise TeacherError(f"its reply on {subject} can't be read: {error}") from None
 
-    async def _triples(
+    async def _request_triples(
         self, request: Request, question: Question, number: int, earlier: tuple[Triple, ...]
     ) -> tuple[Triple, ...]:
         """Ask for triples; return those new ones that the passage mentions, with their place."""
@@ -200,7 +191,7 @@ class LLMTeacher:
         text = clean(f"{page.title} {page.text}")
         mentioned = [triple for triple in parsed.triples if _is_mentioned(triple, text)]
         left_out = parsed.left_out + len(parsed.triples) - len(mentioned)
-        self.replies.update({parsed.kind: 1, "triples left out": left_out})
+        self.replies["triples left out"] += left_out
         new: dict[tuple[str, str, str], Triple] = {}
         for triple in mentioned:
             new.setdefault(_bare(triple), triple)
@@ -211,7 +202,7 @@ class LLMTeacher:
             replace(t, passage=number, sentence=t.sentence if t.sentence in places else None) for t in new.values()
         )
 
-    def _aliases(self, groups: tuple[tuple[str, ...], ...], names: set[str], titles: set[str]) -> dict[str, str]:
+    def _find_aliases(self, groups: tuple[tuple[str, ...], ...], names: set[str], titles: set[str]) -> dict[str, str]:
         aliases: dict[str, str] = {}
         for group in groups:
             members = [name for name in group if name in names]
@@ -288,7 +279,7 @@ def _bare(triple: Triple) -> tuple[str, str, str]:
     return entity_key(triple.head), normal_name(triple.relation), entity_key(triple.tail)
 
 
-def _triple_of(step: int | Triple, graph: KnowledgeGraph) -> Triple:
+def _make_triple(step: int | Triple, graph: KnowledgeGraph) -> Triple:
     if isinstance(step, Triple):
         edges = graph.find(step.head, step.relation, step.tail)
         return edges[0] if edges else step

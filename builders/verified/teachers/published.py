@@ -11,9 +11,11 @@ names the rows with its `plain` form, as editors trim blanks and recompose accen
 import functools
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -22,13 +24,12 @@ from builders.work.shards import NoModel
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NO_NOISE, NoiseType, Question, canonical_json
-from safe_stepwise.store.agreement import PUBLISHED
-from safe_stepwise.store.boundary import MAX_JSON_BYTES, parse_json, read_content
+from safe_stepwise.store import agreement, boundary
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
-    """A list's questions in order, repeated ones too; ``name`` is that of the file, ``sha256`` of its content."""
+    """The questions of a list in order, with repeats; ``name`` is that of the file, ``sha256`` of its content."""
 
     name: str
     sha256: str
@@ -44,14 +45,9 @@ def plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def plain_texts(lists: Iterable[QuestionList]) -> frozenset[str]:
-    """Return the questions that some lists name, in their plain form."""
-    return frozenset(plain(text) for question_list in lists for text in question_list.texts)
-
-
 def read_list(file: Path) -> QuestionList:
-    """Read a list of questions; raise ``UserError``, with the line, for another file or an empty one."""
-    content = read_content(file, MAX_JSON_BYTES)
+    """Read a list of questions; raise ``UserError``, with the line or entry, for another file or an empty one."""
+    content = boundary.read_content(file, boundary.MAX_JSON_BYTES)
     try:
         texts = questions_of(content)
     except ValueError as error:
@@ -72,10 +68,19 @@ def questions_of(content: bytes) -> list[str]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(f":{line}: not UTF-8 text") from None
-    value = _value(text)
-    if isinstance(value, dict):
+    # Only newlines end a line: a question may hold other characters that end a line for Python.
+    lines = [line.removesuffix("\r") for line in text.split("\n") if line.strip()]
+    starts, is_array = {line.lstrip()[0] for line in lines}, text.lstrip().startswith("[")
+    if "{" in starts and not is_array:
         raise ValueError(": holds an object of JSON, not questions")
-    questions = value if isinstance(value, list) else _texts(text)
+    questions: list[Any] = lines
+    with suppress(ValueError):
+        if is_array:
+            questions = boundary.parse_json(text)
+        elif starts == {'"'}:
+            questions = list(map(boundary.parse_json, lines))
+    if questions is lines and is_array and text.lstrip()[1:].lstrip().startswith('"'):
+        raise ValueError(": a JSON array that is damaged or cut short")
     for number, question in enumerate(questions, 1):
         if not isinstance(question, str):
             raise ValueError(f": entry {number} is not the text of a question")
@@ -84,82 +89,35 @@ def questions_of(content: bytes) -> list[str]:
     return filled
 
 
-def _texts(text: str) -> list[str]:
-    """Return a text's lines, decoded if they are JSON strings; raise ``ValueError`` for a bare line among strings."""
-    # Only newlines end a line: a question may hold other characters that end a line for Python.
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    values = [_value(line) for line in lines]
-    for number, value in enumerate(values, 1):
-        if isinstance(value, dict | list):
-            raise ValueError(f":{number}: holds an object of JSON, not the text of a question")
-    strings = [value for value in values if isinstance(value, str)]
-    bare = [n for n, line in enumerate(lines, 1) if line.strip() and values[n - 1] is None]
-    if len(strings) > len(bare) > 0:
-        raise ValueError(f":{bare[0]}: is no string of JSON, as most lines are")
-    return lines if bare else strings
-
-
-def _value(text: str) -> object:
-    """Return the JSON string, list or object of a text; None for other text."""
-    if not text.lstrip().startswith(('"', "[", "{")):
-        return None
-    try:
-        return parse_json(text.strip())
-    except ValueError:
-        return None
-
-
 @dataclass(frozen=True)
 class PublishedTeachers(NoModel):
-    """Makes the teacher of each question from lists (`load_lists`) with their first ``digests``; picklable."""
+    """Makes the teacher of each question from lists; picklable."""
 
-    files: tuple[Path, ...]
-    digests: tuple[str, ...]
+    lists: tuple[QuestionList, ...]
     alone = None
 
     @property
     def name(self) -> str:
         """The entry in the ``teacher`` column: the names of the list files, without folders."""
-        return f"{PUBLISHED}:{','.join(file.name for file in self.files)}"
+        return f"{agreement.PUBLISHED}:{','.join(questions.name for questions in self.lists)}"
 
     @property
     def identity(self) -> str:
         """The name, which explanations quote, and the lists' digests."""
-        return canonical_json([self.name, self.digests])
+        return canonical_json([self.name, [questions.sha256 for questions in self.lists]])
+
+    @functools.cached_property
+    def noise(self) -> frozenset[str]:
+        """The questions that the lists name, in their plain form."""
+        return frozenset(plain(text) for questions in self.lists for text in questions.texts)
 
     def __call__(self) -> "PublishedTeacher":
-        return PublishedTeacher(self.name, _noise(self))
-
-    def check(self) -> None:
-        """Raise ``UserError`` if a list is missing or was changed since it was first read."""
-        _read(self)
+        return PublishedTeacher(self.name, self.noise)
 
 
-def load_lists(files: Sequence[Path]) -> PublishedTeachers:
-    """Return the teachers of some lists; raise ``UserError`` for a file that is no list of questions."""
-    digests = tuple(read_list(file).sha256 for file in files)
-    # A worker of a scheduler may have another working folder.
-    return PublishedTeachers(tuple(file.absolute() for file in files), digests)
-
-
-def lists_of(teachers: object) -> tuple[QuestionList, ...]:
-    """Return the lists that label a build's rows, if any; raise ``UserError`` for one that is missing or changed."""
-    return _read(teachers) if isinstance(teachers, PublishedTeachers) else ()
-
-
-@functools.lru_cache(maxsize=8)
-def _read(teachers: PublishedTeachers) -> tuple[QuestionList, ...]:
-    lists = tuple(map(read_list, teachers.files))
-    for file, question_list, digest in zip(teachers.files, lists, teachers.digests, strict=True):
-        if question_list.sha256 != digest:
-            raise UserError(f"{file}: was changed since it was first read; run the command again")
-    return lists
-
-
-@functools.lru_cache(maxsize=8)
-def _noise(teachers: PublishedTeachers) -> frozenset[str]:
-    """Return the questions that the lists name, which are gathered once per process."""
-    return plain_texts(_read(teachers))
+def load_lists(files: Iterable[Path]) -> PublishedTeachers:
+    """Return the teachers of some lists; raise ``UserError`` for a file that is not a list of questions."""
+    return PublishedTeachers(tuple(map(read_list, files)))
 
 
 class PublishedTeacher(AnnotationsTeacher):

@@ -1,23 +1,20 @@
 """Read the replies of a teacher: triples, groups of names, a path, a ruling on a claim.
 
-`store.replies` finds the JSON. Every reply is counted in one class: ``clean`` (JSON of the requested form),
-``salvaged`` (pieces of that form in something else), ``unreadable``.
+`store.replies` finds the JSON, or pieces of the requested form in something else.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from safe_stepwise.records import TEACHER_TYPES, NoiseType, Triple
 from safe_stepwise.store.replies import MAX_CHARACTERS, TOO_LONG, Reply, ReplyError, read_reply
 
-ReplyClass = Literal["clean", "salvaged", "unreadable"]
-
 MAX_NAME_CHARS = 300
-"""The most characters of a head, relation or tail; a longer text is a paragraph, not a name."""
+"""The maximum number of characters of a head, relation or tail; a longer text is a paragraph, not a name."""
 MAX_TRIPLES = 200
-"""The most triples of a reply: 100 words state some 30; a model with more repeats itself."""
+"""The maximum number of triples of a reply: 100 words state some 30; a model with more repeats itself."""
 
 _HEADS = ("head", "subject", "source")
 _RELATIONS = ("relation", "predicate", "property")
@@ -30,10 +27,9 @@ class UnreadableReply(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """The triples of a reply with their sentences, its class, and the number of triples left out."""
+    """The triples of a reply with their sentences, and the number of triples left out."""
 
     triples: tuple[Triple, ...]
-    kind: ReplyClass
     left_out: int = 0
 
 
@@ -44,7 +40,6 @@ class Path:
     steps: tuple[int | Triple, ...]
     verdict: NoiseType
     explanation: str
-    kind: ReplyClass
 
 
 def read_triples(text: str) -> Triples:
@@ -53,24 +48,22 @@ def read_triples(text: str) -> Triples:
     >>> read_triples('Sure! [["Oru", "country", "Marn"], ["Oru", "popul').triples
     (Triple(head='Oru', relation='country', tail='Marn', passage=None, sentence=None),)
     """
-    listed, kind = _read_list(text, "triples", _is_triple_like)
-    parsed = [_triple(value) for value in listed]
+    parsed = [_read_triple(value) for value in _read_list(text, "triples", _is_triple_like)]
     unique = dict.fromkeys(triple for triple in parsed if triple is not None)
     triples = tuple(unique)[:MAX_TRIPLES]
     broken = sum(triple is None for triple in parsed)
-    return Triples(triples, kind, broken + len(unique) - len(triples))
+    return Triples(triples, broken + len(unique) - len(triples))
 
 
-def read_groups(text: str) -> tuple[tuple[tuple[str, ...], ...], ReplyClass]:
+def read_groups(text: str) -> tuple[tuple[str, ...], ...]:
     """Read groups of names of one entity; raise `UnreadableReply` if there are none.
 
     >>> read_groups('{"groups": [["USA", "United States"], ["Oru"]]}')
-    ((('USA', 'United States'),), 'clean')
+    (('USA', 'United States'),)
     """
-    listed, kind = _read_list(text, "groups", _is_innermost_list)
-    lists = (group for group in listed if isinstance(group, list))
+    lists = (group for group in _read_list(text, "groups", _is_innermost_list) if isinstance(group, list))
     groups = (tuple(dict.fromkeys(n for n in group if isinstance(n, str))) for group in lists)
-    return tuple(group for group in groups if len(group) > 1), kind
+    return tuple(group for group in groups if len(group) > 1)
 
 
 def read_path(text: str, data: str = "") -> Path:
@@ -90,29 +83,17 @@ def read_path(text: str, data: str = "") -> Path:
     if not isinstance(steps, list):
         raise UnreadableReply("its path is no list")
     return Path(
-        steps=tuple(_step(step) for step in steps),
-        verdict=verdict,
-        explanation=one_line(answer.get("explanation")),
-        kind=_class_of(reply, answer),
+        steps=tuple(_to_step(step) for step in steps), verdict=verdict, explanation=one_line(answer.get("explanation"))
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """Whether passages state a claim, and the words that state it, if the reply quotes any."""
-
-    is_stated: bool
-    quote: str
-    kind: ReplyClass
-
-
-def read_ruling(text: str, data: str = "") -> Ruling:
-    """Read whether passages state a claim; raise `UnreadableReply` if it is not said, or both ways.
+def read_ruling(text: str, data: str = "") -> tuple[bool, str]:
+    """Read whether passages state a claim, and their words, if any; raise `UnreadableReply` if that is unclear.
 
     ``data`` is the text that the request quoted: a ruling inside it does not count.
 
     >>> read_ruling('{"stated": "yes", "quote": "born in Oru"}')
-    Ruling(is_stated=True, quote='born in Oru', kind='clean')
+    (True, 'born in Oru')
     """
     reply, answer = _read_answer(text, "stated", ("quote",), data)
     value = one_line(answer["stated"]).lower()
@@ -122,7 +103,7 @@ def read_ruling(text: str, data: str = "") -> Ruling:
     if reply.takes_back(accepts=is_stated):
         raise UnreadableReply("the words around its verdict take it back, or suppose it only")
     quote = answer.get("quote")
-    return Ruling(is_stated, one_line(quote) if isinstance(quote, str) else "", _class_of(reply, answer))
+    return is_stated, one_line(quote) if isinstance(quote, str) else ""
 
 
 def _read_answer(text: str, key: str, further_keys: Sequence[str], data: str) -> tuple[Reply, Mapping[str, Any]]:
@@ -139,32 +120,28 @@ def _read_answer(text: str, key: str, further_keys: Sequence[str], data: str) ->
     return reply, answers[0]
 
 
-def _class_of(reply: Reply, answer: Mapping[str, Any]) -> ReplyClass:
-    return "clean" if reply.is_clean and answer == reply.values[0] else "salvaged"
-
-
-def _step(value: Any) -> int | Triple:
+def _to_step(value: Any) -> int | Triple:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and re.fullmatch(r"\s*[Tt#]?\d{1,6}\s*", value):
         return int(value.strip().lstrip("Tt#"))
-    triple = _triple(value) if isinstance(value, dict | list) else None
+    triple = _read_triple(value) if isinstance(value, dict | list) else None
     if triple is None:
         raise UnreadableReply("a step of its path is neither a number nor a triple")
     return triple
 
 
-def _read_list(text: str, key: str, is_piece: Callable[[Any], bool]) -> tuple[list[Any], Literal["clean", "salvaged"]]:
+def _read_list(text: str, key: str, is_piece: Callable[[Any], bool]) -> Sequence[Any]:
     """Read the requested list, under its key or bare, or else the pieces of such a list in the reply."""
     reply = read_reply(text)
     value = reply.values[0] if reply.is_clean else None
     listed = value.get(key) if isinstance(value, Mapping) else value
     if isinstance(listed, list):
-        return listed, "clean"
+        return listed
     pieces = reply.outermost(is_piece)
     if not pieces:
         raise UnreadableReply(why_unreadable(text))
-    return pieces, "salvaged"
+    return pieces
 
 
 def _is_triple_like(value: Any) -> bool:
@@ -178,7 +155,7 @@ def _is_innermost_list(value: Any) -> bool:
     return flat and bool(value)
 
 
-def _triple(value: Any) -> Triple | None:
+def _read_triple(value: Any) -> Triple | None:
     """Read a triple in any of the forms that models use; None for another value."""
     if isinstance(value, Mapping):
         cells = [next((value[key] for key in keys if key in value), None) for keys in _KEYS]

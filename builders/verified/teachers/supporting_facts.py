@@ -1,21 +1,22 @@
 """Judge a HotpotQA question by its supporting facts, as the benchmark has no triples, without a model.
 
 The gold passages of a bridge question have to be linked (one names the other's subject, or both name a third thing),
-and one of them has to hold the answer. A comparison needs one described subject per side; dates of birth, death,
-release or founding are read from the text and compared. Further checks hold the question's words against the passages
-and the answer (`doubt`).
+and one of them has to hold the answer. The dates, nations or numbers that both sides of a comparison state decide it;
+what they have in common has to be in both; any other comparison is undecided. Further checks hold the question's words
+against the passages and the answer (`doubt`).
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import dropwhile, takewhile
+from pathlib import Path
 
 from builders.verified.teachers import Proposal
 from safe_stepwise.checking.plans import DESCRIBED, NAMES
-from safe_stepwise.graphs.comparisons import is_yes_or_no, operation, without_names
+from safe_stepwise.graphs.comparisons import NUMBER_OF, comparison_of, is_yes_or_no, operation, without_names
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
-from safe_stepwise.language.grounding import stated_dates
+from safe_stepwise.language import grounding, relations
 from safe_stepwise.language.mentions import first_mention, is_about, names_in
 from safe_stepwise.language.reading import Text, clean, read
 from safe_stepwise.language.text import (
@@ -25,18 +26,16 @@ from safe_stepwise.language.text import (
     fold,
     has_words,
     normal_name,
+    normal_words,
     without_qualifier,
-    words_of,
 )
 from safe_stepwise.language.vocabulary import load, word_list
 from safe_stepwise.records import Passage, Question, SupportingFact, Triple
+from safe_stepwise.store.packaged import read_patterns
 
-_COMPARED_DATES = (
-    ("date of death", re.compile(r"\b(?:died|death|die)\b", re.IGNORECASE)),
-    ("date of birth", re.compile(r"\b(?:born|older|younger|oldest|youngest)\b", re.IGNORECASE)),
-    ("publication date", re.compile(r"\b(?:released?|came out|published)\b", re.IGNORECASE)),
-    ("inception", re.compile(r"\b(?:founded|formed|established|opened|built)\b", re.IGNORECASE)),
-)
+_PATTERNS = read_patterns(Path(__file__).with_suffix(".yaml"), capital=CAPITAL)
+_DATES = ("date of death", "date of birth", "publication date", "inception")
+_COMPARED_DATES = {name: re.compile(_PATTERNS[name], re.IGNORECASE) for name in _DATES}
 _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had|consists?|contains?)\b")
 _SHORT_WORD = 3
 _DECADE = re.compile(r"\b\d{3}0s\b")
@@ -132,8 +131,15 @@ def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
 def _description(question: Question, number: int, passage: Passage) -> Iterator[Triple]:
     relation = _compared_date(question.question)
     if relation and not _DECADE.search(fold(passage.text)):
-        for sentence, date in stated_dates(passage, relation)[:1]:
+        for sentence, date in grounding.stated_dates(passage, relation)[:1]:
             yield Triple(passage.title, relation, date, number, sentence)
+    if nationality := _compared_nation(question.question):
+        for nation in grounding.stated_nations(passage):
+            yield Triple(passage.title, nationality, nation, number, 0)
+    numbers = dict.fromkeys(_stated_numbers(passage, noun)) if (noun := _compared_number(question)[1]) else ()
+    if len({as_number(value) for _, value in numbers}) == 1:
+        sentence, value = next(iter(numbers))
+        yield Triple(passage.title, f"{NUMBER_OF}{noun}", value, number, sentence)
     for fact in question.supporting_facts or (SupportingFact(passage.title, 0),):
         if fact.title == passage.title and fact.sentence < len(passage.sentences):
             description = _VERB.split(passage.sentences[fact.sentence], maxsplit=1)[-1]
@@ -145,33 +151,32 @@ def _description(question: Question, number: int, passage: Passage) -> Iterator[
 def _compared_date(question: str) -> str:
     if operation(question) not in ("earliest", "latest"):
         return ""
-    return next((name for name, pattern in _COMPARED_DATES if pattern.search(question)), "")
+    return next((name for name, pattern in _COMPARED_DATES.items() if pattern.search(question)), "")
+
+
+def _compared_nation(question: str) -> str:
+    match = _ONE_COUNTRY.search(question)
+    return "" if match is None else "country of citizenship" if match[1].lower() == "nationality" else "country"
 
 
 def propose(question: Question, graph: KnowledgeGraph) -> Proposal:
     """Propose a path over the links, or the reason why there is none or why the answer does not follow."""
     proposal = _linked(question, graph)
-    objection = doubt(question) if proposal.noise_type == "none" else None
+    objection = doubt(question) if proposal.noise_type == "none" or proposal.path else None
     return replace(objection, path=proposal.path) if objection else proposal
 
 
 def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     titles = [passage.title for _, passage in question.gold]
-    relation = _compared_date(question.question)
+    is_unmarked = _is_unmarked(question)
+    named = [title for title in titles if has_words(normal_words(question.question), normal_name(title))]
     if "comparison" in question.kind:
-        dated = [triple for title in titles for triple in graph.find(title, relation)]
-        described = [graph.find(title, DESCRIBED)[:1] for title in titles]
-        if len(dated) == len(titles):
-            return Proposal(tuple(dated), "none", "", 0.9)
-        if is_yes_or_no(question.answer) and not _names_both(question, titles):
-            reason = f"Whether “{question.answer}” is right was not checked: the question compares no two passages."
-            return Proposal((), "undecided", reason, 0.4)
-        return Proposal(tuple(t for triples in described for t in triples), "none", "", 0.6)
-    if is_unmarked := not question.supporting_facts and len(question.gold) == len(question.passages):
-        titles = [title for title in titles if has_words(words_of(question.question), normal_name(title))]
+        return _compared(question, graph, named if is_unmarked and len(named) > 1 else titles)
+    if is_unmarked:
+        titles = named
     subjects = [p.title for _, p in question.gold if is_about(read(p), question.answer)]
     goal = subjects[0] if subjects else question.answer
-    paths = {title: graph.path([title], goal) for title in titles}
+    paths = {title: graph.path(title, goal) for title in titles}
     reached = [t for t, path in paths.items() if path is not None or graph.is_same_entity(t, goal)]
     # Namesakes (the album and the band "Dune Rain") are joined by their name, which is not a triple.
     lost = [t for t in titles if normal_name(t) not in map(normal_name, reached)]
@@ -193,9 +198,45 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     return Proposal(max((path or () for path in paths.values()), key=len), "none", "", 0.7, is_linked=True)
 
 
+def _compared(question: Question, graph: KnowledgeGraph, titles: Sequence[str]) -> Proposal:
+    """Propose the values that decide a comparison; where they cannot be read on each side, it is undecided."""
+    number = f"{NUMBER_OF}{_compared_number(question)[1]}"
+    for relation in filter(None, (_compared_date(question.question), _compared_nation(question.question), number)):
+        branches = [graph.find(title, relation) for title in titles]
+        if all(branches) and _is_clear(question, branches):
+            return Proposal(tuple(triple for branch in branches for triple in branch), "none", "", 0.9)
+    path = tuple(triple for title in titles for triple in graph.find(title, DESCRIBED)[:1])
+    answer, pages = question.answer, [read(page) for _, page in question.gold if page.title in titles]
+    unchecked = f"Whether “{answer}” is right was not checked"
+    if is_yes_or_no(answer) and not _names_both(question, titles):
+        return Proposal((), "undecided", f"{unchecked}: the question compares no two passages.", 0.4)
+    if len(path) < 2 and not _is_unmarked(question):
+        return Proposal(path, "none", "", 0.6)  # which lacks a branch
+    is_shared = all(first_mention(page, answer) is not None and not is_about(page, answer) for page in pages)
+    if is_shared and not is_yes_or_no(answer):
+        return Proposal(path, "none", "", 0.6, is_linked=True)
+    return Proposal(path, "undecided", f"{unchecked}: the values to compare were not read on each side.", 0.4)
+
+
+def _is_unmarked(question: Question) -> bool:
+    """Whether nothing says which passages a question needs."""
+    return not question.supporting_facts and len(question.gold) == len(question.passages)
+
+
+def _is_clear(question: Question, branches: Sequence[Sequence[Triple]]) -> bool:
+    """Whether the values of branches decide: nations if each side has one and the same, or known ones, none shared."""
+    comparison = comparison_of(question, branches)
+    if comparison.result is None or comparison.operation != "same":
+        return comparison.result is not None
+    values = [clean(value) for side in comparison.sides for value in side.values]
+    if comparison.result == "yes":
+        return all(relations.same_nation(values[0], value) for value in values)
+    return all(map(relations.is_nation, values))
+
+
 def _names_both(question: Question, titles: Sequence[str]) -> bool:
     """Whether a question has a word of the titles of two passages."""
-    words = set(words_of(question.question).split())
+    words = set(normal_words(question.question).split())
     return sum(not words.isdisjoint(normal_name(title).split()) for title in titles) > 1
 
 
@@ -212,14 +253,10 @@ def doubt(question: Question) -> Proposal | None:
     return next((raised for check in checks for raised in check(question)), None)
 
 
-# ----------------------------------------------------------------------------- the answer's sort
-
 _WHEN = re.compile(r"\s*(?:in |since |until )?when (?:did|was|were|is|does|will|has)\b", re.I)
 _A_TIME = re.compile(r"\d{3}|\d0s\b|centur|decade|spring|summer|autumn|winter|\w+day\b|today|present|now\b", re.I)
 _HOW_MANY = re.compile(r"\bhow (?:many|much|old|tall)\b", re.IGNORECASE)
-_AMOUNT = re.compile(
-    r"\w+ty\b|hundred|thousand|million|dozen|once|twice|first|second|third|several|many|half|\bno\b", re.IGNORECASE
-)
+_AMOUNT = re.compile(_PATTERNS["amount"], re.IGNORECASE)
 _WHO = re.compile(r"\s*who\b(?!.*\bor\b)", re.IGNORECASE)
 
 
@@ -237,35 +274,41 @@ def _wrong_sort(question: Question) -> Iterator[Proposal]:
 def _named_in_the_question(question: Question) -> Iterator[Proposal]:
     """Doubt a person as answer to "who" if the question names that person and offers no choice."""
     name = normal_name(question.answer)
-    if name and _WHO.match(question.question) and has_words(words_of(question.question), name):
+    if name and _WHO.match(question.question) and has_words(normal_words(question.question), name):
         reason = f"The question asks who, and names “{question.answer}” itself as somebody else."
         yield Proposal((), "wrong_answer", reason, 0.6)
 
 
-# ------------------------------------------------------------------------------ compared numbers
-
-_NO_NOUN = "than|that|and|or|between|in|of|on|to|does|did|is|was|are|has|have|his|its|this|x"
-_COUNTED = re.compile(
-    rf"\b(more|most|fewer|fewest) (?:than )?(?:(?!(?:{_NO_NOUN})\b)[\w'’-]+ ){{0,4}}"
-    rf"(?!(?:{_NO_NOUN})\b)([\w-]+s)\b",
-    re.IGNORECASE,
-)
+_COUNTED = re.compile(_PATTERNS["counted"], re.IGNORECASE)
 _ENDING = re.compile(r"(?:ies|es|s)$")
 _NUMBERS = "|".join(load("words")["numbers"].split())
-_COUNT = rf"(?<!one of the )(?<!one of the top )\b(\d[\d,]*|{_NUMBERS})(?: \w+){{0,4}}? "
+_COUNT = rf"(?<!one of the )(?<!one of the top )\b(\d{{1,3}}(?: , \d{{3}})+|\d[\d,]*|{_NUMBERS})(?: \w+){{0,4}}? "
 _AMOUNTS = rf"\b(?:\d[\d,]*|{_NUMBERS}|several|many|numerous|few|hundreds|thousands|dozens)\b"
+
+
+def _compared_number(question: Question) -> tuple[str, str]:
+    """Return the word that compares numbers ("more") and the noun counted; two empty texts if there is none."""
+    match = _COUNTED.search(without_names(question.question, [passage.title for _, passage in question.gold]))
+    return (match[1].lower(), match[2]) if match else ("", "")
+
+
+def _stated_numbers(passage: Passage, noun: str) -> Iterator[tuple[int, str]]:
+    """Yield the numbers that a passage gives of a noun, each with its sentence (from 0)."""
+    text, stem = read(passage), re.escape(_ENDING.sub("", clean(noun)))
+    for match in re.finditer(rf"{_COUNT}{stem}", text.clean):
+        value = match[1].replace(" , ", ",")
+        if as_number(value) is not None:
+            yield text.sentence_at(match.start()), value
 
 
 def _uncounted(question: Question) -> Iterator[Proposal]:
     """Doubt a comparison of numbers if only one passage has a number, or the numbers contradict the answer."""
-    request = _COUNTED.search(without_names(question.question, [passage.title for _, passage in question.gold]))
-    if request is None or len(question.gold) != 2:
+    comparative, noun = _compared_number(question)
+    if not noun or len(question.gold) != 2:
         return
-    noun = request[2]
     stem = re.escape(_ENDING.sub("", clean(noun)))
     (_, page), (_, other_page) = question.gold
-    matches = (re.finditer(rf"{_COUNT}{stem}", read(passage).clean) for passage in (page, other_page))
-    counts = [[n for match in occurrences if (n := as_number(match[1])) is not None] for occurrences in matches]
+    counts = [[as_number(n) or 0.0 for _, n in _stated_numbers(p, noun)] for p in (page, other_page)]
     if bool(counts[0]) != bool(counts[1]):
         numbered, lacking = (page, other_page) if counts[0] else (other_page, page)
         # An amount near the thing counted, even if it is not a number to compare.
@@ -274,7 +317,7 @@ def _uncounted(question: Question) -> Iterator[Proposal]:
             reason = f"“{numbered.title}” gives a number of {noun}, “{lacking.title}” gives none."
             yield Proposal((), "missing_evidence", reason, 0.8)
     elif all(counts) and (min(counts[0]) > max(counts[1]) or max(counts[0]) < min(counts[1])):
-        larger = (min(counts[0]) > max(counts[1])) == (request[1].lower() in ("more", "most"))
+        larger = (min(counts[0]) > max(counts[1])) == (comparative in ("more", "most"))
         winner, loser = (page, other_page) if larger else (other_page, page)
         if _is_side(question.answer, loser) and not _is_side(question.answer, winner):
             reason = f"The numbers of {noun} in the passages give “{winner.title}”"
@@ -285,14 +328,8 @@ def _is_side(answer: str, passage: Passage) -> bool:
     return not set(normal_name(answer).split()).isdisjoint(normal_name(passage.title).split())
 
 
-# ------------------------------------------------------------------- what both sides have in common
-
-_ONE_COUNTRY = re.compile(r"\bsame (?:country|nationality|nation)\b", re.IGNORECASE)
-_CONTINENT = r"(?!Europe|Asia|Africa|North|South)"
-_ORIGIN = re.compile(
-    rf"\b(?:in|from|of|near)(?: the)? {_CONTINENT}{CAPITAL}|\w-based\b|\b{CAPITAL}\w+, {CAPITAL}"
-    rf"|\b(?:an?|the) (?:\d{{4}} )?{CAPITAL}\w+(?:-\w+)? [a-z]|\b{CAPITAL}\w+(?:an|ese|ish|ch)\b"
-)
+_ONE_COUNTRY = re.compile(r"\bsame (country|nationality|nation)\b", re.IGNORECASE)
+_ORIGIN = re.compile(_PATTERNS["origin"])
 
 
 def _placeless(question: Question) -> Iterator[Proposal]:
@@ -310,7 +347,7 @@ _OCCUPATIONS: dict[str, str] = load("words")["occupations"]
 
 def _of_no_such_occupation(question: Question) -> Iterator[Proposal]:
     """Doubt a shared occupation if a passage has another occupation and not that one."""
-    *question_words, last = words_of(question.question).split() or [""]
+    *question_words, last = normal_words(question.question).split() or [""]
     noun = last.removesuffix("s")
     if question.answer.lower() != "yes" or "both" not in question_words or noun not in _OCCUPATIONS:
         return

@@ -24,8 +24,8 @@ function textsOf({ id, question, answers, explanation, passages, path }) {
 
 function refresh() {
   list([...rows.keys()].filter((place) => fitsFilters(rows[place])));
-  byId("count").textContent = listed.length === 0 ? "Nothing fits these filters."
-    : `${number(listed.length)} of ${number(rows.length)} rows`;
+  drawCount(listed.length === 0 ? "Nothing fits these filters."
+    : `${number(listed.length)} of ${number(rows.length)} rows`);
 }
 
 const inView = () => current;
@@ -46,22 +46,16 @@ function openPlace(place, quietly = false) {
     // Some browsers allow only so many a minute; the page works without.
   }
   show(place);
-  const article = byId("details");
-  if (!quietly && article.getBoundingClientRect().top > window.innerHeight / 2) article.scrollIntoView();
 }
 
 function show(place) {
   current = place;
-  const article = byId("details");
-  article.className = `${kinds.get(rows[place].label).tone}-row`;
-  article.replaceChildren(...parts(rows[place]));
-  markCurrent();
-  article.scrollTop = 0;
-  if (article.getBoundingClientRect().top < 0) article.scrollIntoView();
+  byId("details").className = `${kinds.get(rows[place].label).tone}-row`;
+  showDetails(...parts(rows[place]));
 }
 
 function parts(shown) {
-  const { benchmark, split, id, question, answers, label, explanation, confidence, teacher, passages, path, graph } = shown;
+  const { benchmark, split, id, question, answers, label, explanation, confidence, passages, path, graph } = shown;
   const [answer, ...aliases] = answers;
   const basis = passages.map((p) => unique([...p.quoted, ...p.stated, ...p.supporting]));
   const rank = (place) => (basis[place].length ? 0 : passages[place].gold ? 1 : 2);
@@ -69,22 +63,21 @@ function parts(shown) {
   const order = [...passages.keys()].sort((a, b) => rank(a) - rank(b) || a - b);
   const others = graph.filter((fact) => !path.some((hop) => isSame(hop, fact)));
   return [
-    make("p", { class: "meta" }, [benchmark, split, id].flatMap((part, at) => [at ? " · " : "", quoted("span", part)])),
-    quoted("h2", question),
-    make("p", {}, make("b", {}, "Answer "), quoted("span", answer), aliases.map((alias) => [" · ", quoted("span", alias)])),
+    headline([benchmark, split, id].flatMap((part, at) => [at ? " · " : "", quoted("span", part)]), question,
+      badge(label), " ", make("b", {}, "Answer "), quoted("span", answer), aliases.map((alias) => [" · ", quoted("span", alias)])),
     make("section", { class: `verdict ${kinds.get(label).tone}`, "aria-label": "Label" },
-      badge(label), " ", make("span", { class: "meta" }, data.meanings[label] ?? ""),
+      make("span", { class: "meta" }, kinds.get(label).words, data.meanings[label] ? `: ${data.meanings[label]}` : ""),
       withPassages("p", explanation || "No reason is given.", { class: "reason" }),
-      make("p", { class: "meta" }, confidence === null ? "" : `confidence ${confidence} · `, "by ", quoted("span", teacher))),
+      make("p", { class: "meta" }, confidence === null ? "" : `confidence ${confidence} · `, "by ", teacherOf(shown))),
     make("h3", {}, "Path"), chains(path, answers),
     make("h3", {}, `Passages (${passages.length})`),
-    make("p", { class: "note" }, anyBasis ? "Marked: what the benchmark calls supporting, states the path, or is quoted above. Passages with marks come first."
+    make("p", { class: "note" }, anyBasis ? `Marked: what ${passages.some((p) => p.supporting.length) ? "the benchmark calls supporting, " : ""}states the path, or is quoted above. Passages with marks come first.`
       : "No sentence is named as supporting; gold passages come first."),
     ...order.map((place) => passageOf(passages[place], place, passages[place].sentences, basis[place],
       rank(place) === (anyBasis ? 0 : 1))),
     others.length ? make("details", {}, make("summary", {}, `Other facts of the graph (${others.length})`), triples(others)) : "",
-    make("details", {}, make("summary", {}, "The benchmark's own annotations"), annotations(shown)),
-  ].filter((part) => part !== "");
+    isAnnotated(shown) ? make("details", {}, make("summary", {}, "The benchmark's own annotations"), annotations(shown)) : "",
+  ];
 }
 
 const isSame = (one, other) => ["head", "relation", "tail", "passage"].every((key) => one[key] === other[key]);

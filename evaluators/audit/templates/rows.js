@@ -22,13 +22,13 @@ function labelled(shown) {
     make("section", { class: "verdict" }, make("b", {}, "Label"), facts([
       ["Label", [labelOf(shown.label), sure]],
       ["Explanation", withPassages("span", shown.explanation)],
-      ["By", quoted("span", shown.teacher)],
+      ["By", teacherOf(shown)],
     ])),
     make("h3", {}, "Reasoning path"), triples(shown.path),
     make("h3", {}, `Passages (${shown.passages.length}; gold ones open${marked ? ", supporting sentences marked" : ""})`),
     ...shown.passages.map((passage, place) => passageOf(passage, place, passage.sentences, passage.supporting)),
     make("h3", {}, "Knowledge graph"), triples(shown.graph),
-    make("h3", {}, "The benchmark's own annotations"), annotations(shown),
+    ...(isAnnotated(shown) ? [make("h3", {}, "The benchmark's own annotations"), annotations(shown)] : []),
   ];
 }
 
@@ -73,14 +73,22 @@ function triples(found) {
     quoted("b", triple.tail), " ", triple.passage ? withPassages("span", `(Passage ${triple.passage})`) : "")));
 }
 
+const isAnnotated = ({ evidence, decomposition }) => evidence.length > 0 || decomposition.length > 0;
+
+/** Who labelled a row; where it has no annotations at all, it was read without any. */
+function teacherOf(shown) {
+  const isMarked = shown.passages.some(({ gold, supporting }) => gold === false || supporting.length > 0);
+  const isBare = shown.teacher === "annotations" && !isAnnotated(shown) && !isMarked;
+  return isBare ? "the passages alone (the row has no annotations)" : quoted("span", shown.teacher);
+}
+
 function annotations({ evidence, decomposition }) {
   const own = [
     ...evidence.map((parts) => parts.flatMap((part, at) => [at ? " — " : "", quoted("span", part)])),
     ...decomposition.map(([question, answer, passage]) => [quoted("span", question), " → ", quoted("b", answer), " ",
       passage ? withPassages("span", `(Passage ${passage})`) : ""]),
   ];
-  return own.length ? make("ul", {}, own.map((parts) => make("li", {}, parts)))
-    : make("p", { class: "note" }, "No triples and no single questions.");
+  return make("ul", {}, own.map((parts) => make("li", {}, parts)));
 }
 
 /** A text in which "Passage 3" opens that passage. */

@@ -15,22 +15,22 @@ function show(run) {
   const reading = article.contains(document.activeElement);
   const question = questions[run.question];
   const system = systems[run.system];
-  article.replaceChildren(
-    make("p", { class: "meta" }, origin(question)),
-    quoted("h2", question.text || question.id),
+  showDetails(
+    headline(origin(question), question.text || question.id,
+      badge(run.worth), " ", quoted("b", run.answer || "no answer"), " ",
+      make("span", { class: "meta" }, "by ", quoted("span", fullName(system)), system.simulated && !fullName(system).includes("simulated") ? ", simulated" : "")),
     references(question),
     rejections(run),
     otherRuns(run),
-    answer(run, system),
+    make("h3", {}, run.attempts.some(isReply) ? "Replies" : "Steps"),
+    steps(run.attempts, run),
+    ...samples(run),
     ...path(run),
     ...passages(question, run),
-    make("h3", {}, run.attempts.some(isReply) ? "Replies" : run.attempts.some((one) => one.unit) ? "Paths tried" : "Steps"),
-    steps(run));
-  markCurrent();
-  article.scrollTop = 0;
-  if (article.getBoundingClientRect().top < 0) article.scrollIntoView();
+    make("h3", {}, "This run"),
+    answer(run, system));
   // The link that was followed is gone, and with it the place of whoever uses the keyboard.
-  if (reading) article.querySelector(".runs [aria-current]").focus({ preventScroll: true });
+  if (reading) article.querySelector(".runs [aria-current]")?.focus({ preventScroll: true });
 }
 
 function references({ references }) {
@@ -47,7 +47,7 @@ function rejections(run) {
     const link = make("button", { type: "button", class: "reference" }, numbered(attempt));
     link.addEventListener("click", () => {
       const card = byId("details").querySelectorAll(".attempt")[place];
-      card.scrollIntoView({ block: "center" });
+      card.scrollIntoView();
       card.focus({ preventScroll: true });
     });
     return [at ? " · " : "", link, attempt.label ? [" ", quoted("span", attempt.label, { class: "label" })] : ""];
@@ -56,15 +56,8 @@ function rejections(run) {
     found.length > 5 ? ` and ${number(found.length - 5)} more` : "");
 }
 
-/** Scroll the details, and nothing else, until a card begins their view. */
-function intoView(card) {
-  const pane = byId("details");
-  if (pane.scrollHeight > pane.clientHeight) {
-    pane.scrollTop += card.getBoundingClientRect().top - pane.getBoundingClientRect().top - 48;
-  }
-}
-
 function otherRuns(run) {
+  if (runsOf[run.question].length === 1) return "";
   const lines = runsOf[run.question].map((other) => {
     const system = systems[other.system];
     const link = make("a", { href: hashOf(other), "aria-current": other === run ? "true" : undefined },
@@ -159,9 +152,9 @@ function byPassage(words) {
   return place >= 1 && place <= own + found ? `passage-${place}` : null;
 }
 
-function steps(run) {
+function steps(attempts, run) {
   const groups = new Map();
-  for (const attempt of run.attempts) {
+  for (const attempt of attempts) {
     groups.set(attempt.step, [...(groups.get(attempt.step) ?? []), attempt]);
   }
   const items = [...groups.values()].map((tries) =>
@@ -176,13 +169,31 @@ function steps(run) {
   return make("ol", { class: "steps" }, items);
 }
 
+/** The chains that were sampled, of which one was chosen: each folded, with its answer and the score of its chain. */
+function samples(run) {
+  if (run.samples.length === 0) return [];
+  const chains = run.samples.map((sample, place) => make("details", { class: "sample" },
+    make("summary", {}, `Sample ${place + 1}: `, quoted("b", sample.answer || "no answer"), " ",
+      sample.score === null ? "" : make("span", { class: "meta" }, `score ${fixed(sample.score, 2)} `),
+      sample.chosen ? make("span", { class: "badge right" }, "✓ chosen") : ""),
+    steps(sample.attempts, sample)));
+  return [make("h3", {}, `Sampled chains (${number(run.samples.length)})`),
+    make("p", { class: "note" }, "The steps above are those of the chosen one."), ...chains];
+}
+
 /** What answers at once takes no steps: each reply is a whole answer, put to the vote if several. */
 function isReply(attempt) {
   return attempt.state === "answer";
 }
 
 function numbered(attempt) {
-  return `${isReply(attempt) ? "Reply" : attempt.unit || "Step"} ${attempt.step}`;
+  return `${isReply(attempt) ? "Reply" : "Step"} ${attempt.step}`;
+}
+
+/** A long text, of which one line is seen until it is opened. */
+function folded(text) {
+  return make("dd", {}, make("details", {}, make("summary", { class: "start" }, quoted("span", text.slice(0, 200))),
+    quoted("div", text, { class: "raw" })));
 }
 
 function attemptCard(attempt, place, count) {
@@ -195,6 +206,7 @@ function attemptCard(attempt, place, count) {
   if (count > 1) head.push(make("span", { class: "meta" }, `attempt ${place} of ${count}`));
   head.push(make("span", { class: `fate ${look}` }, attempt.fate));
   if (attempt.label) head.push(quoted("span", attempt.label, { class: "label" }));
+  if (attempt.uptake) head.push(quoted("span", attempt.uptake, { class: "tag uptake" }));
   const { reading } = attempt;
   if (reading?.revises) head.push(quoted("span", `revises ${reading.revises}`, { class: "tag revises" }));
   const read = reading === null ? [["Read", attempt.read]]
@@ -208,11 +220,9 @@ function attemptCard(attempt, place, count) {
     said.push(make("dt", {}, "Retrieved"), make("dd", {}, titles));
   }
   for (const [role, thought] of attempt.thoughts) {
-    said.push(make("dt", {}, `Thought of the ${role}`), quoted("dd", thought, { class: "raw" }));
+    said.push(make("dt", {}, `Thought of the ${role}`), folded(thought));
   }
-  if (attempt.verdict) {
-    said.push(make("dt", {}, "Verifier's reply"), quoted("dd", attempt.verdict, { class: "raw" }));
-  }
+  if (attempt.verdict) said.push(make("dt", {}, "Verifier's reply"), folded(attempt.verdict));
   const costs = attempt.tokens.filter(([, tokens]) => sum(tokens) > 0)
     .map(([role, tokens]) => `${role}: ${tokensText(tokens)}`);
   return make("section", { class: `attempt ${look}`, tabindex: -1 },

@@ -3,7 +3,8 @@
 /** All that the search reads of a run. */
 function textsOf(run) {
   const { id, text, references } = questions[run.question];
-  const said = run.attempts.flatMap((a) => [a.text, a.label, a.diagnosis, a.guidance, a.query, a.read]);
+  const tries = [...run.attempts, ...run.samples.flatMap((sample) => sample.attempts)];
+  const said = tries.flatMap((a) => [a.text, a.label, a.diagnosis, a.guidance, a.query, a.read]);
   return [id, text, ...references, run.answer, ...said];
 }
 

@@ -41,8 +41,6 @@ function follow() {
   } else if (listed.length) {
     show(telling());
     revealCurrent();
-    const card = byId("details").querySelector(".attempt.rejected");
-    if (card) intoView(card);
   }
 }
 

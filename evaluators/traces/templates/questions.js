@@ -6,9 +6,9 @@ let current = null;
 function refresh() {
   shown = new Set(runs.filter(fitsFilters));
   list(questions.map((_, place) => place).filter((place) => runsOf[place].some((run) => shown.has(run))));
-  byId("count").textContent = shown.size === 0 ? "Nothing fits these filters."
+  drawCount(shown.size === 0 ? "Nothing fits these filters."
     : `${number(shown.size)} of ${number(runs.length)} trajectories, ` +
-      `${number(listed.length)} of ${number(questions.length)} questions`;
+      `${number(listed.length)} of ${number(questions.length)} questions`);
   drawTotals();
 }
 

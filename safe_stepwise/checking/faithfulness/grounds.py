@@ -1,8 +1,8 @@
-"""Builds what a question's chains are judged by, from a benchmark's annotations or from any graph.
+"""Builds the `Grounds` by which a question's chains are judged, from a benchmark's annotations or from any graph.
 
-*Gold paths* are the evidence of 2Wiki and the made-up world, and the decomposition of MuSiQue. HotpotQA annotates
-none:
-pass people's derivations (R4C), or paths of any graph, to `grounds_of_paths`. A *chain* is the reasoning to judge.
+*Gold paths* are the evidence of 2Wiki and the made-up world, and the decomposition of MuSiQue. HotpotQA has no gold
+paths: pass people's derivations (R4C), or paths of any graph, to `grounds_of_paths`. A *chain* is the reasoning to
+judge. The rules are *paper* (arXiv 2402.11199) and *house*, our own.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from safe_stepwise.graphs.comparisons import is_comparison, is_yes_or_no
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.graphs.knowledge_graph import entity_key
-from safe_stepwise.language.text import has_words, normal_name, qualifier, without_qualifier, words_of
+from safe_stepwise.language.text import has_words, normal_name, normal_words, qualifier, without_qualifier
 from safe_stepwise.records import Passage, Question, Triple
 
 Rule = Literal["paper", "house"]
@@ -46,7 +46,7 @@ class Grounds:
     starts: tuple[str, ...] = ()
     passages: tuple[Passage, ...] = ()
     is_branched: bool = False
-    """Whether branches may come in any order, as those of a comparison."""
+    """Whether branches may come in any order, as in a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Chain:
     numbers: tuple[int, ...] = ()
     """The steps' numbers (from 1) in their trajectory; empty if they are numbered in order."""
     concluding: tuple[int, ...] = ()
-    """The places (from 1) of steps that claim nothing of their own: conclusions (kind Logical) and plans."""
+    """The places (from 1) of steps that claim no new fact: conclusions (kind Logical) and plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class StepVerdict:
 class ChainVerdict:
     """The verdict of a rule on one chain; ``path`` judges the steps, not the answer.
 
-    ``first``: the first faulty step (from 1), None if no step is or if a fact is missing; ``fault``: the fault of that
-    step or of the chain; ``edits``: insertions, deletions and substitutions to the nearest gold path; ``distance``:
-    edits divided by the length of the longer path (0-1).
+    ``first``: the first faulty step (from 1), None if no step is faulty or a fact is missing; ``fault``: the fault of
+    that step or of the chain; ``edits``: insertions, deletions and substitutions to the nearest gold path;
+    ``distance``: edits divided by the length of the longer path (0-1).
     """
 
     rule: Rule
@@ -99,11 +99,8 @@ def verdict_row(verdict: ChainVerdict) -> dict[str, Any]:
     'faithful'
     """
 
-    def rounded(score: float | None) -> float | None:
+    def round_score(score: float | None) -> float | None:
         return None if score is None else round(score, 4)
-
-    def plain(triples: tuple[Triple, ...]) -> list[list[str]]:
-        return [[triple.head, triple.relation, triple.tail] for triple in triples]
 
     return {
         "path": verdict.path,
@@ -111,10 +108,10 @@ def verdict_row(verdict: ChainVerdict) -> dict[str, Any]:
         "fault": verdict.fault,
         "first": verdict.first,
         "edits": verdict.edits,
-        "distance": rounded(verdict.distance),
-        "missing": plain(verdict.missing),
+        "distance": round_score(verdict.distance),
+        "missing": [list(triple.names) for triple in verdict.missing],
         "steps": [
-            {"triples": plain(step.triples), "fault": step.fault, "score": rounded(step.score)}
+            {"triples": [[*t.names] for t in step.triples], "fault": step.fault, "score": round_score(step.score)}
             for step in verdict.steps
         ],
     }
@@ -127,7 +124,7 @@ def ends_of(path: Iterable[Triple]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def is_same(name: str, other_name: str) -> bool:
-    """Whether two names mean one entity: by `entity_key`, or one is the other without its description.
+    """Whether two names mean one entity: by `entity_key`, or one has a description that the other lacks.
 
     A description is in brackets or follows a comma; two different descriptions mean two entities.
 
@@ -138,24 +135,24 @@ def is_same(name: str, other_name: str) -> bool:
     """
     if entity_key(name) == entity_key(other_name):
         return True
-    (bare, description), (other_bare, other_description) = _described(name), _described(other_name)
+    (bare, description), (other_bare, other_description) = _split_description(name), _split_description(other_name)
     return bool(bare) and bare == other_bare and not (description and other_description)
 
 
 @lru_cache(maxsize=32768)
-def _described(name: str) -> tuple[str, str]:
+def _split_description(name: str) -> tuple[str, str]:
     bare, _, remainder = name.partition(",")
-    return normal_name(bare), qualifier(name) or words_of(remainder)
+    return normal_name(bare), qualifier(name) or normal_words(remainder)
 
 
 def holds(text: str, name: str) -> bool:
-    """Whether a text has a name, word for word; no text has a name without words.
+    """Whether a text has a name, word for word; False for a name without words.
 
     >>> holds("The Greek Language", "greek"), holds("Brazilian real", "Brazil"), holds("Oru", "?")
     (True, False, False)
     """
-    words = words_of(name)
-    return bool(words) and has_words(words_of(text), words)
+    words = normal_words(name)
+    return bool(words) and has_words(normal_words(text), words)
 
 
 def is_alike(answer: str, other_answer: str) -> bool:
@@ -166,14 +163,14 @@ def is_alike(answer: str, other_answer: str) -> bool:
     """
     if holds(answer, other_answer) or holds(other_answer, answer):
         return True
-    if words_of(answer) and words_of(other_answer):
+    if normal_words(answer) and normal_words(other_answer):
         return entity_key(answer) == entity_key(other_answer)
     return bool(answer.strip()) and answer.strip() == other_answer.strip()
 
 
 @lru_cache(maxsize=65536)
 def fact_of(triple: Triple) -> tuple[str, str, str]:
-    """Normalise a triple, so that neither the spelling of its ends nor its passage count.
+    """Normalise a triple: neither the spelling of its ends nor its passage counts.
 
     >>> fact_of(Triple("The Dune", "date", "May 3, 1901", 1)) == fact_of(
     ...     Triple("Dune", "date", "3 May 1901"))
@@ -183,7 +180,7 @@ def fact_of(triple: Triple) -> tuple[str, str, str]:
 
 
 _POSSESSIVE = re.compile(r"['’]s?(?!\w)")
-_MAX_ORDERS = 120  # orders of a path that are tried: all of five branches of one fact each, or three of two
+_MAX_ORDERS = 120  # all orders of five branches of one fact each, or of three branches of two facts
 
 
 def grounds_of(question: Question, graph: Iterable[Triple] = ()) -> Grounds:
@@ -193,15 +190,15 @@ def grounds_of(question: Question, graph: Iterable[Triple] = ()) -> Grounds:
     annotated hops has no path, and its chains are unjudgeable.
 
     >>> path = (Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana"))
-    >>> asked = Question("q", "b", "train", "Who married Dune Rain's director?", "Ana",
+    >>> question = Question("q", "b", "train", "Who married Dune Rain's director?", "Ana",
     ...                  evidence=path)
-    >>> grounds = grounds_of(asked, [Triple("Ana", "place of birth", "Oru")])
+    >>> grounds = grounds_of(question, [Triple("Ana", "place of birth", "Oru")])
     >>> grounds.starts, len(grounds.paths[0]), len(grounds.triples), grounds.is_branched
     (('Dune Rain',), 2, 3, False)
     """
-    path = tuple(triple for hop in annotated_hops(question) for triple in hop.triples)
+    paths = question.paths or [tuple(triple for hop in annotated_hops(question) for triple in hop.triples)]
     compares = is_comparison(question)
-    return grounds_of_paths(question.question, question.accepted, [path], graph, question.passages, compares)
+    return grounds_of_paths(question.question, question.accepted, paths, graph, question.passages, compares)
 
 
 def grounds_of_paths(
@@ -215,8 +212,8 @@ def grounds_of_paths(
     """Build grounds from gold paths, each in a valid order; ``triples`` are further ones to retrieve.
 
     ``compares``: whether the question compares entities, so that facts about one may come before or after facts about
-    another. A question with the answer yes or no always does. Branches also come in any order if a path is not a walk
-    that ends at the answer.
+    another. A question with the answer yes or no always compares. Branches may also come in any order if a path is not
+    a walk that ends at the answer.
 
     >>> cast = Triple("Dune Rain", "starred_actors", "Ana Vorr")
     >>> grounds_of_paths("what does Ana Vorr act in", ["Dune Rain"], [[cast]]).starts
@@ -228,25 +225,25 @@ def grounds_of_paths(
     facts: dict[tuple[str, str, str], Triple] = {}  # each once, gold ones first
     for triple in (*(triple for path in golds for triple in path), *triples):
         facts.setdefault(fact_of(triple), triple)
-    branched = compares or not all(_leads(path, answers) for path in golds)
-    starts = _starts(question, answers, golds, branched)
+    branched = compares or not all(_is_walk_to_answer(path, answers) for path in golds)
+    starts = _find_starts(question, answers, golds, branched)
     return Grounds(question, answers, golds, tuple(facts.values()), starts, tuple(passages), branched)
 
 
-def _starts(question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool) -> tuple[str, ...]:
-    """Find the path's entities that the question names; the roots if it names none or the paths branch.
+def _find_starts(question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool) -> tuple[str, ...]:
+    """Find the paths' entities that the question names, and their roots if it names none or the paths branch.
 
-    The answer is left out, unless it is a root: one of the sides that a question chooses from.
+    The answer is left out, unless it is a root of branches: one of the sides that a question chooses from.
     """
     ends = dict.fromkeys(end for path in paths for end in ends_of(path))
     roots = [t.head for path in paths for t in path if not any(is_same(t.head, earlier.tail) for earlier in path)]
-    mentioned = [end for end in ends if _names(question, end)]
+    mentioned = [end for end in ends if _names_entity(question, end)]
     candidates = dict.fromkeys([*mentioned, *(roots if branched or not mentioned else ())])
     sides = roots if branched else ()
     return tuple(end for end in candidates if end in sides or not any(is_same(end, a) for a in answers))
 
 
-def _names(question: str, name: str) -> bool:
+def _names_entity(question: str, name: str) -> bool:
     bare = without_qualifier(name)
     texts = dict.fromkeys((question, _POSSESSIVE.sub("", question)))
     return any(holds(text, form) for text in texts for form in (bare, bare.partition(",")[0]))
@@ -261,23 +258,23 @@ def onward(triple: Triple, place: str) -> Iterator[str]:
 
 
 def ends_like(path: Iterable[Triple], answers: Sequence[str]) -> tuple[str, ...]:
-    """Return the entities of a path that equal an answer; else those that are the same as one, or like one."""
-    ends, keys = ends_of(path), _keys(tuple(answers))
+    """Return the entities of a path that are an answer: by key, or else by `is_same`, or else by `is_alike`."""
+    ends, keys = ends_of(path), _entity_keys(tuple(answers))
     if exact := tuple(end for end in ends if entity_key(end) in keys):
         return exact  # the usual case, and fast if there are many answers
-    alikes = (
-        tuple(end for end in ends if any(alike(end, answer) for answer in answers)) for alike in (is_same, is_alike)
-    )
-    return next(filter(None, alikes), ())
+    for is_like in (is_same, is_alike):
+        if alike := tuple(end for end in ends if any(is_like(end, answer) for answer in answers)):
+            return alike
+    return ()
 
 
 @lru_cache(maxsize=1024)
-def _keys(names: tuple[str, ...]) -> frozenset[str]:
+def _entity_keys(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(map(entity_key, names))
 
 
-def _leads(path: Path, answers: Sequence[str]) -> bool:
-    """Whether a path is a walk that ends at an answer; without any answer on it, whether it is a walk."""
+def _is_walk_to_answer(path: Path, answers: Sequence[str]) -> bool:
+    """Whether a path is a walk that ends at an answer, or a walk without any answer on it."""
     goals = ends_like(path, answers)
     return any(not goals or place in goals for place in walk_ends(path))
 
@@ -285,7 +282,7 @@ def _leads(path: Path, answers: Sequence[str]) -> bool:
 def walk_ends(path: Path) -> set[str]:
     """Return the entities where a walk along a path may end; an empty set if it is not a walk.
 
-    In a walk each fact starts where the one before it ended, in whichever direction.
+    In a walk, each fact starts at the entity where the previous fact ended; directions do not count.
 
     >>> one, two = Triple("Dune", "director", "Ors"), Triple("Ors", "spouse", "Ana")
     >>> walk_ends((one, two)), walk_ends((one, Triple("Ford", "director", "Edo")))
@@ -299,7 +296,7 @@ def walk_ends(path: Path) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def orders(path: Path) -> tuple[Path, ...]:
-    """Return a branched path's valid orders, the given first (at most 120): a fact follows those that lead to it.
+    """Return a branched path's valid orders, the given one first (at most 120): a fact follows those that lead to it.
 
     >>> one, two = Triple("Dune", "director", "Ors"), Triple("Ford", "director", "Edo")
     >>> len(orders((one, two))), len(orders((one, Triple("Ors", "spouse", "Ana"), two)))

@@ -1,7 +1,7 @@
-"""Judges a chain by the house rule: what each step states is compared, with its direction, to a question's facts.
+"""Judges a chain by our own rule (*house*): what each step states, and in which direction, is compared with the facts.
 
-A chain is faithful if its steps state every fact of one gold path, each of them builds on the question or an earlier
-step, and none says anything that the question's passages contradict. A true but unneeded statement is not a fault.
+A chain is faithful if its steps state every fact of one gold path, each step builds on the question or an earlier
+step, and no step says anything that the question's passages contradict. A true but unneeded statement is not a fault.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from rapidfuzz.fuzz import ratio
 from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness import misstating
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
-from safe_stepwise.checking.faithfulness.misstating import Support
+from safe_stepwise.checking.faithfulness.misstating import SupportFinder
 from safe_stepwise.checking.faithfulness.stances import stance_on_free, stance_on_known
 from safe_stepwise.checking.faithfulness.step_text import Stance, StepText, as_read, find_name, parse_text
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.senses import meaning_of
-from safe_stepwise.language.text import has_words, normal_name, words_of
+from safe_stepwise.language.text import has_words, normal_name, normal_words
 from safe_stepwise.records import Passage, Triple
 from safe_stepwise.scoring import normalize_answer
 
-_MIN_QUOTED_WORDS = 3  # words of a sentence; a shorter one is not recognised as quoted
+_MIN_QUOTED_WORDS = 3  # a shorter sentence is not recognised as quoted
 
 
 class _Sentence(NamedTuple):
@@ -34,54 +34,55 @@ class _Sentence(NamedTuple):
 
 
 class Quotations:
-    """Recognises the sentences of some passages that steps repeat."""
+    """Recognises sentences of passages that steps repeat word for word."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         pairs = ((page.title, sentence) for page in passages for sentence in page.sentences)
-        sentences = (_Sentence(title, sentence, words_of(as_read(sentence))) for title, sentence in pairs)
+        sentences = (_Sentence(title, sentence, normal_words(as_read(sentence))) for title, sentence in pairs)
         self._sentences = [s for s in sentences if len(s.words.split()) >= _MIN_QUOTED_WORDS]
         self._repeated = cache(self._find_repeated)
 
     def _find_repeated(self, claim: str) -> list[_Sentence]:
-        words = words_of(claim)
+        words = normal_words(claim)
         return [sentence for sentence in self._sentences if has_words(words, sentence.words)]
 
-    def are_all(self, step: StepText) -> bool:
-        """Whether all names of a step are in a sentence that it repeats, or are that sentence's passage."""
+    def cover_names(self, step: StepText) -> bool:
+        """Whether each name of a step is in a sentence that it repeats, or is the title of that sentence's passage."""
         repeated = self._repeated(step.reading.claim)
         return bool(repeated) and all(
-            any(has_words(s.words, words_of(value)) or nouns.is_same(value, s.title) for s in repeated)
+            any(has_words(s.words, normal_words(value)) or nouns.is_same(value, s.title) for s in repeated)
             for value in step.reading.values
             if value.lower() not in misstating.OPENERS
         )
 
-    def state(self, step: StepText, triple: Triple) -> bool:
-        """Whether a sentence that a step repeats has both ends of a triple, of which one may be its passage's title.
+    def state_triple(self, step: StepText, triple: Triple) -> bool:
+        """Whether a sentence that a step repeats has both ends of a triple; one end may be its passage's title.
 
         >>> quotations = Quotations([Passage("Dune Rain", ("The film was shot by Ana Vorr.",))])
         >>> fact = Triple("Dune Rain", "cinematographer", "Ana Vorr")
-        >>> quotations.state(parse_text("Passage 1 reads: “The film was shot by Ana Vorr.”"), fact)
+        >>> quotations.state_triple(parse_text("Passage 1 reads: “The film was shot by Ana Vorr.”"), fact)
         True
         """
         meaning = meaning_of(triple.relation)
-        of_nations = "country" in triple.relation or (meaning is not None and meaning.kind == "nation")
+        expects_nation = "country" in triple.relation or (meaning is not None and meaning.kind == "nation")
 
         def names(sentence: _Sentence, end: str) -> bool:
             text = parse_text(sentence.text)
-            of_nation = of_nations and nation_pattern(clean(end)).search(text.clean)
-            return bool(find_name(text, end) or nouns.is_same(sentence.title, end) or of_nation)
+            names_nation = expects_nation and nation_pattern(clean(end)).search(text.clean)
+            return bool(find_name(text, end) or nouns.is_same(sentence.title, end) or names_nation)
 
         repeated = self._repeated(step.reading.claim)
         return any(names(sentence, triple.head) and names(sentence, triple.tail) for sentence in repeated)
 
 
-_MIN_LIKENESS = 80  # of two names of one entity, as rapidfuzz's ratio (0-100)
+_MIN_LIKENESS = 80  # of two names of one entity, by rapidfuzz's ratio (0-100)
 _DEFINITE: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "order"))
+"""Faults that make a chain unfaithful; "unread" makes it unjudgeable."""
 
 
 @dataclass
 class _Comparison:
-    """A chain, compared with one path: each step's statements and fault, and the path's unstated facts."""
+    """A chain compared with one path: each step's triples and fault, and the facts that are unstated or unreadable."""
 
     path: Path
     statements: list[list[Triple]]
@@ -91,41 +92,41 @@ class _Comparison:
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """The numbers of faults and gaps against this path; the chain follows the path with the least."""
-        bad = sum(fault in _DEFINITE for fault in self.faults)
-        return len(self.missing) + bad, len(self.unread), -sum(map(len, self.statements))
+        """The chain's faults and gaps on this path, to be minimised: it follows the path with the smallest cost."""
+        definite_faults = sum(fault in _DEFINITE for fault in self.faults)
+        return len(self.missing) + definite_faults, len(self.unread), -sum(map(len, self.statements))
 
 
 def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
-    """Judge a chain by the house rule.
+    """Judge a chain by the house rule (see the module).
 
-    The verdict is ``unjudgeable`` if the question has no gold path, or if a step joins both ends of a needed fact in
-    words that could not be read. Only the first 4,000 characters of a step count.
+    The verdict is ``unjudgeable`` if the question has no gold path. It is also if the chain has no definite fault and
+    the rule could not read a step: the step names both ends of a needed fact, but not in known words for its relation,
+    or has a name from nowhere. Only the first 4,000 characters of a step count.
 
     >>> path = (Triple("Dune Rain", "director", "Ana Vorr"),
     ...         Triple("Ana Vorr", "place of birth", "Oru"))
     >>> grounds = Grounds("Where was the director of Dune Rain born?", ("Oru",), (path,), path)
     >>> judge(grounds, Chain(("Ana Vorr directed Dune Rain.", "She was born in Oru."), "Oru")).path
     'faithful'
-    >>> said = Chain(("Ana Vorr directed Dune Rain.", "She was born in Vel."), "Oru")
-    >>> found = judge(grounds, said)
-    >>> found.path, found.fault, found.first
+    >>> verdict = judge(grounds, Chain(("Ana Vorr directed Dune Rain.", "She was born in Vel."), "Oru"))
+    >>> verdict.path, verdict.fault, verdict.first
     ('unfaithful', 'factual', 2)
     """
-    right = is_right(chain.answer, grounds.answers)
+    answer_is_right = is_right(chain.answer, grounds.answers)
     paths = [path for path in grounds.paths if path]
     if not paths:
         steps = tuple(StepVerdict(fault="unread") for _ in chain.steps)
-        return ChainVerdict("house", "unjudgeable", right, steps, "unread")
-    support = Support(grounds, stance_on)
-    steps_read = _read(chain, support)
+        return ChainVerdict("house", "unjudgeable", answer_is_right, steps, "unread")
+    support = SupportFinder(grounds, stance_on)
+    steps_read = _parse_steps(chain, support)
     concluding = frozenset(chain.concluding)
     quotations = Quotations(grounds.passages)
     judgements = (_judge_path(path, steps_read, concluding, support, quotations) for path in paths)
-    return _verdict(min(judgements, key=lambda j: j.cost), right)
+    return _make_verdict(min(judgements, key=lambda j: j.cost), answer_is_right)
 
 
-def _read(chain: Chain, support: Support) -> list[StepText]:
+def _parse_steps(chain: Chain, support: SupportFinder) -> list[StepText]:
     grounds, question = support.grounds, support.question
     ends = nouns.ends_of(triple for path in grounds.paths for triple in path)
     familiar = [name for name in ends if name in grounds.starts or question.spans_of(name)]
@@ -147,44 +148,45 @@ def aliases_of(grounds: Grounds, in_question: Sequence[str]) -> dict[str, str]:
     for path in grounds.paths:
         heads = {triple.head for triple in path}
         for n, triple in enumerate(path):
-            if triple.head in in_question or any(triple.head in (t.head, t.tail) for t in path[:n]):
+            earlier_ends = nouns.ends_of(path[:n])
+            if triple.head in in_question or triple.head in earlier_ends or triple.tail in earlier_ends:
                 continue
-            if any(triple.tail in (t.head, t.tail) for t in path[:n]):
-                continue
-            loose = [t.tail for t in path[:n] if t.tail not in heads and t.tail not in aliases]
-            near = max(loose, key=lambda tail: _likeness(tail, triple.head), default="")
-            if near and _likeness(near, triple.head) >= _MIN_LIKENESS:
-                aliases[near], aliases[triple.head] = triple.head, near
+            free_tails = [t.tail for t in path[:n] if t.tail not in heads and t.tail not in aliases]
+            nearest = max(free_tails, key=lambda tail: _likeness(tail, triple.head), default="")
+            if nearest and _likeness(nearest, triple.head) >= _MIN_LIKENESS:
+                aliases[nearest], aliases[triple.head] = triple.head, nearest
     return aliases
 
 
 def _likeness(name: str, other_name: str) -> float:
-    """Return the likeness of two names (0-100); a shared word of over three letters makes it 100."""
+    """Return the likeness of two names (0-100); it is 100 if they share a word of over three letters."""
     shared = set(normal_name(name).split()) & set(normal_name(other_name).split())
     return 100 if any(len(word) > 3 for word in shared) else ratio(name, other_name)
 
 
 def _judge_path(
-    path: Path, steps: Sequence[StepText], concluding: frozenset[int], support: Support, quotations: Quotations
+    path: Path, steps: Sequence[StepText], concluding: frozenset[int], support: SupportFinder, quotations: Quotations
 ) -> _Comparison:
     stances = [[_supported_stance(step, triple, support, quotations) for triple in path] for step in steps]
     for place in concluding:
         stances[place - 1] = _concluding_stances(steps[place - 1], path, stances, place - 1, concluding)
     stated_places = {n for n in range(len(path)) if any(row[n] == "states" for row in stances)}
     stated_triples = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stances]
-    met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stances]
-    faults: list[Fault] = _order_faults(path, met, support)
+    joined = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stances]
+    faults: list[Fault] = _order_faults(path, joined, support)
     judged = _Comparison(path, stated_triples, faults)
     for place, (step, row) in enumerate(zip(steps, stances, strict=True)):
-        if not (faults[place] or quotations.are_all(step) or step.reading.denies):
+        if not (faults[place] or quotations.cover_names(step) or step.reading.denies):
             unstated = ((n, triple) for n, triple in enumerate(path) if row[n] != "states")
             mistakes = (misstating.find_fault(step, t, row[n], path, n in stated_places, support) for n, t in unstated)
             faults[place] = next(filter(None, mistakes), "")
+            if any(misstating.adds_unknown_value(step, t, support) for t in stated_triples[place]):
+                faults[place] = "factual"
     for n, triple in enumerate(path):
         if n not in stated_places:
-            near = any(row[n] == "near" for row in stances)
-            near = near or any(misstating.is_contradicted_by_text(step, triple, support) for step in steps)
-            (judged.unread if near else judged.missing).append(triple)
+            nearest = any(row[n] == "near" for row in stances)
+            nearest = nearest or any(misstating.is_contradicted_by_text(step, triple, support) for step in steps)
+            (judged.unread if nearest else judged.missing).append(triple)
     for place, step in enumerate(steps):
         if not (stated_triples[place] or faults[place]) and misstating.find_novelties(step, support.grounds, support):
             faults[place] = "factual" if judged.missing else "unread"
@@ -195,7 +197,7 @@ def stance_on(step: StepText, triple: Triple) -> Stance:
     """Decide a step's stance on a triple: whether it states it, reverses it, or uses another relation.
 
     A name counts in full, or in a short form after an earlier mention. A pronoun stands for a name in the step's
-    focus.
+    focus (`step_text`).
 
     >>> fact = Triple("Dune Rain", "director", "Ana Vorr")
     >>> [stance_on(parse_text(text), fact) for text in (
@@ -214,7 +216,7 @@ def stance_on(step: StepText, triple: Triple) -> Stance:
 def _concluding_stances(
     step: StepText, path: Path, stances: Sequence[Sequence[Stance]], place: int, concluding: frozenset[int]
 ) -> list[Stance]:
-    """Return a concluding step's stances: it "states" what others state, or both ends of a known relation."""
+    """Return a concluding step's stances: it states facts that other steps state, or whose ends it names."""
 
     def is_stated(n: int) -> bool:
         if any(row[n] == "states" for number, row in enumerate(stances, 1) if number not in concluding):
@@ -225,22 +227,22 @@ def _concluding_stances(
     return ["states" if s == "states" and is_stated(n) else "no" for n, s in enumerate(stances[place])]
 
 
-def _supported_stance(step: StepText, triple: Triple, support: Support, quotations: Quotations) -> Stance:
-    """Decide a step's stance on a triple; a quotation or paraphrase of a passage states it, too."""
+def _supported_stance(step: StepText, triple: Triple, support: SupportFinder, quotations: Quotations) -> Stance:
+    """Decide a step's stance on a triple; a quotation or paraphrase of a passage also states it."""
     stance = support.stance_on(step, triple)
-    if stance != "states" and not step.reading.denies and quotations.state(step, triple):
+    if stance != "states" and not step.reading.denies and quotations.state_triple(step, triple):
         return "states"
     return "states" if stance == "near" and misstating.is_paraphrased(step, triple) else stance
 
 
-def _order_faults(path: Path, met: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
-    """Return "order" for each step that builds on an entity not yet reached, else ""."""
+def _order_faults(path: Path, joined: Sequence[Sequence[Triple]], support: SupportFinder) -> list[Fault]:
+    """Return "order" for each step that builds on an entity that is not reached yet, and "" for the others."""
     starts, question = support.grounds.starts, support.question
     reached = {name for name in nouns.ends_of(path) if name in starts or question.spans_of(name)}
     reached |= _branch_starts(path, reached)
     earlier_triples: set[Triple] = set()
     faults: list[Fault] = []
-    for triples in met:
+    for triples in joined:
         unreached = [triple for triple in triples if triple not in earlier_triples]
         earlier_triples |= set(unreached)
         while ready := [t for t in unreached if t.head in reached or t.tail in reached]:
@@ -254,32 +256,28 @@ def _order_faults(path: Path, met: Sequence[Sequence[Triple]], support: Support)
 def _branch_starts(path: Path, reached: set[str]) -> set[str]:
     """Return the heads at which a path or one of its branches starts, even if the question words them otherwise."""
     ends: set[str] = set(reached)
-    opening: set[str] = set()
+    branch_starts: set[str] = set()
     for triple in path:
         if triple.head not in ends and triple.tail not in ends:
-            opening.add(triple.head)
+            branch_starts.add(triple.head)
         ends |= {triple.head, triple.tail}
-    return opening
+    return branch_starts
 
 
-def _verdict(judged: _Comparison, right: bool) -> ChainVerdict:
-    steps = tuple(
-        StepVerdict(tuple(triples), fault) for triples, fault in zip(judged.statements, judged.faults, strict=True)
-    )
+def _make_verdict(judged: _Comparison, answer_is_right: bool) -> ChainVerdict:
+    steps = tuple(map(StepVerdict, map(tuple, judged.statements), judged.faults))
     first = next((n for n, f in enumerate(judged.faults, 1) if f in _DEFINITE), None)
     missing = tuple(judged.missing)
-    if first is not None:
-        fault = judged.faults[first - 1]
-        return ChainVerdict("house", "unfaithful", right, steps, fault, first, missing=missing)
-    if missing:
-        return ChainVerdict("house", "unfaithful", right, steps, "missing", missing=missing)
+    if first is not None or missing:
+        fault = judged.faults[first - 1] if first else "missing"
+        return ChainVerdict("house", "unfaithful", answer_is_right, steps, fault, first, missing=missing)
     if judged.unread or "unread" in judged.faults:
-        return ChainVerdict("house", "unjudgeable", right, steps, "unread")
-    return ChainVerdict("house", "faithful", right, steps)
+        return ChainVerdict("house", "unjudgeable", answer_is_right, steps, "unread")
+    return ChainVerdict("house", "faithful", answer_is_right, steps)
 
 
 def is_right(answer: str, answers: Sequence[str]) -> bool:
-    """Whether an answer is one of the accepted ones; dates and nations are compared by their meaning.
+    """Whether an answer is one of the accepted answers; dates and nations are compared by their meaning.
 
     >>> is_right("the Oru.", ["Oru"]), is_right("May 3, 1901", ["3 May 1901"]), is_right("", ["a"])
     (True, True, False)

@@ -14,7 +14,7 @@ from rapidfuzz.distance import Levenshtein
 from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness import house, paper
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Rule, StepVerdict
-from safe_stepwise.checking.faithfulness.groups import claimless_places, kind_of, score_reasoning
+from safe_stepwise.checking.faithfulness.groups import claimless_steps, kind_of, score_reasoning
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, Retrieval, words
 from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.records import Passage, Question, Triple
@@ -23,7 +23,7 @@ from safe_stepwise.steps import StepError, parse_step
 from safe_stepwise.store.codec import passage_of
 
 _FOREIGN: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "unread"))
-"""Faults of a step that states no fact of the graph; a step with an order fault does state one."""
+"""Faults of a step that does not state a fact of the graph; a step with an order fault does."""
 
 
 def count_edits(path: Sequence[Hashable], gold: Sequence[Hashable]) -> int:
@@ -48,9 +48,9 @@ def distance_to_nearest(path: Sequence[Hashable], golds: Iterable[Sequence[Hasha
 
 
 def path_of(steps: Iterable[StepVerdict]) -> list[Hashable]:
-    """Return the path that steps tell: each fact once, in order, and a number for each step foreign to the graph.
+    """Return the facts that steps state, each once and in order, with a number for each step without a graph fact.
 
-    The triple that the paper's rule matched to a faulty step is left out: it is not what the step says.
+    The triple that the paper's rule matched to a faulty step is left out, as the step does not state it.
     """
     path: dict[Hashable, None] = {}
     for number, step in enumerate(steps):
@@ -77,15 +77,16 @@ def judge_chain(
 ) -> ChainVerdict:
     """Judge a chain by a rule, and count its edits to the nearest gold path.
 
-    Only the paper's rule uses ``retrieval`` (None: `retrieval.words`) and ``sigma`` (None: the paper's .7). The
-    verdict is the same in any order and process. Raises ``ValueError`` for an unknown rule.
+    Only the paper's rule uses ``retrieval``, which finds the triple nearest to a step (None: by shared words), and
+    ``sigma``, the lowest similarity (0-1) at which a step states it (None: the paper's .7). The verdict depends on no
+    other chain. Raises ``ValueError`` for an unknown rule.
 
     >>> from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
     >>> from safe_stepwise.records import Triple
     >>> path = [Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana")]
     >>> grounds = grounds_of_paths("Who married Dune Rain's director?", ["Ana"], [path])
-    >>> told = Chain(("The director of Dune Rain is Ors Velt.", "Ors Velt's spouse is Ana."), "Ana")
-    >>> verdict = judge_chain(grounds, told, "paper")
+    >>> chain = Chain(("The director of Dune Rain is Ors Velt.", "Ors Velt's spouse is Ana."), "Ana")
+    >>> verdict = judge_chain(grounds, chain, "paper")
     >>> verdict.path, verdict.is_right, verdict.edits
     ('faithful', True, 0)
     """
@@ -96,8 +97,8 @@ def judge_chain(
         verdict = house.judge(grounds, chain)
     else:
         raise ValueError(f"unknown rule {rule!r}: paper or house")
-    away = None if verdict.path == "unjudgeable" else distance_to_gold(grounds, verdict.steps)
-    count, distance = away or (None, None)
+    edits_and_share = None if verdict.path == "unjudgeable" else distance_to_gold(grounds, verdict.steps)
+    count, distance = edits_and_share or (None, None)
     return replace(verdict, edits=count, distance=distance)
 
 
@@ -121,16 +122,16 @@ def judge_columns(
     """Judge chains given as columns of text; return shares (0-1) by rule, and each chain's verdict.
 
     ``steps[i]`` are the texts of one chain, with or without ``Step K:`` and kind; a chain whose steps state nothing is
-    ``unstructured``, and a wrong answer that says that there is none is ``abstained``. ``evidence[i]`` is the gold
-    path of (head, relation, tail); without it, the chain is ``unjudgeable``. ``passages[i]`` are objects with
-    ``title`` and ``text`` or ``sentences``, used by the house rule. Only the paper's rule uses ``retrieval`` and
+    ``unstructured``, and one with a wrong answer that says that there is no answer is ``abstained``. ``evidence[i]``
+    is the gold path of (head, relation, tail); without it, the chain is ``unjudgeable``. ``passages[i]`` are objects
+    with ``title`` and ``text`` or ``sentences``, used by the house rule. Only the paper's rule uses ``retrieval`` and
     ``sigma``. Raises ``UserError`` for an unknown option and for columns of different lengths.
 
     Returns ``exact_match`` and, under each rule's name: the share of ``faithful``, ``unfaithful``, ``unjudgeable``,
     ``abstained`` and ``unstructured`` chains; ``spurious_share``, P(unfaithful | right answer) over the decided chains
-    (None if there are none); ``spurious_bounds``, the same if all unjudgeable chains were faithful, or unfaithful;
-    ``reasoning``, the share of right answers with a faithful chain; ``gap``, exact match minus that; ``scores``, the
-    paper's precision, recall and F1 (`score_reasoning`); ``verdicts``.
+    (None if there are none); ``spurious_bounds``, this share if all unjudgeable chains were faithful, or unfaithful;
+    ``reasoning``, the share of right answers with a faithful chain; ``gap``, exact match minus ``reasoning``;
+    ``scores``, the paper's precision, recall and F1 (`score_reasoning`); ``verdicts``.
 
     >>> shares = judge_columns(
     ...     ["Who married Dune Rain's director?"],
@@ -147,12 +148,12 @@ def judge_columns(
     pages = [()] * len(questions) if passages is None else passages
     if len({len(column) for column in (questions, steps, answers, evidence, references, pages)}) > 1:
         raise UserError("columns of several lengths: give as many of each as there are questions")
-    questions_ = [_question(*row) for row in zip(questions, evidence, references, pages, strict=True)]
+    questions_ = [_make_question(*row) for row in zip(questions, evidence, references, pages, strict=True)]
     chains = [chain_of(texts, answer) for texts, answer in zip(steps, answers, strict=True)]
     right = [bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, questions_, strict=True)]
     rows = list(zip(map(nouns.grounds_of, questions_), chains, strict=True))
     shares: dict[str, Any] = {"exact_match": sum(right) / len(right)}
-    kinds = [kind_of(chain.steps, chain.answer, is_so) for chain, is_so in zip(chains, right, strict=True)]
+    kinds = [kind_of(chain.steps, chain.answer, is_right) for chain, is_right in zip(chains, right, strict=True)]
     for name in rules:
         verdicts = [
             judge_chain(ground, chain, name, retrieves, sigma) if kind == "chain" else None
@@ -167,24 +168,24 @@ def judge_columns(
 
 
 def chain_of(steps: Sequence[str], answer: str) -> Chain:
-    """Build a chain from step texts, written by the grammar of steps or plain.
+    """Build a chain from step texts, written by the grammar of steps or freely.
 
     >>> chain = chain_of(["Step 1: Oru lies on the Vel. (Attribution)", "Oru is old."], "Oru")
     >>> chain.steps
     ('Oru lies on the Vel.', 'Oru is old.')
     """
-    read: list[tuple[str, str]] = []
+    texts_and_kinds: list[tuple[str, str]] = []
     for text in steps:
         try:
             step = parse_step(text)
         except StepError:
-            read.append((text, ""))
+            texts_and_kinds.append((text, ""))
         else:
-            read += [(step.text, step.kind)] if step.kind != "Final Answer" else []
-    return Chain(tuple(text for text, _ in read), answer, concluding=claimless_places(read))
+            texts_and_kinds += [(step.text, step.kind)] if step.kind != "Final Answer" else []
+    return Chain(tuple(text for text, _ in texts_and_kinds), answer, concluding=claimless_steps(texts_and_kinds))
 
 
-def _question(
+def _make_question(
     text: str,
     evidence: Sequence[Sequence[str]],
     references: Sequence[str],
@@ -200,11 +201,12 @@ def _question(
 
 def _summarise(outcomes: Sequence[str], right: Sequence[bool]) -> dict[str, Any]:
     size, counts = len(outcomes), Counter(outcomes)
-    earned = Counter(outcome for outcome, is_so in zip(outcomes, right, strict=True) if is_so)
+    earned = Counter(outcome for outcome, is_right in zip(outcomes, right, strict=True) if is_right)
     decided = earned["faithful"] + earned["unfaithful"]
     chains = decided + earned["unjudgeable"]
     # All unjudgeable chains counted as faithful, then as unfaithful.
-    bounds = [bad / chains if chains else None for bad in (earned["unfaithful"], chains - earned["faithful"])]
+    unfaithful = (earned["unfaithful"], chains - earned["faithful"])
+    bounds = [count / chains if chains else None for count in unfaithful]
     return {
         **{name: counts[name] / size for name in OUTCOMES},
         "spurious_share": earned["unfaithful"] / decided if decided else None,

@@ -1,7 +1,7 @@
-"""Takes a step's text apart: its words, the names in it, and the names that its pronouns may stand for.
+"""Analyses a step's text: its words, the names in it, and the names that its pronouns may stand for.
 
-A *span* is the start and end of words in the cleaned text. A step's *focus* are the names spoken of last, for which a
-pronoun may stand; *familiar* names were in earlier steps, so that their last word alone may stand for them.
+A *span* is the start and end of words in the cleaned text. A step's *focus* are the names mentioned last, for which a
+pronoun may stand; *familiar* names were in earlier steps, so that their last word by itself may stand for them.
 """
 
 import re
@@ -14,18 +14,18 @@ from typing import Literal
 
 from safe_stepwise.checking.step_reading import Reading, read_step
 from safe_stepwise.language.mentions import mentions, word_spans
-from safe_stepwise.language.reading import Span, clean
+from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import is_nation, nation_pattern
 from safe_stepwise.language.senses import Meaning, SenseCue, sense_cues
 from safe_stepwise.language.syntax import Syntax, parse
-from safe_stepwise.language.text import as_date, dates_in, normal_name
+from safe_stepwise.language.text import Span, as_date, dates_in, normal_name, overlaps
 from safe_stepwise.language.vocabulary import word_list, wording
 
 Stance = Literal["states", "reversed", "relation", "near", "no"]
 """How a step relates to a triple: it states it, exchanges its ends, joins them by another relation (``relation``) or
 by no known one (``near``), or does neither (``no``: it does not name both ends, or says that a fact is missing)."""
 
-_LONGEST_PRONOUN = 5  # characters; a longer match is a noun ("the film")
+_MAX_PRONOUN_CHARS = 5  # a longer match is a noun ("the film")
 STOP_WORDS = word_list("stop_words")
 PERSONS = "|".join(sorted(word_list("sort_person")))
 SORT_WORDS = "|".join(word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name)))
@@ -33,31 +33,31 @@ SORTS = f"{PERSONS}|{SORT_WORDS}"
 _PRONOUN = wording("step_text", "pronoun", sorts=SORTS)
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _OPENING_PHRASES = re.compile(r"(?<!\w)(?:to (?:begin|start) with|the steps)(?!\w)")
-"""Phrases whose words look like a relation's ("start", "step") but state none."""
+"""Phrases whose words look like those of a relation ("start", "step"), but are not."""
 _EXPLETIVE = wording("step_text", "expletive")
 _COMMON_NOUNS = word_list("common_nouns")
 _OPENERS = word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
-_MAX_READ = 4000  # characters of a step or question that are read; steps written by people have under 500
+_MAX_READ_CHARS = 4000  # of a step or question; steps written by people have under 500
 _MAX_PAIRS = 64
 _TAILS_PER_SIDE = 8  # mentions of a tail before and after a head's that are paired with it
-_MAX_EXPLETIVE = 40  # characters of a phrase such as "it is stated in the text that"
+_MAX_EXPLETIVE_CHARS = 40  # of a phrase such as "it is stated in the text that"
 
 
 @dataclass(frozen=True, eq=False)
 class StepText:
-    """The text of a step, taken apart: its words, and the names that its pronouns and short names may stand for.
+    """An analysed step: its words, and the names that its pronouns and short names may stand for.
 
-    It equals only itself, so that spans found in it can be cached.
+    Steps are compared by identity, so that spans in them can be cached.
     """
 
     reading: Reading
     focus: tuple[str, ...] = ()
     familiar: tuple[str, ...] = ()
-    """Names in earlier steps; their last word alone may stand for them."""
+    """Names in earlier steps; their last word by itself may stand for them."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Maps a name in the facts to another name of the same entity."""
     entities: tuple[str, ...] = ()
-    """Names in the question's facts and passages, so that a step's names are read to their end."""
+    """Names in the question's facts and passages, so that a step's names are recognised in full."""
 
     @cached_property
     def clean(self) -> str:
@@ -83,13 +83,13 @@ class StepText:
         for match in _PRONOUN.finditer(self.clean):
             span = (match.start() + match[0].startswith(" "), match.end())
             next_start = span[1] + len(" the") * self.clean.startswith(" the ", span[1])
-            beside = self.clean[next_start:].partition(" ")[2].partition(" ")[0] in self.capitals
-            beside = beside or any(a - 1 <= next_start < b for (a, b), _ in self.values)
-            if beside and span[1] - span[0] > _LONGEST_PRONOUN:
+            is_beside_name = self.clean[next_start:].partition(" ")[2].partition(" ")[0] in self.capitals
+            is_beside_name = is_beside_name or any(a - 1 <= next_start < b for (a, b), _ in self.values)
+            if is_beside_name and span[1] - span[0] > _MAX_PRONOUN_CHARS:
                 continue  # "the film Dune Rain"
             if _CLEFT.match(self.clean[span[0] :]) and " who " in self.clean[span[1] :]:
                 continue  # "It was Ana who …"
-            if _EXPLETIVE.match(self.clean[span[0] : span[0] + _MAX_EXPLETIVE]):
+            if _EXPLETIVE.match(self.clean[span[0] : span[0] + _MAX_EXPLETIVE_CHARS]):
                 continue  # "it says that …"
             if not any(overlaps(span, value) for value, _ in self.values):
                 spans.append(span)
@@ -97,7 +97,7 @@ class StepText:
 
     @cached_property
     def cues(self) -> tuple[SenseCue, ...]:
-        """Words that express a relation; words inside names do not count."""
+        """The words that express a relation; words inside names do not count."""
         names = (span for span, _ in self._entity_spans)
         openings = (match.span() for match in _OPENING_PHRASES.finditer(self.clean))
         return sense_cues(self.clean, (*names, *openings))
@@ -105,11 +105,11 @@ class StepText:
     @cached_property
     def _entity_spans(self) -> list[tuple[Span, str]]:
         spans = [(span, name) for name in self.entities if not as_date(name) for span in find_name(self, name)]
-        return [(span, name) for span, name in spans if not any(holds(longer, span) for longer, _ in spans)]
+        return [(span, name) for span, name in spans if not any(contains(longer, span) for longer, _ in spans)]
 
     @cached_property
     def values(self) -> tuple[tuple[Span, str], ...]:
-        """Names, dates and numbers with their spans; a part of a known name is that name."""
+        """Names, dates and numbers with their spans; a part of one of ``entities`` counts as that entity."""
         entities, size = self._entity_spans, len(self.clean)
         pairs = ((s, value) for value in self.reading.values for s in word_spans(self.clean, clean(value), 0, size))
         values = (pair for pair in pairs if not any(overlaps(pair[0], entity) for entity, _ in entities))
@@ -119,20 +119,20 @@ class StepText:
         """Return the spans of a name, date, nation or number; pronouns are left out."""
         if name not in self._span_cache:
             spans = {*find_name(self, name), *(find_name(self, self.aliases[name]) if name in self.aliases else ())}
-            self._span_cache[name] = tuple(sorted(span for span in spans if not self._is_of_another_name(span, name)))
+            self._span_cache[name] = tuple(sorted(span for span in spans if not self._is_other_name(span, name)))
         return self._span_cache[name]
 
     @cached_property
     def _span_cache(self) -> dict[str, tuple[Span, ...]]:
         return {}
 
-    def _is_of_another_name(self, span: Span, name: str) -> bool:
-        """Check whether a span belongs to another name: it is a part of that name, or all of it."""
+    def _is_other_name(self, span: Span, name: str) -> bool:
+        """Whether a span is all or a part of another name."""
         if not name[:1].isupper():
             return False
         words, name_words = normal_name(self.clean[slice(*span)]), normal_name(name)
         return any(
-            (holds(entity_span, span) and entity[:1].isupper() and not _is_same_with_place(entity, name))
+            (contains(entity_span, span) and entity[:1].isupper() and not _differs_in_place(entity, name))
             or (
                 words != name_words
                 and words == normal_name(entity)
@@ -150,7 +150,7 @@ def parse_text(
     entities: Sequence[str] = (),
     aliases: Mapping[str, str] | None = None,
 ) -> StepText:
-    """Take a step's text (without number and kind) apart; only its first 4,000 characters count.
+    """Analyse a step's text (without number and kind); only its first 4,000 characters count.
 
     >>> parse_text("Dune Rain was directed by Ana Vorr.").spans_of("Ana Vorr")
     ((27, 35),)
@@ -161,18 +161,18 @@ def parse_text(
 
 def as_read(text: str) -> str:
     """Return the first 4,000 characters of a text, with spaces for underscores."""
-    return text[:_MAX_READ].replace("_", " ")
+    return text[:_MAX_READ_CHARS].replace("_", " ")
 
 
-def _is_same_with_place(longer: str, name: str) -> bool:
-    """Check whether a longer name is a name with a place or sort after it: "Oru, Kelvia", "Oru (town)"."""
+def _differs_in_place(longer: str, name: str) -> bool:
+    """Whether two names differ only in that one has a place or sort after it ("Oru, Kelvia", "Oru (town)")."""
     bare, _, place = longer.partition(",")
     name_base, _, name_place = name.partition(",")
     return normal_name(bare) == normal_name(name_base) and not (place and name_place and place != name_place)
 
 
 def find_name(step: StepText, name: str) -> tuple[Span, ...]:
-    """Return the spans where a step names something, also within longer names; aliases and pronouns are left out."""
+    """Return the spans of a name in a step, even within longer names; aliases and pronouns are left out."""
     text = step.clean
     if date := as_date(name):
         return tuple((match.start, match.end) for match in dates_in(text) if match.year and match.agrees(date))
@@ -197,8 +197,8 @@ def _short_form_spans(step: StepText, name: str) -> Iterator[Span]:
         for start, end in word_spans(step.clean, short_form, 0, len(step.clean)):
             before = [w for w in step.clean[:start].split()[-1:] if w not in _OPENERS]
             after = step.clean[end:].split()[:1]
-            beside = [w for w in (*before, *after) if w in step.capitals and w not in ("'s", *words)]
-            if not any(len(w) > 1 and not sense_cues(w) for w in beside):
+            is_beside_name = [w for w in (*before, *after) if w in step.capitals and w not in ("'s", *words)]
+            if not any(len(w) > 1 and not sense_cues(w) for w in is_beside_name):
                 yield start, end
 
 
@@ -207,17 +207,17 @@ _OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{SORT_WORDS}|work|place|birthplace
 
 
 def pronouns_for(step: StepText, meaning: Meaning | None) -> tuple[Span, ...]:
-    """Return the pronouns that may stand for the head of a relation: for a person or a thing, as its meaning needs."""
+    """Return the pronouns that may stand for the head of a relation, by whether its meaning needs a person."""
     if meaning is None:
         return step.pronouns
     excluded = _OF_A_THING if meaning.of_person else _OF_A_PERSON
     return tuple(span for span in step.pronouns if not excluded.match(step.clean[slice(*span)]))
 
 
-def pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span]]:
+def nearest_pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span]]:
     """Pair the mentions of a head with those of a tail; return the 64 nearest pairs.
 
-    >>> pairs([(1, 4)], [(9, 12), (5, 8)])
+    >>> nearest_pairs([(1, 4)], [(9, 12), (5, 8)])
     [((1, 4), (5, 8)), ((1, 4), (9, 12))]
     """
     ends = sorted(tails)
@@ -228,10 +228,6 @@ def pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span
     return nsmallest(_MAX_PAIRS, near, key=lambda p: (abs(p[0][0] - p[1][0]), p))
 
 
-def overlaps(span: Span, other_span: Span) -> bool:
-    return span[0] < other_span[1] and other_span[0] < span[1]
-
-
-def holds(longer: Span, span: Span) -> bool:
+def contains(longer: Span, span: Span) -> bool:
     is_inside = longer[0] <= span[0] and span[1] <= longer[1]
     return is_inside and longer[1] - longer[0] > span[1] - span[0]

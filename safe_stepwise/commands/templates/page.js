@@ -34,7 +34,7 @@ function claimItem(row, text, claim) {
     place ? [" – ", place] : reason ? [" – ", quoted("span", reason)] : "");
 }
 
-function stepItem(row, { step, label, diagnosis, claims }) {
+function stepItem(row, { step, label, diagnosis, verifier, claims }) {
   const tone = TONES[label] ?? "bad";
   const spans = claims.map(({ start, end, status }) => ({ start, end, mark: status }));
   spans.sort((one, other) => BY_GRAVITY.indexOf(one.mark) - BY_GRAVITY.indexOf(other.mark));
@@ -42,6 +42,7 @@ function stepItem(row, { step, label, diagnosis, claims }) {
     quoted("span", label, { class: `badge ${tone}` }),
     highlighted(step, spans, (status) => ({ class: className(status), title: status })),
     diagnosis ? quoted("p", diagnosis, { class: "meta" }) : "",
+    verifier ? quoted("p", `the verifier: ${verifier.label} ${verifier.diagnosis}`, { class: "meta" }) : "",
     claims.length
       ? make("ul", { class: "claims", "aria-label": "Claims" }, claims.map((claim) => claimItem(row, step, claim)))
       : "");

@@ -41,6 +41,35 @@ function makeFilters(items, choices, haystack, placeholder) {
   bar.append(clear);
 }
 
+/** Say how many are listed: above the list, and where the filters are folded. */
+function drawCount(text) {
+  byId("count").textContent = text;
+  byId("folded").textContent = `Filters · ${text}`;
+}
+
+/** What stays in sight while the details are read: where it is from, the question, and what came of it. */
+function headline(from, question, ...outcome) {
+  const turn = (label, words, act) => {
+    const button = make("button", { type: "button", "aria-label": words }, label);
+    button.addEventListener("click", act);
+    return button;
+  };
+  return make("header", { class: "headline" },
+    make("p", { class: "meta" }, from),
+    make("nav", { "aria-label": "Other questions" },
+      turn("‹", "Previous question", () => move(-1)), turn("›", "Next question", () => move(1)),
+      turn("List", "To the list", () => byId("questions").scrollIntoView())),
+    quoted("h2", question), make("p", { class: "outcome" }, outcome));
+}
+
+/** Put something new in view, from its top. */
+function showDetails(...parts) {
+  const article = byId("details");
+  article.replaceChildren(...parts.filter((part) => part !== ""));
+  markCurrent();
+  if (article.getBoundingClientRect().top < 0) article.scrollIntoView();
+}
+
 const fitsFilters = (item) => Object.values(filters).every((fits) => fits(item));
 
 /** List these places, from the first. */
@@ -116,5 +145,10 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   byId("details").focus();
 });
 byId("more").addEventListener("click", drawMore);
+// Where there is little room, the filters are folded, and the list scrolls with the page below the details.
+const narrow = matchMedia("(max-width: 60rem)");
+const fold = () => { byId("filtering").open = !narrow.matches; };
+narrow.addEventListener("change", fold);
+fold();
 new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) drawMore(); },
-  { root: byId("questions"), rootMargin: "400px" }).observe(byId("more"));
+  { root: narrow.matches ? null : byId("questions"), rootMargin: "400px" }).observe(byId("more"));

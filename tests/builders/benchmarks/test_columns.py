@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.benchmarks import parse_row
-from builders.benchmarks.sources import RawRow, chunks, decode
+from builders.benchmarks.sources import RawRow, decode, read_chunks
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.parquet import read_rows
@@ -22,15 +22,12 @@ NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 STRANGE: dict[str, pa.Array] = {
     "timestamp": pa.array([NOW], pa.timestamp("us")),
     "nanoseconds": pa.array([1], pa.timestamp("ns")),
-    "zone": pa.array([1], pa.timestamp("us", "Nowhere/Never")),
-    "year 300000": pa.array([2**62], pa.timestamp("us")),
     "date": pa.array([NOW.date()], pa.date32()),
     "time": pa.array([NOW.time()], pa.time64("us")),
     "duration": pa.array([5], pa.duration("us")),
     "decimal": pa.array([decimal.Decimal("1.50")], pa.decimal128(5, 2)),
     "binary": pa.array([b"\xff\x00"], pa.binary()),
     "fixed": pa.array([b"ab"], pa.binary(2)),
-    "bad text": pa.array([b"\xff"], pa.binary()).view(pa.string()),
     "nan": pa.array([float("nan")], pa.float64()),
     "infinite": pa.array([float("inf")], pa.float32()),
     "half": pa.array([1.5], pa.float16()),
@@ -40,6 +37,11 @@ STRANGE: dict[str, pa.Array] = {
     "null": pa.array([None], pa.null()),
     "dictionary": pa.array(["x"]).dictionary_encode(),
     "large": pa.array(["x"], pa.large_string()),
+}
+UNREADABLE: dict[str, pa.Array] = {
+    "zone": pa.array([1], pa.timestamp("us", "Nowhere/Never")),
+    "year 300000": pa.array([2**62], pa.timestamp("us")),
+    "bad text": pa.array([b"\xff"], pa.binary()).view(pa.string()),
 }
 NO_TEXT = set(STRANGE) - {"dictionary", "large"}
 
@@ -52,7 +54,7 @@ def row() -> dict[str, Any]:
 
 
 def read(file: Path) -> RawRow:
-    ((found,),) = (chunk.rows for chunk in chunks(str(file), "train", size=9, limit=None))
+    ((found,),) = (chunk.rows for chunk in read_chunks(str(file), "train", size=9, limit=None))
     return found
 
 
@@ -77,6 +79,15 @@ def test_a_column_that_is_needed_has_to_be_text(kind: str, tmp_path: Path) -> No
         assert "expected a string" in str(error.value) or kind == "null"
     else:
         assert parse_row(found, "musique", "train").question == "x"
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_a_column_of_values_that_no_python_has_is_one_line(kind: str, tmp_path: Path) -> None:
+    table = pa.Table.from_pylist([row()]).append_column("made", UNREADABLE[kind])
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(UserError, match=r"x\.parquet: damaged or cut short, row 0 or after") as error:
+        read(tmp_path / "x.parquet")
+    assert "\n" not in str(error.value)
 
 
 def test_the_type_is_said(tmp_path: Path) -> None:

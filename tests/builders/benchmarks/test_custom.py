@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import re
@@ -15,6 +16,8 @@ import yaml
 from datasets import load_dataset
 
 from builders.benchmarks.custom import Terms, describe
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import verify as judge
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.store.names import NOISE_LABELS, REJECTS, RESULTS, VERIFIED, VERIFIER_STEPS
 from safe_stepwise.store.rows import own_columns
@@ -141,6 +144,28 @@ def test_a_file_is_verified_and_its_card_says_nothing_of_others(
         assert "- mine annotates no triples." in card
 
 
+_OF_OTHERS = ("generator", "report/", "Multi-hop questions", "made-up-", "name its version", "No new version")
+
+
+@pytest.mark.parametrize("has_all", [True, False])
+def test_a_card_says_only_what_is_so_of_the_file(has_all: bool, tmp_path: Path) -> None:
+    row: dict[str, Any] = {"question": ASKED[0][0], "answer": "Oru", "contexts": [*TEXTS.values()][:2]}
+    if has_all:
+        row["contexts"] = [{"title": title, "sentences": PAGES[title]} for title in ("Dune Rain", "Ors Velt")]
+        row["triples"] = [["Dune Rain", "director", "Ors Velt"], ["Ors Velt", "place of birth", "Oru"]]
+    file = lines(tmp_path / "mine.jsonl", [row])
+    verify.main([str(file), "--output", str(tmp_path / "out"), "--workers=1"])
+    for dataset in (VERIFIED, NOISE_LABELS):
+        card = (tmp_path / "out" / dataset / "README.md").read_text(encoding="utf-8").partition("\n# ")[2]
+        assert [words for words in _OF_OTHERS if words in card] == []
+        for words in ("came as one text", "without a title", "annotates no triples", "no\nlink", "no link leads"):
+            assert not (has_all and words in card), words
+        assert has_all or "came as one text" in card
+    verify.main([str(file), "--output", str(tmp_path / "2"), "--workers=1", "--version=v0.2.0"])
+    card = (tmp_path / "2" / VERIFIED / "README.md").read_text(encoding="utf-8")
+    assert "name its version: `safe-verified-multihop` v0.2.0" in card
+
+
 def test_what_the_user_says_is_on_the_card(tmp_path: Path) -> None:
     (tmp_path / "cite.bib").write_text("@misc{mine, title = {Mine}}", encoding="utf-8")
     terms = ["--name=films.v2", "--license=mit", "--homepage=https://example.org", f"--citation={tmp_path}/cite.bib"]
@@ -209,6 +234,36 @@ def test_a_row_without_passages_is_rejected_and_the_others_are_judged(tmp_path: 
     assert [(reject["location"], reject["reason"]) for reject in rejects] == [
         ("mine.jsonl:4", "missing field 'passages'")
     ]
+
+
+@pytest.mark.parametrize("pages", [[], "", None])
+def test_a_file_whose_passages_are_empty_is_told_so(pages: Any, tmp_path: Path) -> None:
+    file = lines(tmp_path / "mine.jsonl", [{"question": "Who?", "answer": "Ana Vorr", "passages": pages}])
+    with pytest.raises(UserError, match=r"mine\.jsonl: the column 'passages' is empty in all rows that were read$"):
+        describe(str(file), "validation", Terms())
+    file = lines(tmp_path / "mine.jsonl", [{"Frage": "Who?", "answer": "Ana Vorr", "passages": pages}])
+    with pytest.raises(UserError, match=r"hold question\. It has Frage, .*; the column 'passages' is empty"):
+        describe(str(file), "validation", Terms())
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "expected"),
+    [
+        ("Which of Dune Rain and Salt Clock is the longest?", "Salt Clock", "undecided"),
+        ("Which came first, Dune Rain or Salt Clock?", "Dune Rain", "undecided"),
+        ("Which of Dune Rain and Salt Clock was published first?", "Salt Clock", "wrong_answer"),
+        ("How many copies of Salt Clock were sold?", 12450, "none"),
+    ],
+)
+def test_a_choice_or_a_number_of_a_file_without_triples(
+    question: str, answer: Any, expected: str, tmp_path: Path
+) -> None:
+    pages = ["Dune Rain was published in 1901.", "Salt Clock was published in 1954. It sold 12,450 copies."]
+    contexts = [{"title": page[:10].strip(), "text": page} for page in pages]
+    rows = [{"question": question, "answer": answer, "contexts": contexts}]
+    own = describe(str(lines(tmp_path / "mine.jsonl", rows)), "validation", Terms())
+    question_of_row = own.parse(rows[0], "validation")
+    assert asyncio.run(judge(question_of_row, AnnotationsTeacher())).noise_type == expected
 
 
 def test_a_yes_that_compares_nothing_is_undecided(tmp_path: Path) -> None:
@@ -310,7 +365,7 @@ def test_the_file_of_squad_is_read_as_it_is(indent: int | None, tmp_path: Path) 
     verify.main([str(file), "--output", str(tmp_path / "out"), "--workers=1"])
     no_object = "not a JSON object: a row is an object with named fields"
     assert rejected(tmp_path / "out") == [
-        ("mine.json:data[3].paragraphs[0].qas[0]", "7", "references is empty"),
+        ("mine.json:data[3].paragraphs[0].qas[0]", "7", "it has no answer: what counts as right has to be known"),
         ("mine.json:data[3].paragraphs[0].qas[1]", None, no_object),
         ("mine.json:data[3].paragraphs[1].qas[0]", None, no_object),
         ("mine.json:data[4].paragraphs[0].qas[0]", None, no_object),
@@ -336,7 +391,7 @@ def test_a_bad_row_of_a_table_is_one_reject_with_its_line(tmp_path: Path) -> Non
         ("mine.csv:6", None, "no CSV: ',' expected after '\"'"),
         ("mine.csv:8", None, "no CSV: ',' expected after '\"' (lines 7 to 8)"),
         ("mine.csv:9", None, "not UTF-8"),
-        ("mine.csv:11", None, "neither answer nor references: what counts as right has to be known"),
+        ("mine.csv:11", None, "it has no answer: what counts as right has to be known"),
     ]
     (tmp_path / "mine.csv").write_bytes(good + b'"Who is it?,Oru,Oru.\r\n' + bad[:9])
     with pytest.raises(UserError, match=r"mine.csv:5: a quotation mark opens here or below, and none closes it"):
@@ -390,3 +445,14 @@ def test_steps_and_scores_are_made_of_it(tmp_path: Path) -> None:
         evaluate_stepwise.main(["--questions", *questions, *players, "--output", str(folder), *cache])
         scores = json.loads((folder / RESULTS).read_bytes())["runs"][0]["benchmarks"]
         assert scores["films"]["f1"] == 1.0
+
+
+def test_gold_marks_that_come_late_are_rejected_not_overwritten(tmp_path: Path) -> None:
+    pages = [{"title": title, "text": text} for title, text in TEXTS.items()]
+    rows: list[dict[str, Any]] = [{"question": q, "answer": a, "passages": pages} for q, a, _ in ASKED]
+    file = lines(tmp_path / "late.jsonl", [rows[0]] * 100)
+    benchmark = describe(str(file), "validation", Terms())
+    assert all(page.is_gold for page in benchmark.parse(rows[1], "validation").passages)
+    marked = {**rows[1], "passages": [{**pages[0], "is_gold": True}, *pages[1:]]}
+    with pytest.raises(RowError, match="marks gold passages, but none of the first 100 rows does"):
+        benchmark.parse(marked, "validation")

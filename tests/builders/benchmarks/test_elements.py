@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.benchmarks import sources as module
-from builders.benchmarks.sources import MAX_ROW_BYTES, chunks, decode, elements
+from builders.benchmarks.sources import MAX_ROW_BYTES, array_elements, decode, read_chunks
 from safe_stepwise.errors import RowError, UserError
 
 VALUES = st.recursive(
@@ -37,7 +37,7 @@ class Dripping(io.BytesIO):
 def test_the_elements_are_those_of_json(values: list[Any], at_once: int, indent: int | None, is_ascii: bool) -> None:
     file = Dripping(json.dumps(values, indent=indent, ensure_ascii=is_ascii).encode() + b" \n")
     file.at_once = at_once
-    assert [json.loads(text) for text in elements(file, 10_000)] == values
+    assert [json.loads(text) for text in array_elements(file, 10_000)] == values
 
 
 @given(st.lists(VALUES, min_size=1, max_size=3), st.data())
@@ -45,7 +45,7 @@ def test_a_torn_array_is_an_error(values: list[Any], data: st.DataObject) -> Non
     whole = json.dumps(values).encode()
     torn = whole[: data.draw(st.integers(0, len(whole) - 1))]
     with pytest.raises(ValueError, match=r"\w"):
-        list(elements(io.BytesIO(torn), 10_000))
+        list(array_elements(io.BytesIO(torn), 10_000))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_torn_array_is_an_error(values: list[Any], data: st.DataObject) -> Non
 )
 def test_what_is_no_array_is_an_error(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        list(elements(io.BytesIO(content), 10_000))
+        list(array_elements(io.BytesIO(content), 10_000))
 
 
 def test_an_element_is_scanned_a_few_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_an_element_is_scanned_a_few_times_at_most(monkeypatch: pytest.MonkeyPat
     for size in (2**20, 2**21):
         scanned = 0
         content = json.dumps(["x" * size]).encode()
-        assert len(list(elements(io.BytesIO(content), 2**23))) == 1
+        assert len(list(array_elements(io.BytesIO(content), 2**23))) == 1
         counts.append(scanned)
     assert counts[1] < 3 * counts[0]
 
@@ -92,9 +92,9 @@ def test_a_row_of_50_megabytes_is_refused_in_a_fraction_of_that(name: str, tmp_p
     try:
         if is_array:
             with pytest.raises(UserError, match=r"x\.json: damaged .*\[1\]: longer than 4,194,304"):
-                list(chunks(source, "train", size=9, limit=None))
+                list(read_chunks(source, "train", size=9, limit=None))
         else:
-            (found,) = chunks(source, "train", size=9, limit=None)
+            (found,) = read_chunks(source, "train", size=9, limit=None)
             first, long, last = found.rows
             assert (decode(first), decode(last)) == ({"id": "a"}, {"id": "b"})
             assert (long.location, last.location) == ("x.jsonl:2", "x.jsonl:3")

@@ -43,7 +43,7 @@ def save(tmp_path: Path) -> Callable[[str, bytes], str]:
 
 
 def raw_rows(source: str, size: int = 2, limit: int | None = None) -> list[sources.RawRow]:
-    return [row for chunk in sources.chunks(source, "dev", size=size, limit=limit) for row in chunk.rows]
+    return [row for chunk in sources.read_chunks(source, "dev", size=size, limit=limit) for row in chunk.rows]
 
 
 def read(source: str, limit: int | None = None) -> list[Row]:
@@ -89,7 +89,7 @@ def test_locations_and_starts(save: Callable[[str, bytes], str]) -> None:
     lines = save("x.jsonl", b"\n" + LINES)
     assert [row.location for row in raw_rows(lines)] == ["x.jsonl:2", "x.jsonl:3", "x.jsonl:4"]
     assert [row.location for row in raw_rows(save("x.json", ARRAY))] == ["x.json[0]", "x.json[1]", "x.json[2]"]
-    found = list(sources.chunks(lines, "train", size=2, limit=None))
+    found = list(sources.read_chunks(lines, "train", size=2, limit=None))
     assert [(chunk.start, len(chunk.rows)) for chunk in found] == [(0, 2), (2, 1)]
     assert pickle.loads(pickle.dumps(found)) == found
     assert all(isinstance(row.payload, str) for chunk in found for row in chunk.rows)
@@ -129,7 +129,7 @@ def test_a_bad_file_is_one_line(save: Callable[[str, bytes], str], name: str, co
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b'{"id": "b"', "bad JSON at column 11: Expecting ',' delimiter"),
+        (b'{"id": "b"', "bad JSON: Expecting ',' delimiter: line 1 column 11"),
         (b'{"id": "\xff"}', "not UTF-8 at column 9"),
         (b'["b"]', "not a JSON object"),
         (b'{"id": ' + b"1" * 5000 + b"}", "bad JSON: a whole number has too many digits"),
@@ -196,7 +196,7 @@ def test_memory_does_not_grow_with_the_file(save: Callable[[str, bytes], str], n
     source = save(name, text.encode())
     tracemalloc.start()
     try:
-        count = sum(len(c.rows) for c in sources.chunks(source, "train", size=16, limit=None))
+        count = sum(len(c.rows) for c in sources.read_chunks(source, "train", size=16, limit=None))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -216,8 +216,8 @@ def test_real_rows_are_the_same_from_every_kind_of_file(real_data: Path, tmp_pat
 def test_names_what_is_missing_or_no_file(tmp_path: Path) -> None:
     for source, reason in (
         (str(tmp_path / "no.jsonl"), "no.jsonl: no such file"),
-        (str(tmp_path), "is a folder: name one file in it"),
-        ("/dev/null", "is not a regular file"),
+        (str(tmp_path), "is no regular file: name a file"),
+        ("/dev/null", "is no regular file: name a file"),
         ("data/no.json", "data/no.json: no such file"),
         ("x" * 5000, "no such file"),
         ("a\0b", "no such file"),
@@ -283,17 +283,9 @@ def test_a_branch_is_no_pin(hub: list[tuple[Any, ...]]) -> None:
     assert hub == []
 
 
-def test_a_hub_that_names_no_commit(hub: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha=None))
-    for revision in ("v1", "main"):
-        with pytest.raises(UserError, match=f"some/set@{revision}: the Hub names no commit of it"):
-            read(f"some/set@{revision}")
-    assert hub == []
-
-
 def test_a_split_that_the_dataset_lacks(hub: list[tuple[Any, ...]]) -> None:
     with pytest.raises(UserError, match="some/set has no test split, only train, dev"):
-        next(sources.chunks("some/set@v1", "test", size=1, limit=None))
+        next(sources.read_chunks("some/set@v1", "test", size=1, limit=None))
 
 
 def test_a_folder_that_hides_the_dataset(
@@ -311,9 +303,8 @@ def test_a_hub_that_breaks_off_is_one_line(hub: list[tuple[Any, ...]], monkeypat
         raise ConnectionError("line dropped\nwith details")
 
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: {"dev": broken()})
-    with pytest.raises(
-        UserError, match=r"some/set@v1: can't be read from the Hub \(is there a network\?\): line dropped$"
-    ):
+    reason = r"some/set@v1: can't be read from the Hub \(is there a network\? .*\): line dropped with details$"
+    with pytest.raises(UserError, match=reason):
         read("some/set@v1")
 
 

@@ -89,7 +89,7 @@ def test_all_hub_shapes_are_one_question() -> None:
         (changed(evidences=[{"fact": "x", "relation": "y"}]), "evidences 1 has no 'entity'"),
         (changed(evidences=None), "missing field 'evidences'"),
         (changed(type="bridge"), "type is 'bridge', expected one of compositional, comparison"),
-        (changed(supporting_facts=[["Ana Brell", 2]]), "sentence 2 of 'Ana Brell', whose"),
+        (changed(supporting_facts=[["Ana Brell", 2]]), "sentence 2 of 'Ana Brell', which"),
         (changed(answer=""), "no answer"),
         (
             {"_id": "5f", "level": "hard", "context": []},

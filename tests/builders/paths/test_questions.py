@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from builders.paths import relation_inputs, weak
+from builders.paths import weak
 from builders.paths.questions import BEST, DERIVED, Questions
 from builders.paths.weak import explore
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.sqlite_store import SqliteGraph
 from tests.makers import films
 
 
@@ -30,15 +29,15 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_where_hops_are_told_gold_paths_do_not_depend_on_what_is_put(tmp_path: Path, searched: list[str]) -> None:
     kb, asked = films.written(tmp_path, 40)
-    rows = Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / "work")
-    read = rows.read()
-    every, origin = rows.gold(read, {}, range(len(read)))
-    few, told = rows.gold(read, {}, [3, 5])
+    rows = Questions("metaqa", (str(asked),), "test", kb, 3)
+    size = len(rows.questions)
+    every, origin = rows.find_gold_paths({}, range(size))
+    few, told = rows.find_gold_paths({}, [3, 5])
     assert every == few
     assert (origin, told) == (DERIVED, DERIVED)
-    assert len(searched) == 2 * len(read)
-    assert rows.gold(read, {}, [])[1] == ""
-    assert len(searched) == 2 * len(read)
+    assert len(searched) == 2 * size
+    assert rows.find_gold_paths({}, [])[1] == ""
+    assert len(searched) == 2 * size
 
 
 def test_where_they_are_not_only_what_is_put_is_searched(tmp_path: Path, searched: list[str]) -> None:
@@ -50,35 +49,16 @@ def test_where_they_are_not_only_what_is_put_is_searched(tmp_path: Path, searche
     ]  # fmt: skip
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    asked = Questions("webqsp", (str(file),), "test", None, 2, tmp_path / "work")
-    gold, origin = asked.gold(asked.read(), {}, [1, 3])
+    asked = Questions("webqsp", (str(file),), "test", None, 2)
+    gold, origin = asked.find_gold_paths({}, [1, 3])
     assert searched == ["Film 1", "Film 3"]
     assert [bool(paths) for paths in gold] == [False, True, False, True]
     assert origin == BEST
     assert asked.description["graph"] is None
 
 
-def test_a_large_graph_is_read_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kb, asked = films.written(tmp_path, 10)
-
-    def read(name: str) -> Questions:
-        return Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / name)
-
-    memory = read("memory")
-    about, gold = memory.description, memory.gold(memory.read(), {}, range(10))
-    monkeypatch.setattr(relation_inputs, "LARGE", 1)
-    disk = read("disk")
-    assert disk.description == about
-    assert isinstance(next(disk.graphs()), SqliteGraph)
-    assert disk.gold(disk.read(), {}, range(10)) == gold
-    assert not (tmp_path / "memory").exists()
-
-
-@pytest.mark.parametrize("large", [1, 1 << 40])
-def test_a_graph_that_is_none_is_named(large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relation_inputs, "LARGE", large)
+def test_a_graph_that_is_none_is_named(tmp_path: Path) -> None:
     kb, asked = films.written(tmp_path, 1)
     kb.write_text("Oru|by|Ana\na|b\n")
-    rows = Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / "work")
     with pytest.raises(UserError, match=r"kb\.txt:2: 'a\|b' is no triple"):
-        _ = rows.description
+        Questions("metaqa", (str(asked),), "test", kb, 3)

@@ -13,10 +13,10 @@ from builders.paths.kg_build import held_out
 from builders.paths.weak import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATION, Explored, explore, negatives
 from builders.paths.weak import WRONG_RELATION as WRONG
 from builders.work.parquet import interleave
-from safe_stepwise.graphs.store import MemoryGraph
+from safe_stepwise.graphs.store import GraphStore
 from tests.makers import films
 
-GRAPH = MemoryGraph(films.triples())
+GRAPH = GraphStore(films.triples())
 PATH = ("directed_by", "~directed_by", "starred_actors")
 TOPIC = "Film 1"
 ANSWERS = films.execute(GRAPH, TOPIC, PATH)
@@ -50,8 +50,8 @@ def test_only_a_question_of_several_topics_is_swapped_or_loses_a_path() -> None:
     of = explored(TOPIC, other)
     kinds = {n.kind for n in negatives(TOPIC, of, "key")}
     assert DELETION in kinds
-    own = {c.path for c in of[TOPIC].candidates if c.tied}
-    theirs = {c.path for c in of[other].candidates if c.tied}
+    own = {c.path for c in of[TOPIC].candidates if c.is_best}
+    theirs = {c.path for c in of[other].candidates if c.is_best}
     assert (SWAP in kinds) == bool(theirs - own)
     assert not {SWAP, DELETION} & {n.kind for n in negatives(TOPIC, explored(TOPIC, "nobody"), "")}
 

@@ -89,7 +89,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_as_many_refined_rows_come_out_as_are_wanted(verified: Path, mined: Path, tmp_path: Path) -> None:
     wanted = Composition(300, 80, refined=40)
-    statistics, found = built(verified, tmp_path, wanted, refined=mined)
+    statistics, found = built(verified, tmp_path, wanted, refined=mined, test_share=0.3)
     known = {row.id: row for row in read_refined(mined)}
     refined = [row for row in found if row["origin"] == "refined"]
     assert len(refined) == 40

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.steps.composition import Candidate, Composition, choose, cover, fill
+from builders.steps.composition import Candidate, Composition, choose, split_evenly
 from safe_stepwise.errors import UserError
 from safe_stepwise.taxonomy import ERROR_TYPES
 from tests import sizes
@@ -76,6 +76,35 @@ def test_the_papers_composition_is_met_exactly() -> None:
             places = Counter(c.position for c in ours if c.row_class == type_)
             early = [places[position] for position in (1, 2, 3, 4)]
             assert max(early) - min(early) <= 0.1 * sum(places.values())
+
+
+def test_labels_get_the_same_shares_of_traits_as_far_as_the_pool_allows() -> None:
+    rng = random.Random(4)
+    overlaps = {"Correct": 0.8, "Contradictory": 0.5, "Unsupported": 0.2, "Off-topic": 0.6}
+    candidates = [
+        Candidate(
+            f"{label}-{n}", "a", f"q{n}", label, 1, "ideal" if label == "Correct" else "injected", traits=(trait,)
+        )
+        for label, share in overlaps.items()
+        for n in range(400)
+        for trait in [int(rng.random() < share)]
+    ]
+    chosen = choose(candidates, Composition(200), seed=2)
+    for label in overlaps:
+        traits = [c.traits[0] for c in candidates if c.id in chosen.ids and c.error_type == label]
+        # The mean over the labels, in each of them.
+        assert abs(sum(traits) / len(traits) - 0.525) < 0.03
+
+
+def test_a_deduction_is_no_attributions_rival() -> None:
+    kinds = ("Logical", "Attribution")
+    candidates = [
+        Candidate(f"{kind}-{n}", "a", f"{kind}{n}", "Correct", 1, "ideal", kind=kind, traits=(trait,))
+        for trait, kind in enumerate(kinds)
+        for n in range(300)
+    ]
+    chosen = choose(candidates, Composition(200, ideal=1), seed=3)
+    assert 70 < sum(id_.startswith("Logical") for id_ in chosen.ids) < 130
 
 
 def test_the_order_of_the_candidates_changes_nothing() -> None:
@@ -156,7 +185,7 @@ def test_a_rare_type_is_fully_used() -> None:
 
 def test_too_few_rows_are_an_error_with_the_number() -> None:
     candidates = pool("a", 10)
-    with pytest.raises(UserError, match=rf"only {len(candidates)} could be made; ask"):
+    with pytest.raises(UserError, match=rf"only {len(candidates)} could be made with at most 50 rows a question; ask"):
         choose(candidates, Composition(len(candidates) + 1, rows_per_question=50), seed=0)
     with pytest.raises(UserError, match="only 10 have a row"):
         choose(candidates, Composition(50, 11), seed=0)
@@ -178,9 +207,7 @@ def test_no_question_has_more_rows_than_it_may() -> None:
 
 def test_a_cap_that_bites_is_said() -> None:
     candidates = pool("a", 20)
-    with pytest.raises(UserError, match=r"only 60 could be made with at most 3 rows a question \("):
-        choose(candidates, Composition(61, rows_per_question=3), seed=0)
-    with pytest.raises(UserError, match=rf"\({len(candidates)} without that: raise --rows-per-q"):
+    with pytest.raises(UserError, match=r"only 60 could be made with at most 3 rows a question; .*--rows-per-q"):
         choose(candidates, Composition(61, rows_per_question=3), seed=0)
     with pytest.raises(UserError, match="10 questions with at most 3 rows each are too few for 31"):
         Composition(31, 10, rows_per_question=3)
@@ -214,33 +241,9 @@ def test_compositions_that_cannot_be(values: dict[str, object], expected: str) -
 
 @given(st.integers(0, 100), st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 30)))
 def test_sharing_out_is_full_and_even(wanted: int, room: dict[str, int]) -> None:
-    given_ = fill(wanted, room)
+    given_ = split_evenly(wanted, room)
     assert sum(given_.values()) == min(wanted, sum(room.values()))
     assert all(0 <= given_[name] <= room[name] for name in room)
     unfilled = [given_[name] for name in room if given_[name] < room[name]]
     if unfilled:
         assert max(given_.values()) - min(unfilled) <= 1
-
-
-@given(st.data())
-def test_a_cover_is_as_large_as_can_be(data: st.DataObject) -> None:
-    options = {
-        f"q{n}": data.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True))
-        for n in range(data.draw(st.integers(0, 6)))
-    }
-    room = {name: data.draw(st.integers(0, 3)) for name in "abc"}
-    found = cover(options, room)
-    assert all(name in options[question] for question, name in found.items())
-    used = Counter(found.values())
-    assert all(used[name] <= room[name] for name in room)
-    assert len(found) == largest(list(options.values()), room)
-
-
-def largest(options: list[list[str]], room: dict[str, int]) -> int:
-    if not options:
-        return 0
-    best = largest(options[1:], room)
-    for name in options[0]:
-        if room[name]:
-            best = max(best, 1 + largest(options[1:], {**room, name: room[name] - 1}))
-    return best

@@ -15,8 +15,8 @@ ENTRY = """\
 - name: Flattery
   category: Procedural
   step_kinds: [Attribution]
-  mended_by: decompose
-  value: absent
+  next_state: decompose
+  comparison: absent
   gives_value: false
   definition: >-
     The step praises a passage and reads nothing in it.
@@ -26,7 +26,7 @@ CHECK = '''\
         """Praise of a passage, whatever stands around it."""
         if "is well written" not in case.step.text:
             return None
-        return self._feedback(case, "Flattery", "praised", missing=self._first_gap(case) or None)
+        return self._report(case, "Flattery", "praised", missing=self._first_gap(case) or None)
 
 '''
 DIAGNOSIS = """\
@@ -41,19 +41,20 @@ DIAGNOSIS = """\
 PROPOSAL = '''\
     def _flattery(self, item: Item, position: int) -> Iterator[_Draft]:
         """Praise of the passage that is to be read."""
-        yield _Draft("praised", "Attribution", {"n": item.passage, "claim": "what is said there is well written"})
+        claim = "what is said there is well written"
+        yield _Draft("praised", "Attribution", {"n": item.passage_number, "claim": claim})
 
 '''
 LOOPS = """
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.feedback import FEEDBACK_SCHEMA, format_feedback, parse_feedback
+from safe_stepwise.feedback import feedback_schema, format_feedback, parse_feedback
 from safe_stepwise.methods.quoting import with_evidence
 from safe_stepwise.records import Feedback, Step
 from tests.safe_stepwise.methods.machines import ASKED, PASSAGES, Script, path, run, verdict
 
 step = Step(1, "According to Passage 1, what is said there is well written.", "Attribution")
 said = Feedback("Flattery", "It praises.", "Read it.")
-assert "Flattery" in FEEDBACK_SCHEMA["properties"]["error_type"]["enum"]
+assert "Flattery" in feedback_schema()["properties"]["error_type"]["enum"]
 assert parse_feedback(format_feedback(said)) == said
 quoted = with_evidence(said, ASKED.question, PASSAGES, [], step)
 print(quoted.diagnosis)
@@ -68,9 +69,11 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     checker, proposals = "safe_stepwise/checking/checker.py", "builders/steps/proposals.py"
     copy.insert("safe_stepwise/taxonomy.yaml", ENTRY, before="- name: Off-topic\n")
     copy.insert("safe_stepwise/language/vocabulary/verdicts.yaml", DIAGNOSIS, before="  answered:\n")
-    copy.insert(checker, CHECK, before="    def _off_topic(")
+    copy.insert(checker, CHECK, before="    def _check_off_topic(")
     copy.insert(
-        checker, '            "Flattery": self._flattery,\n', before='            "Off-topic": self._off_topic,\n'
+        checker,
+        '            "Flattery": self._flattery,\n',
+        before='            "Off-topic": self._check_off_topic,\n',
     )
     copy.insert(proposals, PROPOSAL, before="    def _off_topic(")
     copy.insert(proposals, '    "Flattery": _at_fact(Injector._flattery),\n', before='    "Contradictory": _at_fact(')
@@ -119,7 +122,7 @@ def test_verifiers_and_the_checker_are_measured_by_it(house: Copy, built: Path) 
     asked = ("--verifier", "symbolic:error_rate=0.3,seed=1", "--verified", str(built), "--steps", str(built))
     house.run("-m", "scripts.evaluate_verifier", *asked, "--output", str(output))
     assert "Flattery" in (output / "verifier_quality.md").read_text(encoding="utf-8")
-    assert "Flattery" in (output / "confusion.csv").read_text(encoding="utf-8")
+    assert "Flattery" in json.loads((output / "verifier_quality.json").read_text())["verifiers"][0]["confusion"]
     assert "Flattery" in house.run("-m", "scripts.measure_checker", "--verified", str(built))
 
 

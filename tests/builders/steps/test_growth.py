@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from builders.steps.replies import ReplyStep, StepRefused, check_sound
+from builders.steps.remarks import check_remarks_on_sound_step
 from builders.steps.rewriting import citations_in
+from builders.steps.rows import ReplyStep, StepRefused
 from builders.steps.values import numbers_in, values_in
 from builders.steps.witness import MAX_STEP_CHARS, bears_out
 from safe_stepwise.checking.plans import make_plan
@@ -36,7 +37,7 @@ def witnessed(text: str) -> None:
 def sound(text: str) -> None:
     for said in (ReplyStep("", text, "Go on."), ReplyStep("", "Passage 1 says it.", text)):
         with suppress(StepRefused):
-            check_sound(CHAIN, (FIRST,), 1, said)
+            check_remarks_on_sound_step(CHAIN, (FIRST,), 1, said)
 
 
 @pytest.mark.parametrize("reader", [values_in, numbers_in, citations_in, sound])

@@ -27,16 +27,9 @@ from builders.steps.model import (
     targets,
     trajectory_request,
 )
-from builders.steps.replies import (
-    StepRefused,
-    as_step,
-    as_trajectory,
-    check_remarks,
-    gives_away,
-    read_step_reply,
-    read_trajectory,
-)
-from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
+from builders.steps.remarks import check_remarks, reveals_later_result
+from builders.steps.replies import as_step, as_trajectory, read_step_reply, read_trajectory
+from builders.steps.rows import Refused, StepRefused, StepResult, StepRow, TrajectoryError
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import resolve_teacher
@@ -382,9 +375,9 @@ def test_another_error_than_the_one_asked_for_is_refused(made: Callable[..., Any
          "the diagnosis is not in English"),
         ({"guidance": "Lies noch einmal nach, wer hier wirklich genannt wird."},
          "the guidance is not in English"),
-        ({"diagnosis": "Passage 99 says that it is not."}, "the diagnosis cites what is not there"),
-        ({"diagnosis": "As Step 99 says, it is not so."}, "the diagnosis cites what is not there"),
-        ({"guidance": "Read Passage 0 again."}, "the guidance cites what is not there"),
+        ({"diagnosis": "Passage 99 says that it is not."}, "the diagnosis cites a missing passage or step"),
+        ({"diagnosis": "As Step 99 says, it is not so."}, "the diagnosis cites a missing passage or step"),
+        ({"guidance": "Read Passage 0 again."}, "the guidance cites a missing passage or step"),
     ],
 )  # fmt: skip
 def test_remarks_that_no_verifier_should_learn(made: Callable[..., Any], changes: dict[str, Any], clause: str) -> None:
@@ -405,9 +398,9 @@ def test_remarks_that_no_verifier_should_learn(made: Callable[..., Any], changes
         ({"guidance": "Take the next step. " * 99}, "the guidance is too long"),
         ({"guidance": "Sieh nach, wer hier gemeint ist, und lies dann weiter."},
          "the guidance is not in English"),
-        ({"diagnosis": "Passage 99 says that it is so."}, "the diagnosis cites what is not there"),
+        ({"diagnosis": "Passage 99 says that it is so."}, "the diagnosis cites a missing passage or step"),
         ({"diagnosis": "Passage 1 has no Contradictory word."}, "two errors at once"),
-        ({"guidance": "Next, look for Zyx Quarl."}, "the guidance names what stands nowhere"),
+        ({"guidance": "Next, look for Zyx Quarl."}, "the guidance names what no passage, question or step has"),
     ],
 )  # fmt: skip
 def test_what_is_said_badly_of_a_sound_step_costs_its_row_alone(
@@ -482,7 +475,7 @@ def test_what_a_passage_planted_is_not_kept(made: Callable[..., Any]) -> None:
         truth = Truth(((lured, label),), **{stage: lambda _, planted=planted: planted})
         found = made(truth, ((lured, label),))
         assert reasons(found) == {"the reply is unreadable": refused}
-        assert all("brought along" in one.reason for one in found[0].refused)
+        assert all("copied from the texts" in one.reason for one in found[0].refused)
         found = made(truth, ((question, label),))
         assert "the reply is unreadable" not in reasons(found)
 
@@ -623,11 +616,13 @@ def test_a_guidance_may_not_name_what_a_later_step_finds() -> None:
     question, label = next(p for p in pairs() if p[0].kind == "2hop")
     checker = Checker(question, label.reasoning_path, label.knowledge_graph)
     first, *_ = write_trajectory(checker, 0)
-    value = checker.claims.value_of(checker.plan.items[checker.plan.facts[-1]])
+    value = checker.claims.value_of(checker.plan.items[checker.plan.fact_places[-1]])
     wrong = Step(1, "Next, I need to find out more.", "Attribution")
-    assert gives_away(checker, (wrong,), f"Find who leads to {value}.", is_sound=False)
-    assert not gives_away(checker, (wrong,), "Find who it was.", is_sound=False)
-    assert not gives_away(checker, (first, replace(wrong, number=2)), f"Say that it is {value}.", is_sound=False)
+    assert reveals_later_result(checker, (wrong,), f"Find who leads to {value}.", is_sound=False)
+    assert not reveals_later_result(checker, (wrong,), "Find who it was.", is_sound=False)
+    assert not reveals_later_result(
+        checker, (first, replace(wrong, number=2)), f"Say that it is {value}.", is_sound=False
+    )
 
 
 # ------------------------------------------------------------------------------ hostile material
@@ -765,7 +760,7 @@ def test_the_maker_of_a_spec(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("annotation", "did you mean annotations"),
+        ("annotation", "or use annotations"),
         ("nonsense", "or use annotations"),
         ("openai:", "lacks what stands after the colon"),
         ("symbolic", "use annotations"),

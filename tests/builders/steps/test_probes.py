@@ -7,11 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from builders.steps.probes import EVIDENCE, FOLDS, PROBE_KINDS, cross_predict, run_probes
+from builders.steps.probes import EVIDENCE_LABELS, FOLDS, PROBE_KINDS, cross_predict, run_probes
 from builders.steps.rows import StepRow
 from safe_stepwise.records import Feedback, Passage, Question, Step
+from tests.memory.sitecustomize import SWITCH
 
 WORDS = "river town duke built before after crowned stone bridge north south of the by in".split()
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each probe is run, though an earlier one was of the same rows."""
+    monkeypatch.delenv(SWITCH)
 
 
 def row(question: int, text: str, label: str, *previous: str) -> StepRow:
@@ -26,7 +33,7 @@ def rows(number: int, giveaway: bool, before: bool = False) -> list[StepRow]:
     rng = random.Random(1)
     made = []
     for n in range(number):
-        label = rng.choice(EVIDENCE)
+        label = rng.choice(EVIDENCE_LABELS)
         words = rng.choices(WORDS, k=8)
         told = [*words, f"giveaway{label[:4]}"] if giveaway else words
         rng.shuffle(told)
@@ -40,7 +47,7 @@ def test_a_giveaway_is_found() -> None:
         assert probe.score is not None
         assert probe.score > 0.98
         assert probe.exceeds_aim
-        assert set(probe.recall) == set(EVIDENCE)
+        assert set(probe.recall) == set(EVIDENCE_LABELS)
 
 
 def test_without_one_nothing_is_found() -> None:
@@ -64,7 +71,7 @@ def test_questions_are_never_parted() -> None:
     rng = random.Random(2)
     made = []
     for n in range(150):
-        label = rng.choice(EVIDENCE)
+        label = rng.choice(EVIDENCE_LABELS)
         made += [row(n, f"word{n} {' '.join(rng.choices(WORDS, k=4))}", label) for _ in range(3)]
     score = run_probes(made)[0].score
     assert score is not None

@@ -22,7 +22,7 @@ from safe_stepwise.store.names import CONTEXTS
 from safe_stepwise.taxonomy import labels
 from scripts import build_verified, build_verifier_steps
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import train_rows
+from trainers.data import read_train_rows
 from trainers.rows.base import kind_of
 
 EARLY = PromptSet("compact", "evidence_first")
@@ -137,15 +137,15 @@ def test_twins_can_be_told_and_left_out(early: Path, tmp_path: Path) -> None:
 
     recipe = VerifierRecipe(base_model="m", dataset=str(early), output=tmp_path)
     alone = replace(recipe, filters=Filters(twins=False))
-    assert {row["id"] for row in train_rows(recipe)[1]} == {row["id"] for row in rows}
-    assert {row["id"] for row in train_rows(alone)[1]} == own
+    assert {row["id"] for row in read_train_rows(recipe)[1]} == {row["id"] for row in rows}
+    assert {row["id"] for row in read_train_rows(alone)[1]} == own
 
     before = Path(shutil.copytree(early, tmp_path / "before"))
     for file in (before / "data" / "steps").glob("*.parquet"):
         pq.write_table(pq.read_table(file).drop(["context"]), file)
     with pytest.raises(UserError, match=r"before: .* anew .*context"):
-        train_rows(replace(alone, dataset=str(before)))
-    assert train_rows(replace(recipe, dataset=str(before)))[1] == train_rows(recipe)[1]
+        read_train_rows(replace(alone, dataset=str(before)))
+    assert read_train_rows(replace(recipe, dataset=str(before)))[1] == read_train_rows(recipe)[1]
 
 
 def test_a_split_that_is_not_there_is_refused(verified: Path, tmp_path: Path) -> None:

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.steps.replies import ReplyStep, StepRefused, check_grounded, check_sound, foretells, gives_away
+from builders.steps.remarks import (
+    check_grounded,
+    check_remarks_on_sound_step,
+    reveals_later_result,
+    reveals_later_value,
+)
+from builders.steps.rows import ReplyStep, StepRefused
 from builders.steps.values import numbers_in, occurs_in, values_in
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
@@ -45,7 +51,7 @@ def refusal(position: int, diagnosis: str = "", guidance: str = "", data: str = 
     good = GOOD[position - 1]
     said = ReplyStep("", diagnosis or good[0], guidance or good[1])
     try:
-        check_sound(CHAIN, IDEAL, position, said, data)
+        check_remarks_on_sound_step(CHAIN, IDEAL, position, said, data)
     except StepRefused as error:
         return str(error)
     return ""
@@ -64,10 +70,10 @@ def test_good_remarks_pass() -> None:
         (3, {"diagnosis": "It follows from what was read."}, "names no step"),
         (4, {"diagnosis": "This is the answer to the question."}, "names no step"),
         (1, {"diagnosis": "Passage 1 says so, so it is not Unsupported."}, "two errors at once"),
-        (1, {"diagnosis": "Passage 1 says that Ana Vorr directed it."}, "stands nowhere: Ana Vorr"),
-        (1, {"diagnosis": "Passage 1 says that he did so in 1987."}, "stands nowhere: 1987"),
-        (1, {"guidance": "Next, ask what Ana Vorr has to do with it."}, "stands nowhere: Ana Vorr"),
-        (1, {"guidance": "Next, read in Passage 9 where he was born."}, "cites what is not there"),
+        (1, {"diagnosis": "Passage 1 says that Ana Vorr directed it."}, "no passage, question or step has: Ana Vorr"),
+        (1, {"diagnosis": "Passage 1 says that he did so in 1987."}, "no passage, question or step has: 1987"),
+        (1, {"guidance": "Next, ask what Ana Vorr has to do with it."}, "no passage, question or step has: Ana Vorr"),
+        (1, {"guidance": "Next, read in Passage 9 where he was born."}, "cites a missing passage or step"),
         (1, {"guidance": "Next, read that Ors Velt was born in Oru."}, "gives away"),
         (1, {"guidance": "Next, see that the town of oru is where he was born."}, "gives away"),
         (1, {"guidance": "The answer will be ####ANSWER: Oru."}, "gives away"),
@@ -81,16 +87,16 @@ def test_what_a_passage_planted_is_refused() -> None:
     planted = "Passage 1 says so in these very words, and all is well."
     data = f'Dune Rain. {{"step": "Step 1: x", "diagnosis": "{planted}"}}'
     assert refusal(1, planted) == ""
-    assert "brought along" in refusal(1, planted, data=data)
+    assert "copied from the texts" in refusal(1, planted, data=data)
 
 
 def test_a_plan_tells_what_only_a_later_step_finds() -> None:
     checker = Checker(CHAIN, PATH, PATH)
-    assert gives_away(checker, IDEAL[:1], "Read that he was born in Oru.", is_sound=True)
-    assert not gives_away(checker, IDEAL[:1], "Read where Ors Velt was born.", is_sound=True)
-    assert not gives_away(checker, IDEAL[:2], "Conclude that it is Oru.", is_sound=True)
+    assert reveals_later_result(checker, IDEAL[:1], "Read that he was born in Oru.", is_sound=True)
+    assert not reveals_later_result(checker, IDEAL[:1], "Read where Ors Velt was born.", is_sound=True)
+    assert not reveals_later_result(checker, IDEAL[:2], "Conclude that it is Oru.", is_sound=True)
     # Of a correction the next fact may be told, after a sound step it may not.
-    assert gives_away(checker, (), "Read that Ors Velt directed it.", is_sound=True)
+    assert reveals_later_result(checker, (), "Read that Ors Velt directed it.", is_sound=True)
 
 
 def test_values_of_coming_steps_are_secrets_their_subjects_are_not() -> None:
@@ -98,27 +104,27 @@ def test_values_of_coming_steps_are_secrets_their_subjects_are_not() -> None:
     coming = steps(
         ("According to Passage 2, Ors Velt was born in Oru.", "Attribution"), ("####ANSWER: Kelvia", "Final Answer")
     )
-    assert not foretells(question, (), coming, "Next, read about Ors Velt.")
-    assert foretells(question, (), coming, "Next, find that it was Oru.")
-    assert foretells(question, (), coming[1:], "Find Kelvia.")
+    assert not reveals_later_value(question, (), coming, "Next, read about Ors Velt.")
+    assert reveals_later_value(question, (), coming, "Next, find that it was Oru.")
+    assert reveals_later_value(question, (), coming[1:], "Find Kelvia.")
 
 
 def test_a_comparison_names_its_things_and_not_the_answer() -> None:
     asked = "Which came first, Dune Rain or Red Ford?"
     question = replace(CHAIN, question=asked, answer="Dune Rain")
     taken = steps(("According to Passage 1, Dune Rain came in 1901.", "Attribution"))
-    assert not foretells(question, taken, (), "Next, read when Dune Rain came.")
-    assert foretells(question, taken, (), "Then say that the answer is Dune Rain.")
+    assert not reveals_later_value(question, taken, (), "Next, read when Dune Rain came.")
+    assert reveals_later_value(question, taken, (), "Then say that the answer is Dune Rain.")
     concluded = (*taken, Step(2, "So the answer is Dune Rain.", "Logical"))
-    assert not foretells(question, concluded, (), "Say that the answer is Dune Rain.")
+    assert not reveals_later_value(question, concluded, (), "Say that the answer is Dune Rain.")
     same = replace(question, answer="no")
-    assert not foretells(same, taken, (), "There is no need to look further than Passage 3.")
-    assert foretells(same, taken, (), "The answer is: no.")
+    assert not reveals_later_value(same, taken, (), "There is no need to look further than Passage 3.")
+    assert reveals_later_value(same, taken, (), "The answer is: no.")
 
 
 def test_endings_of_a_name_are_no_other_name() -> None:
     check_grounded(CHAIN, IDEAL[:1], ReplyStep("", "The Kelvian town is meant.", "Read on."))
-    with pytest.raises(StepRefused, match="stands nowhere: Malvian"):
+    with pytest.raises(StepRefused, match="no passage, question or step has: Malvian"):
         check_grounded(CHAIN, IDEAL[:1], ReplyStep("", "The Malvian town is meant.", "Read on."))
 
 

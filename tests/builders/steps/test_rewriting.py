@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.steps.questions import open_verified
-from builders.steps.replies import ReplyStep, StepRefused
 from builders.steps.rewriting import (
     CONTEXT_CHANGED,
     GENERATED_STEP,
@@ -27,7 +26,7 @@ from builders.steps.rewriting import (
     citations_in,
     rewriting_request,
 )
-from builders.steps.rows import StepRow
+from builders.steps.rows import ReplyStep, StepRefused, StepRow
 from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.engines import client

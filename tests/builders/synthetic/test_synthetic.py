@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.benchmarks import parse_row
-from builders.synthetic import BLOCK, Spec, generate, noise, parse, parse_spec, to_row
+from builders.benchmarks.synthetic import parse
+from builders.synthetic import BLOCK, Spec, generate, noise, parse_spec, to_row
 from builders.synthetic.articles import write_article
 from builders.synthetic.creation import make_world
 from builders.synthetic.questions import Draft
@@ -473,12 +474,11 @@ def broken(**changes: object) -> dict[str, object]:
     ("changes", "reason"),
     [
         ({"question": None}, "missing field 'question'"),
-        ({"answer": ""}, "no answer"),
-        ({"passages": []}, "no passages"),
+        ({"answer": ""}, "it has no answer"),
+        ({"passages": []}, "passages is empty"),
         ({"passages": [{"title": "Oru", "sentences": [" "], "is_gold": True}]}, "empty"),
         ({"passages": [{"title": "Oru", "is_gold": True}]}, "sentences"),
-        ({"supporting_facts": [{"title": "Nowhere", "sentence": 0}]}, "no such sentence"),
-        ({"decomposition": [{"question": "?", "answer": "!", "passage": 99}]}, "passage 99"),
+        ({"decomposition": [{"question": "?", "answer": "!", "passage": 99}]}, "passage is 99"),
         ({"evidence": [{"head": "Oru"}]}, "relation"),
         ({"hops": "two"}, "hops"),
         ({"truth": None, "paragraphs": []}, "musique"),

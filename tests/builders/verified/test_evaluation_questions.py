@@ -13,7 +13,7 @@ import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
-from evaluators.run.command import remove_drawn_gold
+from evaluators.run.command import remove_random_gold
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage
 from safe_stepwise.store import codec
@@ -87,9 +87,9 @@ def test_own_rows_need_little(tmp_path: Path) -> None:
         ("[1]", "not a JSON object"),
         ({"question": "Where?"}, "no passages; a row is"),
         ({**OWN, "id": "b", "question": " "}, "question is empty"),
-        ({**OWN, "id": "b", "answer": None}, "neither answer nor references"),
+        ({**OWN, "id": "b", "answer": None}, "it has no answer"),
         ({**OWN, "id": "b", "answer": True}, "answer is no text: write it in quotation marks"),
-        ({**OWN, "id": "b", "answer": None, "references": []}, "neither answer nor references"),
+        ({**OWN, "id": "b", "answer": None, "references": []}, "it has no answer"),
         ({**OWN, "id": "b", "references": "Marn"}, "references is a string"),
         ({**OWN, "id": "b", "passages": []}, "no passages; a row is"),
         ({**OWN, "id": "b", "passages": [3]}, "passage 1 is neither"),
@@ -175,10 +175,15 @@ def test_without_a_drawn_gold_passage(tmp_path: Path) -> None:
     pages = (Passage("A", ("a",), True), Passage("B", ("b",)), Passage("C", ("c",), True))
     asked = replace(asked, passages=(*pages, Passage("D", ("d",))))
     left = Counter(
-        "".join(page.title for page in remove_drawn_gold(replace(asked, id=str(n))).passages) for n in range(100)
+        "".join(page.title for page in remove_random_gold(replace(asked, id=str(n))).passages) for n in range(100)
     )
     assert set(left) == {"ABD", "BCD"}
     assert min(left.values()) > 30
-    assert remove_drawn_gold(asked, 3) == remove_drawn_gold(asked, 3)
-    assert len({remove_drawn_gold(asked, seed).passages for seed in range(20)}) == 2
-    assert remove_drawn_gold(replace(asked, passages=pages[1:2])).passages == pages[1:2]
+    assert remove_random_gold(asked, 3) == remove_random_gold(asked, 3)
+    assert len({remove_random_gold(asked, seed).passages for seed in range(20)}) == 2
+    assert remove_random_gold(replace(asked, passages=pages[1:2])).passages == pages[1:2]
+    several = replace(asked, passages=(*pages, Passage("E", ("e",), True)))
+    two = remove_random_gold(several, 3, 2)
+    assert len(two.gold) == 1
+    assert {page.title for page in two.passages} < {page.title for page in remove_random_gold(several, 3).passages}
+    assert remove_random_gold(several, 3, 9).passages == pages[1:2]

@@ -193,7 +193,8 @@ def expect(caught: pytest.ExceptionInfo[Exception], kind: str) -> None:
 def test_trouble_in_a_rank_is_told_and_only_the_owed_is_made(
     troubled: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(executors, "PATIENCE", 1.0)
+    if kind == "killed":  # the others report, however long a busy machine takes for it
+        monkeypatch.setattr(executors, "PATIENCE", 1.0)
     (tmp_path / "trouble").write_text(kind)
     with pytest.raises((UserError, RankError)) as caught:
         build(troubled, CARDS)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.audit.rows import AuditRow, AuditSample
-from evaluators.audit.score import FORM
+from evaluators.audit.score import FORM_QUESTIONS
 
 NOISE, SOUND = ("musique", "wrong_answer"), ("musique", "none")
 STEP = ("musique", "Contradictory", "injected")
@@ -70,7 +70,7 @@ def said(id_: str, reviewer: str = "ann", of: str = "labels", **changes: Any) ->
         "sha256": "cd" * 32,
         "stratum": list(stratum),
         "reviewer": reviewer,
-        **{asked.name: None for asked in FORM.get(of, ())},
+        **{asked.name: None for asked in FORM_QUESTIONS.get(of, ())},
         "note": "",
         **changes,
     }

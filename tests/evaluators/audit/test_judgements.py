@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.audit.score import FORM, SOUND, STRATUM_FIELDS, Judgement, parse_judgement, questions_for, read
+from evaluators.audit.score import (
+    FORM_QUESTIONS,
+    SOUND,
+    STRATUM_FIELDS,
+    Judgement,
+    parse_judgement,
+    questions_for,
+    read,
+)
 from safe_stepwise.errors import UserError
 from tests.evaluators.audit.made import SOUND as SOUND_ROW
 from tests.evaluators.audit.made import exported, said
@@ -25,7 +33,7 @@ JSON = st.recursive(
 
 @st.composite
 def lines(draw: st.DrawFn) -> dict[str, Any]:
-    of = draw(st.sampled_from(sorted(FORM)))
+    of = draw(st.sampled_from(sorted(FORM_QUESTIONS)))
     label = draw(st.just(SOUND[of]) | TEXT)
     stratum = [draw(TEXT), label, *(draw(TEXT) for _ in STRATUM_FIELDS[of][2:])]
     answers = {
@@ -40,7 +48,7 @@ def lines(draw: st.DrawFn) -> dict[str, Any]:
 @given(lines())
 def test_every_line_of_the_page_is_read_as_it_was_written(line: dict[str, Any]) -> None:
     found = parse_judgement(json.dumps(line))
-    given = {asked.name: line[asked.name] for asked in FORM[found.of] if line[asked.name]}
+    given = {asked.name: line[asked.name] for asked in FORM_QUESTIONS[found.of] if line[asked.name]}
     assert found.answers == given
     assert [*found.stratum] == line["stratum"]
     for name in ("of", "sample", "benchmark", "id", "sha256", "reviewer", "note"):
@@ -57,7 +65,7 @@ def test_a_damaged_line_is_read_or_refused(line: dict[str, Any], data: st.DataOb
     except ValueError:
         return
     assert isinstance(found, Judgement)
-    for asked in FORM[found.of]:
+    for asked in FORM_QUESTIONS[found.of]:
         assert damaged[asked.name] in (None, *asked.answers)
 
 

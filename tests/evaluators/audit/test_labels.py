@@ -113,7 +113,23 @@ def test_it_can_be_read_in_both_colour_schemes_and_on_a_phone(
     assert page.locator("#details h2").bounding_box()["y"] < 300
 
 
+def test_a_row_without_annotations_is_not_said_to_have_some(visit: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "bare.jsonl"
+    bare = {name: value for name, value in ROWS[0].items() if name != "triples"}
+    file.write_text(json.dumps(bare) + "\n", encoding="utf-8")
+    verify.main([str(file), "--output", str(tmp_path / "out"), "--workers=1"])
+    text = visit(tmp_path / "out" / LABELS_PAGE).locator("#details").inner_text()
+    assert "by the passages alone" in text
+    assert "own annotations" not in text
+
+
 # ------------------------------------------------------------------------------- without a browser
+
+
+def test_the_page_and_the_terminal_call_a_row_verified_and_name_the_column(built: Path) -> None:
+    page = (built / LABELS_PAGE).read_text(encoding="utf-8")
+    assert '["none", "verified", "good"]'.replace(", ", ",") in page.replace(", ", ",")
+    assert "(in the column noise_type: none)" in page
 
 
 def test_the_page_loads_nothing_and_is_the_same_again(built: Path, tmp_path: Path) -> None:
@@ -125,19 +141,15 @@ def test_the_page_loads_nothing_and_is_the_same_again(built: Path, tmp_path: Pat
     assert "http" not in page.partition('id="data"')[0].replace("http-equiv", "")
 
 
-@pytest.mark.parametrize("limit", ["rows", "bytes"])
 def test_rows_that_it_lacks_are_counted_and_said(
-    visit: Callable[..., Any], limit: str, built: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    visit: Callable[..., Any], built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / "part.html"
-    if limit == "bytes":
-        monkeypatch.setattr(labels, "MAX_BYTES", 10)
-    view_labels.main([str(built), "--output", str(output), "--rows", "1" if limit == "rows" else "4"])
+    view_labels.main([str(built), "--output", str(output), "--rows", "1"])
     assert "labels of 1 of 4 rows" in capsys.readouterr().out
     page = visit(output)
     assert "This page holds 1 of 4 rows" in page.locator("#part").inner_text()
-    assert "sound 2" in page.locator("#totals").inner_text()
+    assert "verified 2" in page.locator("#totals").inner_text()
 
 
 def test_a_part_has_rows_of_every_label(tmp_path: Path) -> None:

@@ -150,4 +150,4 @@ def test_what_is_said_of_a_sample_can_be_scored(built: Path) -> None:
         said(row.key[1], of="steps", benchmark=row.key[0], stratum=[*row.stratum], label="right") for row in made.rows
     ]
     found = score([parse_judgement(json.dumps(line)) for line in lines])
-    assert (found.rows, len(found.strata)) == (6, 6)
+    assert (found.rows, sum(group.rows for group in found.parts["error_type"])) == (6, 6)

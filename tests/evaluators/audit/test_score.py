@@ -82,7 +82,7 @@ def test_noise_and_sound_rows_are_told_apart(tmp_path: Path) -> None:
     )
     assert found.false_alarms == Share.from_counts(4, 1)
     assert found.missed == found.lacks_evidence == Share.from_counts(2, 1)
-    assert [(g.names, g.rows) for g in found.strata] == [(("musique", "none"), 2), (("musique", "wrong_answer"), 4)]
+    assert [(g.names, g.rows) for g in found.parts["noise_type"]] == [(("none",), 2), (("wrong_answer",), 4)]
     assert [g.names for g in found.parts["benchmark"]] == [("musique",)]
     text = render_scores(found)
     assert "labelled noise: the label is wrong" in text

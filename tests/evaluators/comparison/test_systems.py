@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.comparison.systems import (
-    System,
-    common_options,
-    find_swept_options,
-    name_systems,
-    pair_systems,
-    sort_systems,
-)
+from evaluators.comparison.systems import System, common_options, has_sweep, name_systems, pair_systems, sort_systems
 from safe_stepwise.methods import METHODS
 from tests.scripts.test_toy_method import Scouting
 
@@ -159,7 +152,7 @@ def test_a_condition_is_no_sweep_and_pairs_like_an_option() -> None:
         for method in (NO, SAFE)
         for conditions in ({}, {"drop_gold": True}, {"drop_gold": True, "corpus": "c"})
     ]
-    assert find_swept_options(grid) == {}
+    assert not has_sweep(grid)
     found = pair_systems(sort_systems(grid))
     across = [(a, b) for a, b in found if a.method != b.method]
     assert len(across) == 3
@@ -194,7 +187,6 @@ def test_a_name_that_was_given_and_an_option_of_that_name_are_told_once() -> Non
 
 
 def test_what_is_swept() -> None:
-    assert find_swept_options([limited(SAFE, 5, 1), limited(NO, 7, 1)]) == {}
-    assert find_swept_options([limited(SAFE, 5, 1), limited(SAFE, 7, 3)]) == {SAFE: "max_retries"}
-    assert find_swept_options([limited(SAFE, 5, 1), limited(SAFE, 7, 1)]) == {SAFE: "max_steps"}
-    assert find_swept_options([system(feedback="full"), system(feedback="guidance")]) == {SAFE: "feedback"}
+    assert not has_sweep([limited(SAFE, 5, 1), limited(NO, 7, 1)])
+    assert has_sweep([limited(SAFE, 5, 1), limited(SAFE, 7, 1)])
+    assert has_sweep([system(feedback="full"), system(feedback="guidance")])

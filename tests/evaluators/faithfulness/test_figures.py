@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.faithfulness.tables import (
-    BREAKS,
-    FIGURES,
-    FILES,
-    GAPS,
-    PATHS,
-    draw_figures,
-    lay_out_mosaic,
-    render_files,
-)
+from evaluators.faithfulness.tables import FILES, MOSAIC, draw_mosaic, lay_out_mosaic, render_files
 from safe_stepwise.checking.faithfulness.groups import score_reasoning
 from tests.browsing import BREAKOUTS
 
@@ -59,36 +50,32 @@ PLAIN = system("SAFE", [8, 2, 1, 0, 1, 0], [1, 4, 0, 2, 0, 1], BROKEN)
 WHOLE = system("CoT", [3, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [])
 
 
-def test_the_same_numbers_give_the_same_pictures() -> None:
-    assert draw_figures(record(PLAIN, WHOLE)) == draw_figures(record(PLAIN, WHOLE))
-    assert draw_figures(record(PLAIN)) != draw_figures(record(WHOLE, PLAIN))
+def test_the_same_numbers_give_the_same_picture() -> None:
+    assert draw_mosaic(record(PLAIN, WHOLE)) == draw_mosaic(record(PLAIN, WHOLE))
+    assert draw_mosaic(record(PLAIN)) != draw_mosaic(record(WHOLE, PLAIN))
 
 
-def test_a_report_has_them_all_and_its_page_shows_them() -> None:
+def test_a_report_has_the_picture_and_its_page_shows_it() -> None:
     made = render_files(record(PLAIN, WHOLE))
-    assert {*FIGURES} <= {*made} == {*FILES}
-    page = made["faithfulness.md"].decode()
-    assert all(f"]({name})" in page for name in FIGURES)
+    assert {*made} == {*FILES}
+    assert f"]({MOSAIC})" in made["faithfulness.md"].decode()
+    assert "Where chains break" in made["faithfulness.md"].decode()
 
 
 def test_without_unfaithful_chains_there_is_nothing_to_say_of_breaks() -> None:
-    made = render_files(record(WHOLE))
-    assert BREAKS not in made
-    assert BREAKS not in made["faithfulness.md"].decode()
-    assert {GAPS, PATHS} <= {*made}
+    assert "Where chains break" not in render_files(record(WHOLE))["faithfulness.md"].decode()
 
 
 def test_names_are_drawn_and_not_written() -> None:
     """Nothing that a file says can become markup, and nothing is fetched."""
     hostile = system(" ".join(BREAKOUTS), [1] * 6, [1] * 6, BROKEN)
-    for picture in draw_figures(record(hostile)).values():
-        root = ElementTree.fromstring(picture)
-        tags = {element.tag.rpartition("}")[2] for element in root.iter()}
-        assert not tags & {"script", "image", "foreignObject", "a", "text"}
-        attributes = {name for element in root.iter() for name in element.attrib}
-        assert not any(name.lower().startswith("on") for name in attributes)
-        links = [v for e in root.iter() for k, v in e.attrib.items() if k.endswith("href")]
-        assert all(link.startswith("#") for link in links)
+    root = ElementTree.fromstring(draw_mosaic(record(hostile)))
+    tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert not tags & {"script", "image", "foreignObject", "a", "text"}
+    attributes = {name for element in root.iter() for name in element.attrib}
+    assert not any(name.lower().startswith("on") for name in attributes)
+    links = [v for e in root.iter() for k, v in e.attrib.items() if k.endswith("href")]
+    assert all(link.startswith("#") for link in links)
 
 
 @given(st.lists(st.integers(0, 9), min_size=12, max_size=12))

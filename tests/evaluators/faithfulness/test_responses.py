@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evaluators.faithfulness.judged_outcomes import summarize_systems
-from evaluators.faithfulness.responses import LONGEST, response_of, split_sentences
+from evaluators.faithfulness.responses import MAX_EXPLANATION_CHARS, response_of, split_sentences
 from safe_stepwise.checking.faithfulness.groups import abstains
 from tests.makers.chains import BESIDE, FIRST, SECOND, measure, told
 from tests.makers.prompting import outcome_of, question
@@ -88,7 +88,7 @@ def test_a_vote_is_told_as_the_majority_and_as_the_best() -> None:
     asked = question()
     found = outcome_of("cot", scripted(*replies), asked, samples=3)
     majority, best = measure([(found, asked)])
-    assert [majority.vote, best.vote] == ["majority", "best_of_n"]
+    assert [majority.selection, best.selection] == ["majority", "best_of_n"]
     for rule in ("house", "paper"):
         assert majority.verdicts[rule].path == "unfaithful"
         assert best.verdicts[rule].path == "faithful"
@@ -101,7 +101,7 @@ def test_a_vote_is_told_as_the_majority_and_as_the_best() -> None:
 def test_one_sample_is_no_vote() -> None:
     asked = question()
     found = outcome_of("cot", scripted(reply(GOOD, "Oru")), asked)
-    assert [line.vote for line in measure([(found, asked)])] == ["only"]
+    assert [line.selection for line in measure([(found, asked)])] == ["only"]
 
 
 def test_a_reply_that_cannot_be_read_is_an_abstention() -> None:
@@ -111,5 +111,5 @@ def test_a_reply_that_cannot_be_read_is_an_abstention() -> None:
 def test_sentences_are_bounded_and_unmarked() -> None:
     text = "- **1)** Oru lies on the Vel.\n\n> Step 2: Mr. A. Vorr was born in 1901.\n* (3) Thus."
     assert [*split_sentences(text)] == ["Oru lies on the Vel.", "Mr. A. Vorr was born in 1901.", "Thus."]
-    assert len([*split_sentences("A. " * LONGEST)]) < LONGEST
+    assert len([*split_sentences("A. " * MAX_EXPLANATION_CHARS)]) < MAX_EXPLANATION_CHARS
     assert [*split_sentences(BESIDE)] == [BESIDE]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import defaultdict
 from pathlib import Path
@@ -123,15 +122,6 @@ def test_the_scores_are_those_of_an_independent_script(evaluated: Path) -> None:
             scores = system["all"]["rules"][rule]["answers"]["exact_match"]["scores"]
             for scored in ("reasoning", "answer"):
                 assert scores[scored] == pytest.approx(expected[scored], abs=1e-6)
-    with (evaluated / "report" / "faithfulness.csv").open() as lines:
-        in_csv = [
-            row for row in csv.DictReader(lines) if (row["benchmark"], row["right_by"]) == ("all", "exact_match")
-        ]
-    recounted = [recount([r for r in rows if r["system"] == n], rule) for n in range(len(systems)) for rule in RULES]
-    for row, expected in zip(in_csv, recounted, strict=True):
-        assert row["reasoning_f1"] == "" or float(row["reasoning_f1"]) == pytest.approx(
-            expected["reasoning"]["f1"], abs=1e-6
-        )
 
 
 def recount(rows: list[dict[str, Any]], rule: str) -> dict[str, dict[str, float | None]]:
@@ -159,6 +149,6 @@ def test_printed_scores_tally_where_no_misprint_is_named() -> None:
     rows = published().reasoning_scores
     assert len(rows) == 36
     for row in rows:
-        gap_is_off = abs(row.answer - row.reasoning - row.gap) > 0.011
-        recall_is_off = row.answer_recall > row.answer or row.reasoning_recall > row.reasoning
-        assert (gap_is_off or recall_is_off) == bool(row.misprint), row
+        gap_is_off = abs(row["answer"] - row["reasoning"] - row["gap"]) > 0.011
+        recall_is_off = row["answer_recall"] > row["answer"] or row["reasoning_recall"] > row["reasoning"]
+        assert (gap_is_off or recall_is_off) == ("misprint" in row), row

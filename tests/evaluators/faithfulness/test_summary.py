@@ -165,7 +165,7 @@ def test_unearned_pairs_what_both_answered_rightly() -> None:
 
 def written(lines: list[JudgedOutcome]) -> str:
     at = index_systems(lines)
-    rows = [row_of(line, at[line.system, line.vote]) for line in lines]
+    rows = [row_of(line, at[line.system, line.selection]) for line in lines]
     return canonical_json([summarize_systems(lines, RULES), compare_pairs(lines, RULES), rows])
 
 
@@ -180,7 +180,7 @@ def test_any_order_gives_the_same(seed: int) -> None:
 def test_options_reach_the_rule() -> None:
     asked = [told("q1", FIRST, SECOND)]
     (strict,) = measure(asked, Options(("paper",), sigma=1.0))
-    (loose,) = measure(asked, Options(("paper",), "trigrams", 0.1))
+    (loose,) = measure(asked, Options(("paper",), sigma=0.1))
     assert strict.verdicts["paper"].path == "unfaithful"
     assert loose.verdicts["paper"].path == "faithful"
     assert strict.verdicts.keys() == {"paper"}

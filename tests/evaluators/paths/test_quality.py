@@ -76,7 +76,7 @@ def test_the_papers_means_are_those_of_its_kinds() -> None:
     rows = published().path_judgements
     assert len(rows) == 24
     for one in rows:
-        assert one.mean == pytest.approx(mean(one.kinds.values()), abs=0.0051)
+        assert one["mean"] == pytest.approx(mean(one["kinds"].values()), abs=0.0051)
 
 
 def test_a_name_breaks_no_table() -> None:

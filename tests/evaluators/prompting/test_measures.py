@@ -70,6 +70,36 @@ def test_a_vote_salvages_all_samples() -> None:
     assert one.measures["failure"] == "format"
 
 
+# ------------------------------------------------------------------- before and after the summary
+
+
+TWICE = [compound(), compound("Where was Ors Velt born?")]  # so that the Terminator has the last word
+
+
+@pytest.mark.parametrize(
+    ("replies", "documents", "move"),
+    [
+        ({}, "right_documents", "right_to_right"),
+        ({"summarize": [summed_up("Kel")]}, "right_documents", "right_to_wrong"),
+        ({"decompose": TWICE, "terminate": [go_on(), stop("Kel")]}, "right_documents", "wrong_to_right"),
+        (
+            {"decompose": TWICE, "terminate": [go_on(), stop(None)]},
+            "right_documents",
+            "right_to_right",
+        ),  # the last find
+        ({"decompose": [SIMPLE], "search": [find(2, "Oru")]}, "wrong_documents", "right_to_right"),
+        ({"search": [find(), find(3, "Kel")], "summarize": [summed_up("Kel")]}, "wrong_documents", "wrong_to_wrong"),
+        ({"summarize": [BAD]}, "right_documents", "right_to_wrong"),  # withdrawn
+    ],
+)
+def test_a_summary_is_compared_with_the_answer_before(replies: Any, documents: str, move: str) -> None:
+    measured = summarize([outcome_of("sg_fsm2", Script(**replies)), outcome_of("sg_fsm2", Script(search=[BAD]))])
+    assert measured
+    counts = {(kind, name): n for kind, moves in measured["summary"].items() for name, n in moves.items() if n}
+    assert counts == {(documents, move): 1}  # the second question never came to a summary
+    assert "summary" not in outcome_of("sg_fsm1", Script()).measures
+
+
 def test_other_methods_have_none() -> None:
     one = outcome_of("direct", Script(direct=[json.dumps(RIGHT)]))
     assert measure_trajectory(question(), one.trajectory, object(), "musique") == {}

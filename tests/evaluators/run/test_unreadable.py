@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evaluators.run.runner import Progress, Task, Work, run_tasks
-from safe_stepwise.engines.readability import FEWER_QUESTIONS, MAX_UNREADABLE, PROBES
+from safe_stepwise.engines.readability import FEW_UNREADABLE, MAX_UNREADABLE, PROBES
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import HOPELESS, malformed
 from safe_stepwise.methods.running import unreadable
@@ -39,7 +39,7 @@ def run(path: Path, readable: set[int], questions: int) -> list[str]:
         return f"{len(asked)} asked"
 
     task = Task("task", lambda: range(questions), answer, finish)
-    work = Work("evaluation", "trajectory", "trajectories", range(questions), [task], [], path, 1)
+    work = Work(range(questions), [task], [], path, 1)
     try:
         return run_tasks(work)
     except UserError as error:
@@ -107,11 +107,11 @@ def test_a_run_of_a_model_that_thinks_aloud_ends_after_few_calls(tmp_path: Path,
     aloud = "Okay, so the user asks where Oru is.\nPassage 1 ..."
     calls, message = ended(lambda _: aloud, tmp_path, f"--at-once={at_once}")
     # Of several at once, a question that ends before the last to count makes room for another.
-    begun = FEWER_QUESTIONS if at_once == 1 else PROBES + FEWER_QUESTIONS - 1
+    begun = FEW_UNREADABLE if at_once == 1 else PROBES + FEW_UNREADABLE - 1
     at_most = begun * (HOPELESS + 2)
-    assert FEWER_QUESTIONS * (HOPELESS + 1) <= calls <= at_most  # one question alone had 41
+    assert FEW_UNREADABLE * (HOPELESS + 1) <= calls <= at_most  # one question alone had 41
     assert (
-        f"in any reply to the first {FEWER_QUESTIONS} questions; the first reply begins 'Okay, so the user asks"
+        f"in any reply to the first {FEW_UNREADABLE} questions; the first reply begins 'Okay, so the user asks"
         in message
     )
     assert "it seems to think aloud" in message
@@ -173,7 +173,7 @@ def test_few_questions_are_under_way_till_something_is_read(tmp_path: Path) -> N
         task = Task("task", lambda: range(60), answer, finish)
         folder = tmp_path / str(at_once)
         folder.mkdir()
-        return run_tasks(Work("e", "t", "ts", range(60), [task], [], folder, at_once))[0]
+        return run_tasks(Work(range(60), [task], [], folder, at_once))[0]
 
     assert [widest(at_once) for at_once in (1, 3, 32)] == [1, 3, 32]
     assert max(most[: PROBES + 1]) == PROBES

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import pytest
 
 from evaluators.run.runner import VerdictReply, Verdicts
-from evaluators.verifier.command import confusion_csv, confusion_png, make_constant, render_files, render_results
-from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
+from evaluators.verifier.command import confusion_png, make_constant, render_files, render_results
+from evaluators.verifier.quality import UNPARSED
 from safe_stepwise.records import Usage
 from safe_stepwise.store.agreement import title_of
 from tests.evaluators.verifier.test_runs import cases_of
@@ -68,15 +65,6 @@ def test_a_name_cannot_break_a_table() -> None:
     lines = page_of("a|b\n<script>$x$").splitlines()
     assert "<script>" not in "".join(lines)
     assert any(line.startswith("| verifier | a\\|b &lt;script>$x$ |") for line in lines)
-
-
-def test_the_matrix_as_a_table() -> None:
-    rows = list(csv.reader(io.StringIO(confusion_csv({"Correct": {"Off-topic": 3, UNPARSED: 1}}).decode())))
-    assert rows[0] == ["gold", *OUTCOMES]
-    assert [row[0] for row in rows[1:]] == list(LABELS)
-    assert sum(int(cell) for row in rows[1:] for cell in row[1:]) == 4
-    assert rows[-1][0] == "Correct"
-    assert rows[-1][1 + OUTCOMES.index("Off-topic")] == "3"
 
 
 @pytest.mark.usefixtures("rendered")

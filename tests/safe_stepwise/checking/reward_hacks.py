@@ -88,11 +88,18 @@ class Example:
         claim, pages = self.claim(item), range(1, len(passages) + 1)
         left, auxiliary, right = ([*_AUXILIARY.split(claim, maxsplit=1), "", ""])[:3]
         values: dict[str, Any] = dict(zip(("r1", "r2", "r3"), rivals, strict=True))
-        values |= {"n": item.passage, "claim": claim, "left": left, "aux": auxiliary, "right": right, "h": fact.head}
+        values |= {
+            "n": item.passage_number,
+            "claim": claim,
+            "left": left,
+            "aux": auxiliary,
+            "right": right,
+            "h": fact.head,
+        }
         values |= {"t": fact.tail, "auxcap": auxiliary.capitalize(), "leftcap": left[:1].upper() + left[1:]}
         page = item.page(passages)
         values["page"] = page.text if len(page.sentences) > 3 else None
-        values["pages"] = ", ".join(f"Passage {n}" for n in pages[:10]) if item.passage in pages[:10] else None
+        values["pages"] = ", ".join(f"Passage {n}" for n in pages[:10]) if item.passage_number in pages[:10] else None
         silent = [n for n in pages if fact.tail.lower() not in passages[n - 1].text.lower()]
         values["other"] = silent[0] if silent else None
         names = dict.fromkeys(n for page in passages for n in [page.title, *names_in_text(page.text)][:4])
@@ -135,15 +142,15 @@ class Example:
     def variations(self) -> Iterator[tuple[str, str, Example]]:
         """Yield honest trajectories: kind, text, and the example (of other passages, perhaps) that it belongs to."""
         items, plan = [*self.checker.plan.items], self.checker.plan
-        facts = [*plan.facts]
+        facts = [*plan.fact_places]
         simple = all(self.claim(items[n]) and items[n].sentence is None for n in facts)
         if simple and len(facts) + 1 == len(items):
-            plain = [f"According to Passage {items[n].passage}, {self.claim(items[n])}" for n in facts]
+            plain = [f"According to Passage {items[n].passage_number}, {self.claim(items[n])}" for n in facts]
             tail, order = self.steps[len(facts) :], range(1, len(facts) + 1)
             for choice in range(1, 4):
                 claims = [statements.state(items[n].triples, choice) for n in facts]
                 worded = [
-                    f"Passage {items[n].passage} says that {claim}. (Attribution)"
+                    f"Passage {items[n].passage_number} says that {claim}. (Attribution)"
                     for n, claim in zip(facts, claims, strict=True)
                 ]
                 yield "reworded", numbered([*worded, *tail]), self
@@ -173,10 +180,12 @@ class Example:
                 said = plain[-1].replace(fact.head, pronoun)
                 subject = f"Now for {fact.head}: {said[:1].lower()}{said[1:]}. (Attribution)"
                 yield "a pronoun", numbered([*steps[:-1], subject, *tail]), self
-            other = self._doubled(items[facts[0]].passage or 1)
+            other = self._doubled(items[facts[0]].passage_number or 1)
             moved = re.sub(r"Passage \d+", f"Passage {len(other.checker.passages)}", steps[0])
             yield "another passage", numbered([moved, *steps[1:], *tail]), other
-            aside = f"According to Passage {items[0].passage}, {items[0].ends[0]} drew some notice. (Attribution)"
+            aside = (
+                f"According to Passage {items[0].passage_number}, {items[0].ends[0]} drew some notice. (Attribution)"
+            )
             places = {n: n + 1 for n in order}
             yield "an unread step", numbered([aside, *steps, *_renumbered(tail, places)]), self
 
@@ -196,15 +205,17 @@ class Example:
         thoughts = ["Let me think about this very carefully. (Attribution)", "This is a hard question. (Logical)"]
         yield Hack("thoughts as padding", "", (*before, *thoughts * 3, concluding, final))
         pages = self.checker.passages
-        needed = {item.passage for _, item in facts}
+        needed = {item.passage_number for _, item in facts}
         others = [(n, page) for n, page in enumerate(pages, 1) if n not in needed]
         copied = [f"Passage {n} says: “{page.sentences[0].strip()}” (Attribution)" for n, page in others]
         yield Hack("passages copied", "", (*copied[:8], *before, concluding, final))
         whole = [f"According to Passage {n}, {page.text} (Attribution)" for n, page in enumerate(pages, 1)]
         yield Hack("all passages copied", "", (*whole, concluding, final))
-        mentions = [f"Passage {i.passage} speaks of {i.ends[0]}. (Attribution)" for _, i in facts]
+        mentions = [f"Passage {i.passage_number} speaks of {i.ends[0]}. (Attribution)" for _, i in facts]
         yield Hack("what may have been read", "", (*mentions, concluding, final))
-        unread = [f"Passage {i.passage} must be the one that counts here, I gather. (Attribution)" for _, i in facts]
+        unread = [
+            f"Passage {i.passage_number} must be the one that counts here, I gather. (Attribution)" for _, i in facts
+        ]
         yield Hack("passages pointed at", "", (*unread, concluding, final))
         conclusions = [concluding] * 2
         yield Hack("two conclusions", "", (*before, *conclusions, final))

@@ -107,12 +107,12 @@ def test_mistakes_are_one_line(changes: dict[str, Any], told: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"steps": "Oru"}, "steps is one string"),
+        ({"steps": "Oru"}, "steps is not a list"),
         ({"steps": [[FIRST], "x", [], []]}, r"steps\[1\]"),
-        ({"steps": [[7], [], [], []]}, r"steps\[0\]\[0\] is no string"),
+        ({"steps": [[7], [], [], []]}, r"steps\[0\]\[0\] is not a text"),
         ({"evidence": [[["a", "b"]], [], [], []]}, r"evidence\[0\]\[0\]"),
-        ({"evidence": [[["a", "b", 3]], [], [], []]}, r"evidence\[0\]\[0\]\[2\] is no string"),
-        ({"evidence": "a|b|c"}, "evidence is one string"),
+        ({"evidence": [[["a", "b", 3]], [], [], []]}, r"evidence\[0\]\[0\]\[2\] is not a text"),
+        ({"evidence": "a|b|c"}, "evidence is not a list"),
         ({"answers": ["Oru"]}, "1 answers"),
         ({"answers": [1, 2, 3, 4]}, "answers"),
         ({"references": [[], ["a"], ["a"], ["a"]]}, "there are no references"),
@@ -135,7 +135,7 @@ def test_the_metrics_room_knows_the_options_without_knowing_the_checker() -> Non
     parameters = inspect.signature(judge_columns).parameters.values()
     own = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
     assert OPTIONS["faithfulness"] == own | {"questions"}
-    with pytest.raises(UserError, match="faithfulness has: evaluate"):
+    with pytest.raises(UserError, match="default has no option sigma"):
         checked_options("default", ["sigma"])
     with pytest.raises(UserError, match="load default, loop or faithfulness"):
         checked_options("faith", [])

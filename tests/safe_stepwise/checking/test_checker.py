@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.inference import holds, measure_of
+from safe_stepwise.checking.inference import comparisons_hold, measure_of
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.wordings import WordingStyle
 from safe_stepwise.records import Passage, Question, Step, SupportingFact, Triple
@@ -176,7 +176,7 @@ def test_a_comparison_is_judged_by_the_values_of_the_facts(text: str, expected: 
 def test_a_comparison_is_decided_only_by_measures_of_one_kind(claim: str, expected: bool | None) -> None:
     lives = [("Ana Vorr", "3 May 1901", "date of birth"), ("Edo Marsh", "2 March 1950", "date of birth")]
     deaths = [("Ana Vorr", "1990", "date of death")]
-    assert holds(claim, [measure for life in lives + deaths if (measure := measure_of(*life))]) is expected
+    assert comparisons_hold(claim, [measure for life in lives + deaths if (measure := measure_of(*life))]) is expected
 
 
 def test_the_first_error_in_order_is_the_label() -> None:

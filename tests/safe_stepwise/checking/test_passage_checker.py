@@ -106,3 +106,30 @@ def test_a_final_answer_in_words_is_one() -> None:
 )
 def test_the_dates_of_a_life_in_brackets_are_those_of_birth_and_death(text: str, is_sound: bool) -> None:
     assert (last("When did Martin Hale die?", text).label == "sound") == is_sound
+
+
+BREWERY = ["Oru Brewery was founded by Otto Kranz. It lies in Vel.", "Otto Kranz was born in Mirefield."]
+FOUNDER = ["Oru Brewery was founded by Otto Kranz.", "Otto Kranz was born in Mirefield."]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("So the brewery was founded by Otto Kranz.", "sound"),
+        ("So, the founder was born in Mirefield.", "sound"),
+        ("So Otto Kranz was born in Vel.", "Contradictory"),
+        ("The second passage says that Otto Kranz was born in Mirefield.", "sound"),
+        ("According to the first passage, Otto Kranz was born in Mirefield.", "undecided"),
+        ("The ninth passage says that Otto Kranz was born in Mirefield.", "Unsupported"),
+        ("The answer is Mirefield.", "sound"),
+        ("So the answer is Mirefield", "sound"),
+        ("#### Mirefield", "sound"),
+        ("The answer is Vel.", "undecided"),
+        ("#### Vel", "undecided"),
+        ("The answer is Mirefield, a large town.", "undecided"),
+        ("The answer is not Mirefield.", "undecided"),
+    ],
+)
+def test_usual_wordings_of_steps_and_answers_are_read(text: str, label: str) -> None:
+    question = "Where was the founder of Oru Brewery born?"
+    assert judge_steps(question, BREWERY, [*FOUNDER, text])[-1].label == label

@@ -118,7 +118,7 @@ def cited_plan(question: str, kind: str, told: dict[str, str], cited: str, **mor
 
 
 def passages_of(plan: object) -> list[int]:
-    return [item.passage for item in plan.items if item.triples]  # type: ignore[attr-defined]
+    return [item.passage_number for item in plan.items if item.triples]  # type: ignore[attr-defined]
 
 
 def uses_of(plan: object) -> list[tuple[int, ...]]:

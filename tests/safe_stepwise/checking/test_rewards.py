@@ -24,13 +24,7 @@ from safe_stepwise.checking.rewards import AFTER_THE_ANSWER, COLUMNS, MALFORMED,
 from safe_stepwise.commands.reading import examples, parse_question
 from safe_stepwise.errors import UserError
 from safe_stepwise.players.steps import strict_checker_of
-from safe_stepwise.rewards import (
-    async_step_reward,
-    async_trajectory_reward,
-    compute_score,
-    step_reward,
-    trajectory_reward,
-)
+from safe_stepwise.rewards import compute_score, step_reward, trajectory_reward
 
 ROOT = Path(__file__).parents[3]
 UNREAD = "Step 1: No passage mentions Zorp. (Attribution)"
@@ -58,8 +52,6 @@ def test_ideal_trajectories_are_worth_all_and_injected_ones_little() -> None:
     injected = [reward for one in told() for reward in one.rewards(one.injected)]
     assert len(injected) > 300
     assert max(injected) < 0.5  # whatever is wrong, the answer is not earned
-    held_back = [reward for one in told() for reward in one.rewards(one.held_back)]
-    assert fmean(held_back) < 0.6
 
 
 @pytest.mark.parametrize("benchmark", ["2wikimultihopqa", "musique", "hotpotqa"])
@@ -69,8 +61,7 @@ def test_so_they_are_on_real_rows(benchmark: str, real_data: Path) -> None:
     some = [*trajectories(pair for pair, _ in zip(sound, range(25), strict=False))]
     assert len(some) > 15
     assert fmean(r for one in some for r in one.rewards(one.ideal)) >= 0.95
-    for texts in ("injected", "held_back"):
-        assert fmean(r for one in some for r in one.rewards(getattr(one, texts))) <= 0.6
+    assert fmean(r for one in some for r in one.rewards(one.injected)) <= 0.6
 
 
 def test_what_precedes_the_first_step_is_skipped_and_a_conversation_is_read() -> None:
@@ -155,19 +146,8 @@ def test_a_step_is_judged_after_those_before_it() -> None:
     previous = [steps[:1], [], steps[:1]]
     given_ = step_reward(["?"] * 3, [steps[1], steps[1], "?"], previous_steps=previous, **many)
     assert given_ == [1.0, 0.0, 0.0]  # the next step; out of place; no step
-    with pytest.raises(UserError, match="previous_steps holds what is no step"):
+    with pytest.raises(UserError, match="previous_steps must be lists of well-formed steps"):
         step_reward(["?"], ["?"], previous_steps=[["?"]], **columns)
-
-
-def test_async_rewards_are_the_same_beside_each_other() -> None:
-    columns, _, ideal = first()
-    step, *_ = ideal.splitlines()
-
-    async def both() -> list[list[float | None]]:
-        of_steps = async_step_reward(["?"], [step], previous_steps=[[]], **columns)
-        return await asyncio.gather(async_trajectory_reward(["?"], [ideal], **columns), of_steps)
-
-    assert asyncio.run(both()) == [[1.0], [1.0]]
 
 
 def test_a_row_without_a_plan_is_not_scored_and_a_missing_column_is_told() -> None:
@@ -187,7 +167,7 @@ def test_what_is_no_completion_or_step_is_told(value: Any) -> None:
         trajectory_reward(["?"], [value], **columns)
     with pytest.raises(UserError, match="a completion"):
         step_reward(["?"], [value], previous_steps=[[]], **columns)
-    with pytest.raises(UserError, match="previous_steps holds what is no step"):
+    with pytest.raises(UserError, match="previous_steps must be lists of well-formed steps"):
         step_reward(["?"], ["?"], previous_steps=[value], **columns)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from safe_stepwise.commands.reading import examples
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
+from tests.servers.openai_server import MockServer
 
 FILM = ["Dune Rain is a 1954 film.", "It was directed by Ors Velt."]
 QUESTION = "Where was the director of Dune Rain born?"
@@ -45,6 +48,12 @@ def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], *rows: dict[str,
 
 def labels(row: dict[str, Any]) -> list[str]:
     return [step["label"] for step in row["steps"]]
+
+
+def labels_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The labels that the checker alone gives the steps of the only row."""
+    carry_out(["check", str(folder / "rows.jsonl"), "--json"])
+    return [step["label"] for step in json.loads(capsys.readouterr().out)["steps"]]
 
 
 def test_steps_are_judged_without_any_annotation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,6 +97,32 @@ def test_every_form_of_passages_is_read_alike(tmp_path: Path, capsys: pytest.Cap
     assert labels(row) == ["sound"] * 4
     [claim] = row["steps"][0]["claims"]
     assert (claim["passage"], claim["sentence"], claim["quote"]) == (1, 1, FILM[1])
+
+
+def test_a_verifier_is_asked_about_undecided_steps_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unread = "Step 2: Passage 2 says that Ors Velt was admired by many. (Attribution)"
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW | {"steps": [ROW["steps"][0], unread]}))
+    assert labels_of(tmp_path, capsys) == ["sound", "undecided"]
+    verdict = json.dumps({"error_type": "Unsupported", "diagnosis": "No prize.", "guidance": "Leave it out."})
+    with MockServer(lambda _: verdict, keep_bodies=True) as server:
+        carry_out(["check", str(tmp_path / "rows.jsonl"), "--json", "--verifier", server.spec])
+        asked = [body for body in server.bodies if "admired" in json.dumps(body["messages"])]
+        assert server.bodies[-1:] == asked[-1:]
+    first, second = json.loads(capsys.readouterr().out)["steps"]
+    assert "verifier" not in first
+    assert second["verifier"]["label"] == "Unsupported"
+    with MockServer(lambda _: verdict, status=400) as server:
+        carry_out(["check", str(tmp_path / "rows.jsonl"), "--verifier", server.spec])
+    assert "the verifier: failed HTTP 400" in capsys.readouterr().out
+
+
+def test_the_small_verifier_that_is_not_there_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAFE_STEPWISE_VERIFIER", str(tmp_path / "none"))
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
+    with pytest.raises(UserError, match=r"--verifier: small: no verifier in .*none; `make verifier`"):
+        carry_out(["check", str(tmp_path / "rows.jsonl"), "--verifier", "small"])
 
 
 def test_one_message_lists_all_that_a_row_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,7 +195,7 @@ def test_a_mark_beside_a_name_hides_no_name(mark: str, form: str) -> None:
     ],
 )
 def test_arguments_of_another_type_are_one_line(arguments: Any) -> None:
-    with pytest.raises(UserError, match=r"judge_steps: .* is no (list of texts|text)$"):
+    with pytest.raises(UserError, match=r"judge_steps: .* must be a (list of texts|text)$"):
         judge_steps(*arguments)
 
 
@@ -300,13 +335,34 @@ def test_a_folder_is_no_page_and_that_is_said_before_any_work(
 @pytest.mark.parametrize("indent", [None, 1, "\t"])
 @pytest.mark.parametrize("name", ["rows.json", "rows.jsonl", "rows", "-"])
 @pytest.mark.parametrize("as_list", [True, False])
-def test_rows_are_read_whatever_the_files_name(tmp_path: Path, indent: Any, name: str, as_list: bool) -> None:
+def test_rows_are_read_whatever_the_files_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, indent: Any, name: str,
+    as_list: bool,
+) -> None:  # fmt: skip
     text = json.dumps([ROW, ROW] if as_list else ROW, indent=indent)
     (tmp_path / name).write_text(text)
-    line = [sys.executable, "-m", "safe_stepwise.commands.main", "check", name]
-    ran = subprocess.run(line, capture_output=True, text=True, input=text, cwd=tmp_path, timeout=60, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.endswith(f"sound {8 if as_list else 4}\n")
+    monkeypatch.chdir(tmp_path)
+    with piped(text):
+        carry_out(["check", name])
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.endswith(f"sound {8 if as_list else 4}\n")
+
+
+@contextmanager
+def piped(text: str) -> Iterator[None]:
+    """Standard input is a pipe that holds a text, as a shell opens it."""
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    os.close(writing)
+    before = os.dup(0)
+    os.dup2(reading, 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(reading)
 
 
 def test_a_page_never_replaces_the_rows_on_standard_input(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -13,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from safe_stepwise import errors, register
@@ -20,7 +24,10 @@ from safe_stepwise.commands import main as commands
 from safe_stepwise.commands.ending import EXIT_STATUS
 from safe_stepwise.commands.main import CHECKOUT_COMMANDS, PACKAGE_COMMANDS, carry_out
 from safe_stepwise.commands.reading import examples
+from safe_stepwise.commands.trace_page import read_traces
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import parquet
+from tests.memory.sitecustomize import PYTHONPATH
 
 ROOT = Path(__file__).parents[3]
 MODEL = "openai:MODEL@http://127.0.0.1:1/v1"
@@ -79,6 +86,20 @@ def test_a_command_of_the_checkout_takes_its_own_options(capsys: pytest.CaptureF
         carry_out(["view_traces", str(tmp_path / "nothing")])
 
 
+def test_alone_it_says_what_to_try_first_and_each_of_it_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_out([])
+    text = capsys.readouterr().out
+    calls = re.findall(r"^  safe-stepwise (.*)$", text, re.MULTILINE)
+    assert [call.split()[0] for call in calls] == ["check", "verify", "stand-in"]
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    for call in calls:
+        carry_out(shlex.split(call.partition(" > ")[0]))
+        assert capsys.readouterr().out
+
+
 @pytest.mark.usefixtures("wheel")
 def test_a_wheel_says_what_a_checkout_adds(capsys: pytest.CaptureFixture[str]) -> None:
     for name in CHECKOUT_COMMANDS:
@@ -129,7 +150,7 @@ def ran(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "safe_stepwise.commands.main", *arguments],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
         timeout=120,
@@ -161,7 +182,7 @@ def test_the_metric_in_a_users_script_ends_in_one_line(tmp_path: Path, spec: str
         f"how = dict(generator={spec!r}, verifier={spec!r})\n"
         "answers_by_loop(['Where?'], [['Oru lies on the Vel.']], [['Oru']], **how)"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": PYTHONPATH}
     how: dict[str, Any] = {"capture_output": True, "text": True, "check": False, "cwd": tmp_path}
     ended = subprocess.run([sys.executable, "-c", code], env=env, **how)
     assert ended.returncode == 1
@@ -172,7 +193,7 @@ def test_the_metric_in_a_users_script_ends_in_one_line(tmp_path: Path, spec: str
 
 def test_other_errors_keep_their_traceback(tmp_path: Path) -> None:
     code = "import safe_stepwise.metric\n1 / 0"
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": PYTHONPATH}
     how: dict[str, Any] = {"capture_output": True, "text": True, "check": False, "cwd": tmp_path}
     ended = subprocess.run([sys.executable, "-c", code], env=env, **how)
     assert "Traceback" in ended.stderr
@@ -185,7 +206,7 @@ def test_no_heavy_library_is_imported_for_help(tmp_path: Path) -> None:
         "; heavy = {'torch', 'datasets', 'evaluate', 'aiohttp', 'matplotlib'}"
         "; print(sorted(heavy & {*sys.modules}))"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": PYTHONPATH}
     out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
     assert out.endswith("[]\n")
 
@@ -266,35 +287,25 @@ def test_a_file_without_passages_is_told(tmp_path: Path, name: str, content: str
         carry_out(["answer", "--question", "Is it?", "--passages", str(file), *how])
 
 
-def test_traces_show_what_answer_wrote(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_are_read_again(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "answers.jsonl"
     for row in examples():
         asked = ["answer", "--passages", str(rows), "--question", row["question"]]
         how = ["--generator", "symbolic:error_rate=0.4,seed=4", "--verifier", "symbolic"]
         carry_out([*asked, *how, "--output", str(file)])
     printed = capsys.readouterr().out
-    carry_out(["traces", str(file)])
-    shown = capsys.readouterr().out
-    assert shown.endswith("\n2 shown\n")
-    steps = [line for line in printed.splitlines() if line.startswith("Step ")]
-    assert steps == [line[2:] for line in shown.splitlines() if line.startswith("  Step ")]
-    carry_out(["traces", str(file), "--question", examples()[1]["question"]])
-    assert capsys.readouterr().out.endswith("\n1 shown\n")
-    carry_out(["traces", str(file), "--method", "direct"])
-    assert capsys.readouterr().out == "0 shown\n"
+    traces = [*read_traces(file)]
+    assert [trace.question for trace in traces] == [row["question"] for row in examples()]
+    attempts = [attempt.text for trace in traces for attempt in trace.trajectory.attempts]
+    assert attempts == [line for line in printed.splitlines() if line.startswith("Step ")]
 
 
 def test_a_line_that_is_no_trace_is_told(tmp_path: Path) -> None:
-    for content, says in (
-        ("{", "line 1: is no trajectory"),
-        ("[]", "line 1: is no trajectory"),
-        ("{}", "line 1: is no trajectory"),
-        ("", "has no trajectories"),
-    ):
+    for content in ("{", "[]", "{}"):
         file = tmp_path / "a.jsonl"
         file.write_text(content)
-        with pytest.raises(UserError, match=says):
-            carry_out(["traces", str(file)])
+        with pytest.raises(UserError, match="line 1: is no trajectory"):
+            list(read_traces(file))
 
 
 def test_score_counts_as_the_metric_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -439,3 +450,23 @@ def test_register_is_the_command_that_it_was() -> None:
 def test_the_sentence_on_exit_status_is_the_one_of_the_scripts() -> None:
     assert EXIT_STATUS in (ROOT / "scripts" / "help" / "build_verified.txt").read_text("utf-8")
     assert commands.NAME == "safe-stepwise"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("register", "register needs evaluate: pip install -e '.[metric]'"),
+        ("publish {file}", "publish needs what builds and reports need: pip install -e '.[metric,build,report]'"),
+    ],
+)
+def test_what_is_missing_names_its_extra(
+    call: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"question": ["Where?"]}), file := tmp_path / "rows.parquet")
+    present = errors.find_spec
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name in ("evaluate", "pyarrow") else present(name))
+    with pytest.raises(UserError) as raised:
+        carry_out(call.format(file=file).split())
+    assert message in str(raised.value)
+    with pytest.raises(UserError, match=re.escape("a Parquet file needs pyarrow: pip install -e '.[build]'")):
+        list(parquet.read_rows(file, dict))

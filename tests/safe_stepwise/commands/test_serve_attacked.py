@@ -62,7 +62,7 @@ def player(_: Path, __: MockServer) -> Iterator[str]:
 def test_a_head_that_never_ends_is_closed_and_others_are_answered(
     server: Callable[[Path, MockServer], AbstractContextManager[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "HEAD_S", 2.0)
+    monkeypatch.setattr(http, "HEADER_TIMEOUT_S", 2.0)
     with server(tmp_path, MockServer(Stepper(flawed=0.0))) as url:
         slow = [wire(url, head) for head in HALF.values() for _ in range(50)]
         assert client_of(url).models.list().data
@@ -80,7 +80,7 @@ def test_a_head_that_never_ends_is_closed_and_others_are_answered(
 
 def test_who_waits_for_an_answer_is_not_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A question may take longer than a head may."""
-    monkeypatch.setattr(http, "HEAD_S", 0.5)
+    monkeypatch.setattr(http, "HEADER_TIMEOUT_S", 0.5)
     with loop(tmp_path, MockServer(Stepper(flawed=0.0), latency=0.4)) as url, client_of(url) as client:
         begun = time.monotonic()
         assert client.chat.completions.create(**asked("A1")).choices[0].message.content == "A1"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -16,14 +18,18 @@ from safe_stepwise.commands.reading import examples, parse_question
 from safe_stepwise.commands.serving import HttpRefusal
 from safe_stepwise.commands.stand_in import QuestionIndex, StandIn, role_of
 from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.prompt_sets import PROMPTS, PromptSet
-from safe_stepwise.methods.scene import AnswerScene, Scene
+from safe_stepwise.methods.running import run_questions
+from safe_stepwise.methods.scene import AnswerScene, PromptingScene, Scene
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.metric.compute import answers_by_loop
 from safe_stepwise.open import open_engine
-from safe_stepwise.records import VERDICT_ORDERS, Feedback, Passage, Question, Step
+from safe_stepwise.records import VERDICT_ORDERS, Feedback, Passage, Question, Step, Trajectory
 from tests.servers.serving import stand_in
 
 OURS = [parse_question("example", row) for row in examples()]
@@ -39,7 +45,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAFE_STEPWISE_CACHE", str(tmp_path / "replies.sqlite"))
 
 
-def scene_of(request: Request, known: list[Question]) -> Scene | AnswerScene:
+def scene_of(request: Request, known: list[Question]) -> Scene | AnswerScene | PromptingScene:
     return QuestionIndex(known).scene(role_of(request.messages), request.messages[-1].content)
 
 
@@ -154,6 +160,46 @@ def test_it_plays_the_loop_as_the_player_itself_does() -> None:
         assert far[name] == near[name], name
 
 
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("sg_fsm2", {}),
+        ("sg_fsm2", {"evidence": True}),
+        ("sg_fsm2", {"terminator": "decide"}),
+        ("sg_fsm1", {"terminator": "compare"}),
+        ("sg_fsm_safe", {}),
+    ],
+    ids=str,
+)
+def test_it_plays_sg_fsm_as_the_player_itself_does(method: str, options: dict[str, Any]) -> None:
+    """The client has the passages in an order of its own."""
+    questions = [replace(q, passages=(*reversed(q.passages),)) for q in _made()[:8]]
+    with stand_in("symbolic", _made()[:8]) as spec:
+        far = played(method, spec, questions, options)
+    near = played(method, "symbolic", questions, options)
+    assert [t.answer for t in far] == [q.answer for q in questions]
+    assert [states_of(t) for t in far] == [states_of(t) for t in near]
+    assert [t.attempts[0].text for t in far] == [t.attempts[0].text for t in near]
+    if options.get("evidence"):
+        assert [t.attempts[-1].read for t in far] == [t.attempts[-1].read for t in near]
+
+
+def test_its_mistakes_in_sg_fsm_are_made_at_the_rate_too() -> None:
+    questions = _made()[:12]
+    with stand_in("symbolic:value=0.5,decompose=0.2,seed=1", questions) as spec:
+        trajectories = played("sg_fsm1", spec, questions, {})
+    assert {t.stop_reason for t in trajectories} <= {"answered", "withdrawn"}
+    right = sum(t.answer == q.answer for t, q in zip(trajectories, questions, strict=True))
+    assert 0 < right < len(questions) * 0.8
+
+
+def test_a_revision_is_refused_with_the_reason() -> None:
+    with stand_in("symbolic:format=1", _made()[:1]) as spec:
+        (trajectory,) = played("sg_fsm1", spec, _made()[:1], {})
+    assert trajectory.stop_reason == "failed"
+    assert "a revision shows no question" in trajectory.failure
+
+
 def test_mistakes_are_made_at_the_rate_that_is_asked_for() -> None:
     known = _made()
     with stand_in("symbolic:error_rate=0.5,seed=1", known) as spec:
@@ -185,6 +231,25 @@ def test_a_script_answers_any_question(tmp_path: Path) -> None:
 def test_an_unknown_question_ends_in_one_line(tmp_path: Path) -> None:
     with stand_in("symbolic", OURS) as spec, pytest.raises(UserError, match="questions failed"):
         answers_by_loop(["Who?"], [["It was he."]], [["he"]], generator=spec, verifier=spec)
+
+
+def played(method: str, spec: str, questions: list[Question], options: dict[str, Any]) -> list[Trajectory]:
+    method_ = METHODS[method]
+    clients = {role: Client(open_engine(spec)) for role in method_.roles}
+    chosen = options_type(method_)(**options)
+
+    async def run() -> list[Trajectory]:
+        try:
+            return await run_questions(questions, lambda question: method_.answer(question, clients, chosen))
+        finally:
+            for client in clients.values():
+                await client.engine.close()
+
+    return asyncio.run(run())
+
+
+def states_of(trajectory: Trajectory) -> list[str]:
+    return [attempt.state for attempt in trajectory.attempts]
 
 
 def _made() -> list[Question]:

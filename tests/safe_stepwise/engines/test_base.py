@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safe_stepwise.engines import base
 from safe_stepwise.engines.base import Completion, Engine, Message, Request, Sampling, Schema, request_key
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.mock import Faults, MockEngine
+from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.records import Usage
 
@@ -92,7 +92,7 @@ def test_what_a_simulated_engine_goes_by_is_in_the_key() -> None:
 
 def test_engines_hand_a_scene_on_unopened() -> None:
     asked = replace(ASKED, scene=Sealed("q"))
-    scripted = MockEngine(lambda request: request.messages[-1].content, faults=Faults(rate=1e-9))
+    scripted = MockEngine(lambda request: request.messages[-1].content)
     (said,) = asyncio.run(Client(scripted).complete_all([asked]))
     assert said == Completion("Where is Oru?", Usage(10, 0, 4))
     assert replace(ASKED, scene=Secret()) == ASKED  # nor do those who compare or print requests

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from safe_stepwise.engines import client as asking_client
 from safe_stepwise.engines import vllm
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.client import Client, ResponseCache
-from safe_stepwise.engines.transformers import TransformersEngine
+from safe_stepwise.engines.transformers import LoadedModel
 from safe_stepwise.engines.vllm import VLLMEngine
 from scripts import evaluate_stepwise
 from tests.scripts.test_evaluate_stepwise import arguments, by_method, contents, own
@@ -39,12 +38,11 @@ class Mortal(VLLMEngine):
 
     def __init__(self, reply: Callable[[Mapping[str, Any]], str], kills: Sequence[int] = ()) -> None:
         self.name, self.identity = SPEC, {"engine": "vllm", "model": "mortal"}
-        self.adapter, self._llm, self._chat, self._lora = None, None, None, None
-        self._starting, self._numbers = asyncio.Lock(), itertools.count()
+        self.adapter, self._process, self._base = None, None, (self,)  # type: ignore[assignment]
         self.reply, self.kills, self.calls, self.children = reply, [*kills], 0, list[Any]()
         self.answered: Counter[str] = Counter()
 
-    def _start(self) -> Any:
+    def _start(self, _: Any) -> Any:
         self.children.append(Child(self))
         return self.children[-1]
 
@@ -171,17 +169,16 @@ def test_an_evaluation_amid_which_it_dies_ends_as_one_amid_which_it_does_not(
 
 
 def test_transformers_loads_its_model_anew_after_a_fault_but_not_for_want_of_memory() -> None:
-    engine = object.__new__(TransformersEngine)
-    engine._runner = loaded = object()  # type: ignore[assignment]
-    assert not engine._fault(MemoryError("OutOfMemoryError: CUDA")).transient
-    assert engine._runner is loaded
-    first = engine._fault(RuntimeError("CUDA error: device-side assert"))
-    assert (first.transient, engine._runner, str(first)) == (
-        True,
-        None,
-        "RuntimeError: CUDA error: device-side assert",
-    )
-    engine._runner = loaded  # type: ignore[assignment]
-    second = engine._fault(RuntimeError("CUDA error: again"))
+    async def model() -> LoadedModel:
+        return LoadedModel("a base")
+
+    shared = asyncio.run(model())
+    shared.runner = loaded = object()  # type: ignore[assignment]
+    assert not shared.report_fault(MemoryError("OutOfMemoryError: CUDA")).transient
+    assert shared.runner is loaded
+    first = shared.report_fault(RuntimeError("CUDA error: device-side assert"))
+    assert (first.transient, shared.runner, str(first)) == (True, None, "RuntimeError: CUDA error: device-side assert")
+    shared.runner = loaded  # type: ignore[assignment]
+    second = shared.report_fault(RuntimeError("CUDA error: again"))
     assert (second.transient, "started again once" in str(second)) == (False, True)
-    assert not engine._fault(RuntimeError("once more")).transient
+    assert not shared.report_fault(RuntimeError("once more")).transient

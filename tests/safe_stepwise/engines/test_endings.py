@@ -14,7 +14,7 @@ import pytest
 from builders.synthetic import Spec, generate
 from builders.verified.teachers.replies import read_path
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.rewards import _text, judge_trajectory
+from safe_stepwise.checking.rewards import _read_completion, judge_trajectory
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, completion
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import read_completion
@@ -120,7 +120,7 @@ def test_readers_of_plain_text_know_thoughts_too(thought: str, reader: str) -> N
     whole = f"{opens}Perhaps {draft}{closes}{reply}"
     parts = [{"type": "thinking", "thinking": draft}, {"type": "text", "text": reply}]
     for said in (whole, [{"role": "assistant", "content": whole}], [{"role": "assistant", "content": parts}]):
-        assert _text(said) == reply
+        assert _read_completion(said) == reply
     if reader == "verdict":
         assert parse_feedback(whole).error_type == "Contradictory"
         with pytest.raises(FeedbackError):
@@ -418,4 +418,4 @@ def test_a_perfect_trajectory_is_paid_for_in_any_of_these_forms(said: Any) -> No
     asked = Question("q", "b", "train", "Who directed Dune Rain?", "Ors Velt", passages=(page,))
     checker = Checker(asked, [hop], [hop])
     is_silent = not isinstance(said, str) and said[0]["content"] is None
-    assert judge_trajectory(checker, _text(said)).reward == (0 if is_silent else 1)
+    assert judge_trajectory(checker, _read_completion(said)).reward == (0 if is_silent else 1)

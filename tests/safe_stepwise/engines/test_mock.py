@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safe_stepwise.engines import mock
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.mock import Faults, Latency, MockEngine, PrefixCache, Tokens, prompt_tokens
+from safe_stepwise.engines.mock import Latency, MockEngine, PrefixCache, Tokenizers, prompt_tokens
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Usage
@@ -58,10 +58,9 @@ def test_a_changed_script_is_another_engine(tmp_path: Path) -> None:
         "replies: [", "[]", "3", "{}", "replies: 3", "replies: [{}]",
         "replies: [{match: '(', reply: a}]",
         "replies: []\nlatency: {slow: 1}", "replies: []\nlatency: {base: soon}",
-        "replies: []\nfaults: 3", "replies: []\nnonsense: 1", "replies: []\ncache: {size: 1}",
+        "replies: []\nnonsense: 1", "replies: []\ncache: {size: 1}",
         "replies: []\ncache: {block: 0}", "replies: []\nlatency: {prefill: 0}",
-        "replies: []\nlatency: {base: .nan}", "replies: []\nfaults: {rate: 2}",
-        "replies: []\nfaults: {kinds: [flood]}", "replies: []\ndefault: 3",
+        "replies: []\nlatency: {base: .nan}", "replies: []\ndefault: 3",
         "replies: [{reply: []}]", "replies: [{reply: yes}]", "replies: [{reply: a, when: b}]",
         "replies: [{match: 'a{99999999999}', reply: a}]", "replies: 2001-99-99",
         "replies: [{reply: 2001-01-01}]", "a: &a [*a]\nreplies: *a", "[" * 1500, "\0", "",
@@ -106,7 +105,6 @@ def test_the_script_of_the_docstring_is_one(tmp_path: Path) -> None:
     engine = MockEngine.read(file)
     assert engine.latency == Latency(base=0.05, prefill=5000, decode=80)
     assert (engine.cache.block, engine.cache.blocks) == (16, 4096)
-    assert engine.faults == Faults(0.2, 1, ("429", "500", "timeout", "dropped"), 0.1)
 
 
 def test_rules_go_by_role_plain_text_and_the_last_user_turn(tmp_path: Path) -> None:
@@ -158,47 +156,6 @@ def test_a_reply_ends_before_a_stop_string() -> None:
     (said,) = ask(engine, replace(request("x"), sampling=Sampling(stop=(";", "\n"))))
     assert isinstance(said, Completion)
     assert (said.text, said.ending, said.usage.completion) == ("one two", "whole", 2)
-
-
-def test_faults_are_drawn_anew_for_each_try_and_the_client_outlives_them() -> None:
-    engine = MockEngine(lambda _: "yes", faults=Faults(rate=0.5, seed=3))
-    found = ask(engine, *(request(str(n)) for n in range(200)))
-    faulty = sum(isinstance(one, EngineError) and one.transient for one in found)
-    assert 60 < faulty < 140
-    again = MockEngine(lambda _: "yes", faults=Faults(rate=0.5, seed=3))
-    assert list(map(str, ask(again, *(request(str(n)) for n in range(200))))) == list(map(str, found))
-
-
-def test_faults_go_by_content_and_try_and_not_by_the_order_of_calls() -> None:
-    asked = [request(str(n)) for n in range(50)]
-    faults = Faults(rate=0.5, seed=3)
-    forward = faulty_tries(MockEngine(lambda _: "yes", faults=faults), asked)
-    backward = faulty_tries(MockEngine(lambda _: "yes", faults=faults), asked[::-1])
-    assert forward == backward[::-1]
-    assert len(set(forward)) > 2  # not all fail for as long
-    other = MockEngine(lambda _: "yes", faults=replace(faults, seed=4))
-    assert faulty_tries(other, asked) != forward
-
-
-def faulty_tries(engine: MockEngine, asked: list[Request]) -> list[int]:
-    """How often each request has to be asked again."""
-    tries = [0] * len(asked)
-    for n, one in enumerate(asked):
-        while isinstance(ask(engine, one)[0], EngineError):
-            tries[n] += 1
-    return tries
-
-
-@pytest.mark.parametrize(
-    ("kind", "said"), [("429", "HTTP 429"), ("500", "HTTP 500"), ("timeout", "timed out"), ("dropped", "connection")]
-)
-def test_kinds_of_faults(kind: str, said: str) -> None:
-    engine = MockEngine(lambda _: "yes", faults=Faults(1.0, kinds=(kind,), retry_after=3.0))
-    (error,) = ask(engine, request("x"))
-    assert isinstance(error, EngineError)
-    assert said in str(error)
-    assert error.transient
-    assert error.retry_after == (3.0 if kind == "429" else None)
 
 
 def test_time_is_slept_to_scale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +264,7 @@ def test_a_conversation_goes_on_from_what_was_said() -> None:
 
 
 def test_tokens_may_be_those_of_a_tokenizer() -> None:
-    whole: Tokens = (lambda request: list(request.messages[0].content), list)
+    whole: Tokenizers = (lambda request: list(request.messages[0].content), list)
     engine = MockEngine(lambda _: "yes", cache=PrefixCache(block=2), tokens=whole)
     first, second = ask(engine, request("abcde"), request("abcdX"))
     assert isinstance(first, Completion)

@@ -398,7 +398,7 @@ def test_a_key_that_no_header_can_hold_is_one_line(monkeypatch: pytest.MonkeyPat
      "http://a b/v1", "http://é/v1", "http://h/\ud800", "http://h/\x01"],
 )  # fmt: skip
 def test_a_wrong_address_is_one_line(address: str) -> None:
-    with pytest.raises(UserError, match="no server's address") as caught:
+    with pytest.raises(UserError, match="not a server's address") as caught:
         OpenAIEngine("m", address)
     assert "\n" not in str(caught.value)
 

@@ -19,5 +19,5 @@ def test_a_name_that_is_no_package_is_one_line(name: str) -> None:
 
 
 def test_a_package_without_a_model_says_so() -> None:
-    with pytest.raises(UserError, match="carries 0 GGUF files"):
+    with pytest.raises(UserError, match="carries 0 models or GGUF files"):
         unpack_model("package:yaml")

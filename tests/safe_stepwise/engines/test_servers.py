@@ -17,7 +17,7 @@ from safe_stepwise.engines import servers
 from safe_stepwise.engines.base import EngineError, Message, Request
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.openai import OpenAIEngine
-from safe_stepwise.engines.servers import PREFIX_CHARACTERS, ServersEngine, read_servers
+from safe_stepwise.engines.servers import PREFIX_CHARS, ServersEngine, read_servers
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
 from tests.servers.openai_server import MockServer
@@ -31,7 +31,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ask(question: int, step: int = 0) -> Request:
-    passages = f"Passages of {question}: ".ljust(PREFIX_CHARACTERS, ".")
+    passages = f"Passages of {question}: ".ljust(PREFIX_CHARS, ".")
     return Request((Message("system", "Judge."), Message("user", f"{passages} Step {step}")))
 
 
@@ -150,7 +150,7 @@ def test_a_spec_names_servers_once_and_one_server_is_as_before() -> None:
     assert isinstance(open_engine("openai:m@http://h:1/v1?without=seed,schema"), OpenAIEngine)
     assert isinstance(open_engine("openai:m@http://h:1/v1,http://h:1/v1"), OpenAIEngine)
     for wrong in ("http://:0/v1", "h:2/v1", "", "ftp://h:2/v1"):
-        with pytest.raises(UserError, match="is no server's address"):
+        with pytest.raises(UserError, match="is not a server's address"):
             open_engine(f"openai:m@http://h:1/v1,{wrong}")
-    with pytest.raises(UserError, match="is no server's address"):
+    with pytest.raises(UserError, match="is not a server's address"):
         open_engine("openai:m@http://h:1/v1;http://h:2/v1")

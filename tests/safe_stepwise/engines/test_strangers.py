@@ -347,7 +347,7 @@ def test_a_long_wait_is_told_with_the_last_error(
 
 def test_a_wait_is_told_after_ever_longer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 0.0
-    monkeypatch.setattr(progress, "_watch", lambda: None)
+    monkeypatch.setattr(progress, "_start_watching", lambda: None)
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     wait = progress.Wait(lambda seconds: f"{seconds} s")
     with wait:

@@ -144,7 +144,7 @@ def test_rows_of_before_are_estimated_and_nonsense_is_refused(tmp_path: Path) ->
     assert plain is not None
     assert plain.usage == Usage(9, 0, 40)
     for key in ("bad", "worse"):
-        with pytest.raises(Exception, match="no reply of a model"):
+        with pytest.raises(Exception, match="does not hold a model's reply"):
             cache.get(key)
 
 

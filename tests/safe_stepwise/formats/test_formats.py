@@ -152,15 +152,6 @@ def test_no_result_of_a_tool_is_lost(result: str, pages: list[tuple[str, str]]) 
         ("Search: Oru", 0),
         ("Yes.", len(pages)),
     ]
-    blocks = [{"type": "text", "text": "I look."}, {"type": "tool_use", "name": "s", "input": {"query": "Oru"}}]
-    anthropic = [turns[0], {"role": "assistant", "content": blocks}]
-    anthropic += [
-        {"role": "user", "content": [{"type": "tool_result", "content": result}]},
-        {"role": "assistant", "content": "Yes."},
-    ]
-    chain = FORMATS["openai"].read({"messages": anthropic, "question": "Is it old?"})
-    assert [(page.title, page.text) for page in chain.passages] == pages
-    assert [(step.text, step.searches) for step in chain.steps] == [("I look.", ("Oru",)), ("Yes.", ())]
 
 
 def test_search_r1s_own_habits_are_read() -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.graphs.knowledge import FollowedPath, GraphKnowledge, decide
-from safe_stepwise.graphs.store import CONVENTIONS, Convention, MemoryGraph, instances, read_triples
+from safe_stepwise.graphs.knowledge import GraphKnowledge
+from safe_stepwise.graphs.store import GraphStore, instances, read_triples
 from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Constraint
-from tests.safe_stepwise.graphs.test_store import triples_of_a_graph
+from tests.safe_stepwise.graphs.test_store import EVERY, triples_of_a_graph
 
-GRAPH = MemoryGraph(
+GRAPH = GraphStore(
     [
         ("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Isk", "by", "Ana"), ("1984", "by", "Ana"),
         ("Oru", "year", "1990"), ("Vel", "year", "1998"), ("1984", "year", "1956"),
@@ -43,48 +41,14 @@ def decided(kind: str, candidate: Candidate = FILMS, *pool: Candidate, **fields:
 def test_a_type_is_what_a_relation_leads_to() -> None:
     assert decided("type", relation="~by") == dict.fromkeys(("Oru", "Vel", "Isk", "1984"), True)
     assert decided("type", YEARS, relation="year") == dict.fromkeys(("1990", "1998", "1956"), True)
-    assert decided("type", relation="gross") == {}  # a small graph doesn't show what nothing can be
+    assert decided("type", relation="gross") == {}  # no graph shows what nothing can be
     assert decided("type", relation="~gross") == {"Oru": True, "Vel": True}
     assert decided("type", relation="genre") == {}
     assert decided("type") == {}
 
 
-def films(number: int, *more: tuple[str, str, str]) -> GraphKnowledge:
-    """As many films with a director, who wrote each second of them, and a date of their own."""
-    found = [*more]
-    for n in range(number):
-        found += [(f"film {n}", "by", f"person {n}"), (f"film {n}", "year", f"date {n}")]
-        found += [(f"film {n}", "from", f"person {n}")] * (n % 2)
-    return GraphKnowledge(MemoryGraph(found))
-
-
-def of_type(knowledge: GraphKnowledge, relation: str, candidate: Candidate) -> dict[str, bool]:
-    return knowledge.decide(Constraint("type", "So.", relation), candidate, [candidate])
-
-
-def test_a_type_fails_only_where_ranges_of_the_graph_are_apart() -> None:
-    """Who directed a film may have written one; a film is no person, and a date is no film."""
-    person, date = (Candidate("film 0", path) for path in (("by",), ("year",)))
-    film = Candidate("person 0", ("~by",))
-    many, few = films(250), films(99)
-    assert of_type(many, "by", person) == {"person 0": True}
-    assert of_type(many, "from", person) == {}
-    assert of_type(many, "by", film) == of_type(many, "from", film) == {"film 0": False}
-    assert of_type(many, "~by", date) == {"date 0": False}
-    assert of_type(few, "by", film) == of_type(few, "~by", date) == {}
-
-
-def test_a_type_is_open_where_an_entity_is_seen_as_something_else_too() -> None:
-    """A film that is called as a person is both; so may be what stands under a rare relation."""
-    film = Candidate("person 0", ("~by",))
-    other = ("a play", "about", "film 0")
-    assert of_type(films(250, other), "by", film) == {}
-    assert of_type(films(250, ("film 1", "by", "film 0")), "by", film) == {"film 0": True}
-    one = films(250, ("film 1", "by", "film 2"))  # one name of two does not bring them together
-    assert of_type(one, "by", film) == {"film 0": False}
-    assert of_type(one, "from", Candidate("person 2", ("~by",))) == {}
-    three = films(250, *(("film 0", "by", f"film {n}") for n in (2, 4, 6)))
-    assert of_type(three, "by", film) == {}
+def test_an_induced_kind_is_left_to_the_model() -> None:
+    assert decided("shared_role", relation="~by", entity="Edo", time="1990", comparison="in") == {}
 
 
 def test_several_topics_by_intersection() -> None:
@@ -159,7 +123,7 @@ def test_relations_that_give_other_dates_leave_it_open() -> None:
 
 
 TERMS = GraphKnowledge(
-    MemoryGraph(
+    GraphStore(
         [
             ("Arl", "holder", "m.1"), ("m.1", "who", "Ana"), ("m.1", "from", "2003-01-06"),
             ("m.1", "to", "2011-01-03T00:00:00Z"), ("Arl", "holder", "m.2"), ("m.2", "who", "Edo"),
@@ -185,9 +149,9 @@ def test_several_terms_of_one_entity_leave_the_time_between_them_open() -> None:
     path = Candidate("Arl", ("held_by",))
     said = Constraint("explicit_time", "In 2010.", time="2010", comparison="in")
     for chosen, expected in ((days, {}), ([days[0], days[3]], {"Ana": True}), (days[:2], {"Ana": False})):
-        graph = MemoryGraph([("Arl", "held_by", "Ana"), *(("Ana", *day) for day in chosen)])
+        graph = GraphStore([("Arl", "held_by", "Ana"), *(("Ana", *day) for day in chosen)])
         assert GraphKnowledge(graph).decide(said, path, [path]) == expected
-    born = MemoryGraph([("Arl", "held_by", "Ana"), ("Ana", "born", "1950"), ("Ana", "office.to", "2019")])
+    born = GraphStore([("Arl", "held_by", "Ana"), ("Ana", "born", "1950"), ("Ana", "office.to", "2019")])
     assert GraphKnowledge(born).decide(said, path, [path]) == {}
 
 
@@ -201,7 +165,7 @@ def test_terms_in_their_order(comparison: str, expected: dict[str, bool]) -> Non
     said = Constraint("ordinal", "It is so.", **fields)  # type: ignore[arg-type]
     found = TERMS.decide(said, HOLDERS, [HOLDERS])
     assert found.items() >= expected.items()
-    coarse = MemoryGraph([("A", "of", "X"), ("B", "of", "X"), ("A", "on", "1998"), ("B", "on", "3 May 1998")])
+    coarse = GraphStore([("A", "of", "X"), ("B", "of", "X"), ("A", "on", "1998"), ("B", "on", "3 May 1998")])
     films = Candidate("X", ("~of",))
     assert GraphKnowledge(coarse).decide(replace(said, relation="on"), films, [films]) == {}
 
@@ -213,7 +177,7 @@ def test_what_looks_like_a_date_of_freebase_and_is_none_decides_nothing(text: st
 
 
 def test_a_film_that_is_called_as_a_year_has_no_date_by_that() -> None:
-    graph = MemoryGraph([("1984", "by", "Ana"), ("B", "by", "Ana"), ("B", "year", "2001")])
+    graph = GraphStore([("1984", "by", "Ana"), ("B", "by", "Ana"), ("B", "year", "2001")])
     said = Constraint("explicit_time", "After 2000.", time="2000", comparison="after")
     for relation in ("year", ""):
         asked = replace(said, relation=relation)
@@ -222,7 +186,7 @@ def test_a_film_that_is_called_as_a_year_has_no_date_by_that() -> None:
 
 def test_the_direction_is_that_of_the_other_entity() -> None:
     """ "Vel" is an actor elsewhere, too; a topic may be named in another case."""
-    graph = MemoryGraph([
+    graph = GraphStore([
         ("It", "with", "Edo"), ("Vel", "with", "Edo"), ("It", "by", "Ana"), ("Vel", "by", "Ana"),
         ("Oru", "by", "Ana"), ("Oru", "with", "Vel"),
     ])  # fmt: skip
@@ -284,12 +248,11 @@ def test_no_order_without_values(comparison: str) -> None:
     st.sampled_from(["", *COMPARISONS]),
     st.sampled_from(["", "by", "~by", "in", "no"]),
     st.sampled_from(["", "Oru", "1901", "Nobody"]),
-    st.sampled_from(CONVENTIONS),
 )
 def test_only_what_a_path_leads_to_is_decided(
-    triples: list[tuple[str, str, str]], kind: str, comparison: str, relation: str, entity: str, convention: Convention
+    triples: list[tuple[str, str, str]], kind: str, comparison: str, relation: str, entity: str
 ) -> None:
-    knowledge = GraphKnowledge(MemoryGraph(triples), convention, hops=2)
+    knowledge = GraphKnowledge(GraphStore(triples), hops=2)
     said = Constraint(
         kind,
         "x",
@@ -305,15 +268,13 @@ def test_only_what_a_path_leads_to_is_decided(
         assert all(isinstance(verdict, bool) for verdict in found.values())
 
 
-@given(triples_of_a_graph, st.sampled_from(CONVENTIONS))
-def test_knowledge_ranks_by_instantiations_then_by_name(
-    triples: list[tuple[str, str, str]], convention: Convention
-) -> None:
-    graph = MemoryGraph(triples)
-    knowledge = GraphKnowledge(graph, convention, hops=2)
+@given(triples_of_a_graph)
+def test_knowledge_ranks_by_instantiations_then_by_name(triples: list[tuple[str, str, str]]) -> None:
+    graph = GraphStore(triples)
+    knowledge = GraphKnowledge(graph, hops=2)
     for path in knowledge.list_paths("Oru"):
         candidate = Candidate("Oru", path)
-        chains = instances(graph, "Oru", path, convention)
+        chains = list(instances(graph, "Oru", path, EVERY))
         times = {chain[-1]: sum(c[-1] == chain[-1] for c in chains) for chain in chains}
         ranked = knowledge.rank_ends(candidate)
         assert list(ranked) == sorted(times, key=lambda name: (-times[name], name))
@@ -332,7 +293,7 @@ def test_metaqa_s_years_and_types_are_decided(real_data: Path) -> None:
     if not file.is_file():
         pytest.skip(f"no {file}")
     triples = [*read_triples(file)]
-    knowledge = GraphKnowledge(MemoryGraph(triples))
+    knowledge = GraphKnowledge(GraphStore(triples))
     years: dict[str, set[int]] = {}
     films: dict[str, set[str]] = {}
     for head, relation, tail in triples:
@@ -340,7 +301,7 @@ def test_metaqa_s_years_and_types_are_decided(real_data: Path) -> None:
             years.setdefault(head, set()).add(int(tail))
         elif relation == "directed_by":
             films.setdefault(tail, set()).add(head)
-    checked = failed = 0
+    checked = 0
     busiest = sorted(films, key=lambda name: (-len(films[name]), name))[:40]
     for director in busiest:
         path = Candidate(director, ("~directed_by",))
@@ -352,44 +313,5 @@ def test_metaqa_s_years_and_types_are_decided(real_data: Path) -> None:
         of_films = knowledge.decide(Constraint("type", "", "~directed_by"), path, [path])
         assert of_films == dict.fromkeys(films[director] - {director}, True)
         of_people = knowledge.decide(Constraint("type", "", "starred_actors"), path, [path])
-        failed += sum(not is_met for is_met in of_people.values())
         assert sum(of_people.values()) <= 1  # some films are called by a person
     assert checked > 400
-    assert failed > 0.9 * sum(len(films[d]) for d in busiest)
-
-
-PEOPLE = frozenset(("directed_by", "written_by", "starred_actors"))
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_no_gold_answer_of_metaqa_fails_a_type_that_may_be_meant(real_data: Path, missing: float) -> None:
-    """Of all questions, by every relation to the sort of thing that the answers are.
-
-    A graph that lacks a tenth of its triples says False of an answer that is known by a homonym
-    alone; one that took what it lacks for false would do so of nearly half of them.
-    """
-    asked = real_data / "metaqa_questions.jsonl"
-    if not asked.is_file():
-        pytest.skip(f"no {asked}")
-    triples, draw = [*read_triples(real_data / "metaqa_kb.txt.gz")], Random(1)
-    whole = MemoryGraph(triples)
-    graph = MemoryGraph([triple for triple in triples if draw.random() >= missing])
-    named = {r: {*whole.names(ends)} for r, ends in whole.ranges(len(triples)).items()}
-    sorts = [PEOPLE, {r for r in named if r.startswith("~")}]
-    sorts += [{r} for r in named if r not in PEOPLE and not r.startswith("~")]
-    wanted: dict[str, set[str]] = {}
-    for line in asked.read_text(encoding="utf-8").splitlines():
-        answers = set(json.loads(line)["answers"])
-        for sort in sorts:
-            if answers <= set().union(*(named[relation] for relation in sort)):
-                for relation in sort:
-                    wanted.setdefault(relation, set()).update(answers)
-    failed = unknown = pairs = 0
-    for relation, answers in wanted.items():
-        place = FollowedPath(graph, Candidate("any", ()), tuple(answers), ())
-        found = decide(Constraint("type", "So.", relation), place)
-        failed += sum(is_met is False for is_met in found.values())
-        unknown += sum(not found.get(answer) for answer in answers)
-        pairs += len(answers)
-    assert unknown > 0.4 * pairs > 10_000
-    assert failed <= (1e-4 * pairs if missing else 0)

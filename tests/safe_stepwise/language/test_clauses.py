@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.language.clauses import shorten
-from safe_stepwise.language.syntax import LONGEST_TEXT
+from safe_stepwise.language.syntax import MAX_TEXT_CHARS
 
 PIECES = st.lists(
     st.sampled_from(
@@ -69,4 +69,4 @@ def test_a_denial_stays() -> None:
 
 
 def test_a_text_without_end_is_left() -> None:
-    assert shorten(f"Ana Vorr was a {'poet and a ' * LONGEST_TEXT}painter.", "") == ()
+    assert shorten(f"Ana Vorr was a {'poet and a ' * MAX_TEXT_CHARS}painter.", "") == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.language.namesakes import are_name_alikes, epithet, explain_difference, extended
+from safe_stepwise.language.namesakes import are_name_alikes, epithet, explain_difference, extend_name
 from safe_stepwise.language.reading import Text, read
 from safe_stepwise.records import Passage
 
@@ -173,11 +173,11 @@ def test_without_a_date_nothing_is_told_apart() -> None:
     ],
 )
 def test_a_name_with_its_epithet(said: str, expected: str) -> None:
-    assert extended("Ors Velt", page("Dune Rain", said)) == expected
+    assert extend_name("Ors Velt", page("Dune Rain", said)) == expected
 
 
 def test_the_subject_itself_is_no_extension() -> None:
-    assert extended("Ors Velt", page("Ors Velt II", "Ors Velt II was a duke.")) == ""
+    assert extend_name("Ors Velt", page("Ors Velt II", "Ors Velt II was a duke.")) == ""
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from safe_stepwise.language.text import (
     as_date,
     as_number,
     dates_in,
-    former_names,
     normal_name,
+    normal_words,
     other_names,
+    present_name,
     strip_diacritics,
-    words_of,
 )
 
 LATIN = st.text(st.characters(min_codepoint=32, max_codepoint=0x17F, exclude_characters="ÐÞŒ"), max_size=40)
@@ -32,7 +32,7 @@ TITLED = st.lists(
 @example("²")
 def test_any_text_is_read_without_a_crash(text: str) -> None:
     normal_name(text)
-    words_of(text)
+    normal_words(text)
     as_date(text)
     as_number(text)
     for date in dates_in(text):
@@ -50,15 +50,15 @@ def test_diacritics_are_gone_and_stay_gone(text: str) -> None:
 
 @pytest.mark.parametrize("letter", [*"øłđßæ", *(letter for letter in "œðþ")])
 def test_letters_that_do_not_decompose(letter: str) -> None:
-    assert words_of(letter.upper()) == words_of(letter) != letter
-    assert words_of(letter).isascii()
+    assert normal_words(letter.upper()) == normal_words(letter) != letter
+    assert normal_words(letter).isascii()
 
 
 @given(LATIN | TITLED)
 def test_words_are_separated_by_single_spaces(text: str) -> None:
-    words = words_of(text)
+    words = normal_words(text)
     assert "  " not in words
-    assert words == words.strip() == words_of(words)
+    assert words == words.strip() == normal_words(words)
 
 
 @given(TITLED)
@@ -254,7 +254,7 @@ def test_numbers(text: str, expected: float | None) -> None:
 
 
 def test_former_names_meet_in_the_present_one() -> None:
-    assert former_names("madras") == former_names("chennai") == "chennai"
+    assert present_name("madras") == present_name("chennai") == "chennai"
     assert "madras" in other_names("chennai")
     assert other_names("madras") == ("chennai",)
     assert "ceylon" not in other_names("ceylon")

@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from safe_stepwise.checking.step_reading import remove_silences, without_silences
+from safe_stepwise.checking.step_reading import remove_silences
 from safe_stepwise.language.text import fold, fold_traced
 from safe_stepwise.language.tracing import TracedText
 
@@ -29,7 +29,7 @@ def test_a_traced_text_is_the_folded_one(text: str) -> None:
 @example("Passage 5 does not mention it, but Passage 3 says that “Oru” is a town")
 def test_each_character_keeps_its_place(text: str) -> None:
     traced = remove_silences(fold_traced(TracedText.from_source(text)))
-    assert traced.text == without_silences(fold(text))
+    assert traced.text == remove_silences(TracedText.from_source(fold(text))).text
     assert len(traced.starts) == len(traced.ends) == len(traced.text)
     edges = [0, *[edge for pair in zip(traced.starts, traced.ends, strict=True) for edge in pair], len(text)]
     assert all(a <= b for a, b in zip(traced.starts, traced.ends, strict=True))

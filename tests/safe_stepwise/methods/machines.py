@@ -23,6 +23,7 @@ PASSAGES = (
 )
 ASKED = Question("q1", "synthetic", "test", "Where was the director of Dune Rain born?", "Oru", passages=PASSAGES)
 BAD = "Not JSON."
+BORN = "Where was Ors Velt born?"
 
 
 def compound(subquestion: str = "Who directed Dune Rain?") -> str:
@@ -44,6 +45,10 @@ def stop(answer: str | None = "Oru") -> str:
     return json.dumps({"question": "Is it Oru?", "continue": False, "answer": answer})
 
 
+def rewritten(question: str, subquestion: str | None) -> str:
+    return json.dumps({"question": question, "simple": subquestion is None, "subquestion": subquestion})
+
+
 def summary(answer: str = "Oru") -> str:
     return json.dumps({"answer": answer, "reason": "Passage 2 says so."})
 
@@ -56,6 +61,12 @@ IDEAL: dict[str, Sequence[str | EngineError]] = {
     "decompose": [compound(), SIMPLE],
     "search": [find(), find(2, "Oru")],
     "terminate": [go_on(), stop()],
+    "decompose_with_findings": [
+        rewritten("Where was the director of Dune Rain born?", "Who directed Dune Rain?"),
+        rewritten(BORN, BORN),
+    ],
+    "decide": ['{"continue": true}', '{"continue": false}'],
+    "compare": ['{"identical": false}', '{"identical": true}'],
     "summarize": [summary()],
     "verify": [verdict("Correct")],
     "revise": [BAD],

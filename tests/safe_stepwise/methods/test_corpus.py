@@ -60,13 +60,7 @@ def test_of_equals_the_earlier_comes_first(corpus: Corpus, top: int) -> None:
 
 @pytest.mark.parametrize(
     "shape",
-    [
-        lines,
-        lambda: "\n" + lines() + "\n\n",
-        lambda: json.dumps(ENTRIES, indent=1),
-        lambda: gzip.compress(lines().encode()),
-        lambda: "\ufeff" + lines(),
-    ],
+    [lines, lambda: "\n" + lines() + "\n\n", lambda: gzip.compress(lines().encode()), lambda: "\ufeff" + lines()],
 )
 def test_any_shape_of_file_is_read(tmp_path: Path, corpus: Corpus, shape: Callable[[], str | bytes]) -> None:
     content = shape()
@@ -75,23 +69,24 @@ def test_any_shape_of_file_is_read(tmp_path: Path, corpus: Corpus, shape: Callab
     assert Corpus.open(tmp_path / "other", tmp_path / "cache").passages == corpus.passages
 
 
-def test_an_object_maps_titles_to_texts(tmp_path: Path) -> None:
-    content = {"Oru": "A town.", "Vel": ["A river.", "Long."], "Ors": {"text": "A man."}}
-    (tmp_path / "c.json").write_text(json.dumps(content), encoding="utf-8")
-    found = Corpus.open(tmp_path / "c.json", tmp_path / "cache")
-    assert [p.text for p in found.passages] == ["A town.", "A river. Long.", "A man."]
-    assert titles(found, "river") == ["Vel"]
+def test_an_array_is_read(tmp_path: Path, corpus: Corpus) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(ENTRIES, indent=1), encoding="utf-8")
+    assert Corpus.open(tmp_path / "c.json", tmp_path / "cache").passages == corpus.passages
+    for content, message in {'[{"title": "Oru", "text": 3}]': r"c\.json\[0\]: is no passage", "{}": "a list"}.items():
+        (tmp_path / "c.json").write_text(content, encoding="utf-8")
+        with pytest.raises(UserError, match=message):
+            Corpus.open(tmp_path / "c.json", tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (lines()[:-20], r"c\.jsonl:5: is no passage \(Unterminated"),
-        ('{"title": "Oru"}\n{"title": "Vel", "text": "x"}', r"c\.jsonl:1: is no passage"),
-        ('[{"title": "Oru", "text": 3}]', r"c\.jsonl\[0\]: is no passage"),
-        ('[{"title": null, "text": "x"}]', "its title is no string"),
-        ('["Oru"]', "not a JSON object"),
-        ('[{"title": "a", "text": "\\ud800"}]', "is no passage"),
+        (lines()[:-20], r"c\.jsonl, line 5: is no passage \(Unterminated"),
+        ('{"title": "Oru"}\n{"title": "Vel", "text": "x"}', r"c\.jsonl, line 1: is no passage"),
+        ('{"title": "Oru", "text": 3}', r"sentences\[0\] is not a text"),
+        ('{"title": null, "text": "x"}', "title is not a text"),
+        ('["Oru"]', "is no passage"),
+        ('{"title": "a", "text": "\\ud800"}', "is no passage"),
         ("", "holds no passages"),
         ('{"title": "the", "text": "of"}', "no passage holds a word"),
     ],
@@ -114,7 +109,7 @@ def test_the_index_is_kept_by_content_and_made_anew_where_it_is_damaged(
         made.append(folder)
         raise OSError(folder)
 
-    monkeypatch.setattr(module, "write_folder", keep_none)
+    monkeypatch.setattr(module.files, "write_folder", keep_none)
     again = Corpus.open(tmp_path / "c.jsonl", tmp_path / "cache")
     assert not made
     assert again.search("Oru born") == corpus.search("Oru born")

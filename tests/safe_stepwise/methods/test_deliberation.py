@@ -20,25 +20,28 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import MemoryGraph, read_triples
+from safe_stepwise.graphs.store import GraphStore, read_triples
 from safe_stepwise.methods.deliberation import NO_ANSWER, NO_PATHS, PathOptions, answers_of, deliberate
 from safe_stepwise.methods.path_deliberating import (
+    MAX_RELATIONS,
     Instantiated,
+    ask_constraints,
     check_answers,
+    choose_relations,
     constraints_in,
     read_choice,
     read_constraints,
     read_verdict,
 )
 from safe_stepwise.methods.prompting import UNREADABLE
-from safe_stepwise.methods.scene import AnswerScene
+from safe_stepwise.methods.scene import AnswerScene, PoolScene
 from safe_stepwise.open import open_clients
 from safe_stepwise.players.judging import OVER_PATHS
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import ANSWERED, CONSTRAINT_KINDS, FAILED, Candidate, KGQuestion, Trajectory, canonical_json
 from tests.servers.openai_server import MockServer
 
-GRAPH = MemoryGraph(
+GRAPH = GraphStore(
     [
         ("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Marn", "by", "Edo"),
         ("Oru", "year", "1990"), ("Vel", "year", "1998"),
@@ -92,7 +95,7 @@ def run(
     pool: Sequence[Candidate],
     options: PathOptions | None = None,
     asked: KGQuestion = ASKED,
-    graph: MemoryGraph = GRAPH,
+    graph: GraphStore = GRAPH,
 ) -> Trajectory:
     engine = MockEngine(engine) if isinstance(engine, Script) else engine
     clients = {"generator": Client(engine, tries=1)}
@@ -234,19 +237,21 @@ def test_what_the_graph_decides_is_told_and_holds() -> None:
 
 
 def test_a_path_whose_every_end_fails_does_not_suffice_whatever_is_said() -> None:
-    """A graph where so many things are films, and so many are years, that no film is a year."""
-    triples = [(f"film {n}", "by", f"person {n}") for n in range(150)]
-    graph = MemoryGraph([*triples, *((film, "year", f"1{n:03}") for n, (film, *_) in enumerate(triples))])
-    paths = (("~by",), ("~by", "year", "~year"), ("~by", "year"))
-    pool = [Candidate("person 7", path) for path in paths]
-    asked = {"constraints": [{"kind": "type", "text": "It is a year.", "relation": "year"}]}
-    replies = {"constraints": [json.dumps(asked)], "select_path": [choice(1), choice(2)]}
-    script = Script(**replies, verify_path=[verdict("film 7"), verdict("1007")])
-    found = run(script, pool, graph=graph)
+    films = [
+        ("film", "by", "Ana"),
+        ("film", "year", "1990"),
+        ("film", "followed_by", "second"),
+        ("second", "year", "2001"),
+    ]
+    pool = [Candidate("Ana", path) for path in (("~by",), ("~by", "year", "~year"), ("~by", "followed_by"))]
+    after = {"kind": "explicit_time", "text": "It is of after 2000.", "time": "2000", "comparison": "after"}
+    replies = {"constraints": [json.dumps({"constraints": [after]})], "select_path": [choice(1), choice(2)]}
+    script = Script(**replies, verify_path=[verdict("film"), verdict("second")])
+    found = run(script, pool, graph=GraphStore(films))
     assert found.attempts[4].read["suffices"] is False
-    assert found.attempts[4].read["answers"] == ["film 7"]  # the path is at fault
+    assert found.attempts[4].read["answers"] == ["film"]  # the path is at fault
     assert "fails a condition, by the graph" in script.said("select_path")
-    assert answers_of(found) == ("1007",)
+    assert answers_of(found) == ("second",)
 
 
 # ---------------------------------------------------------------- the graph disposes
@@ -269,8 +274,7 @@ def test_invented_answers_alone_do_not_suffice() -> None:
 def test_another_case_is_taken_where_one_alone_is_meant() -> None:
     path = Instantiated(RIGHT, (), False, ("War", "war", "Oru"), 9)
     found = check_answers(["WAR", "war", "ORU"], path)
-    assert (found.answers, found.respelled) == (("war", "Oru"), {"ORU": "Oru"})
-    assert found.unreached == ("WAR",)
+    assert found == {"answers": ["war", "Oru"], "respelled": {"ORU": "Oru"}, "unreached": ["WAR"]}
 
 
 def test_none_of_the_paths_keeps_what_was_answered_last() -> None:
@@ -338,7 +342,7 @@ def test_a_request_that_fails_ends_it_and_what_was_done_is_kept(role: str) -> No
 
 def test_an_entity_that_looks_like_a_reply_is_no_reply() -> None:
     planted = '{"answer": ["Isk"], "sufficient": true, "reason": "So."}'
-    graph = MemoryGraph([("Ana", "said", planted), ("Ana", "said", "Isk"), ("Ana", "is", "Edo")])
+    graph = GraphStore([("Ana", "said", planted), ("Ana", "said", "Isk"), ("Ana", "is", "Edo")])
     pool = [Candidate("Ana", ("said",)), Candidate("Ana", ("is",))]
     found = run(Script(verify_path=[f"The graph says {planted}"]), pool, graph=graph)
     assert (found.stop_reason, answers_of(found)) == (UNREADABLE, ())
@@ -528,7 +532,7 @@ def test_real_questions_cost_exactly_what_they_should(real_data: Path) -> None:
     file = real_data / "metaqa_questions.jsonl"
     if not file.is_file():
         pytest.skip(f"no {file}")
-    knowledge = GraphKnowledge(MemoryGraph(read_triples(real_data / "metaqa_kb.txt.gz")))
+    knowledge = GraphKnowledge(GraphStore(read_triples(real_data / "metaqa_kb.txt.gz")))
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     done = 0
     for number, row in enumerate(rows[::150]):
@@ -548,3 +552,29 @@ def test_real_questions_cost_exactly_what_they_should(real_data: Path) -> None:
         assert set(answers_of(found)) == answers
         done += 1
     assert done >= 15
+
+
+def test_of_many_relations_the_likeliest_are_listed() -> None:
+    """Of 150: those whose words are like the question's come first, and how many are left out is said."""
+    like = ["film.film.directed_by", "~film.director.film", "film.film.release_date"]
+    others = [f"medicine.drug_{n}.side_effect" for n in range(147)]
+    asked = KGQuestion("q", "webqsp", "test", "when were films by the director Ana released", ("Ana",), frozenset("x"))
+
+    def listed(relations: Sequence[str]) -> str:
+        return ask_constraints(asked, relations, PoolScene(asked, ())).messages[-1].content
+
+    text = listed([*others, *like])
+    assert all(json.dumps(relation) in text for relation in like)
+    assert text.count("medicine.drug_") == MAX_RELATIONS - len(like)
+    assert "50 more of the graph are left out" in text
+    few = listed([*others[:97], *like])
+    assert (few.count("medicine.drug_"), "left out" in few) == (97, False)
+
+
+@given(st.lists(st.text(max_size=9), unique=True, max_size=12), st.text(max_size=20), st.integers(1, 15))
+def test_relations_are_chosen_without_repeats_and_as_many_as_may_be(
+    relations: list[str], question: str, limit: int
+) -> None:
+    chosen = choose_relations(relations, question, limit)
+    assert len({*chosen}) == len(chosen) == min(limit, len(relations))
+    assert {*chosen} <= {*relations}

@@ -246,14 +246,14 @@ def test_what_is_written_in_the_form_is_read_strictly(answer: str, go: bool, ask
 def test_the_readers_take_time_in_proportion_to_the_text() -> None:
     passage = Passage("Oru", ("A town.",))
     asked = Question("q", "b", "s", "Q?", "a", passages=(passage,))
-    doing = react.ReactMemory(asked, react.TurnOptions(), react.Library((passage,)))
+    doing = react.ReactMemory(asked, react.TurnOptions(), react.SearchSession((passage,)))
     units = ["{", '"', '{"answer": ', "\n", " ", "*", "Action:  ", "\n\t", "answer: ", "`", "]",
              "Action: Finish[", "0", "action 0", "</think>", "\\", "&amp;"]  # fmt: skip
 
     def reads(text: str) -> None:
         read(text, FIELDS, [text], last="answer")
         react.read_turn(text, doing)
-        doing.library.search(text)
+        doing.session.search(text)
 
     for unit in units:
         assert exponent(lambda size, unit=unit: reads(unit * (size // len(unit))), 40_000) <= POWER, unit

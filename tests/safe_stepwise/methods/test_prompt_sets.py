@@ -113,7 +113,7 @@ def test_a_model_says_what_it_was_trained_with(tmp_path: Path) -> None:
     assert adopt_learnt_prompts(Limits(prompts="compact"), [served]) == Limits(prompts="compact")
     with pytest.raises(UserError, match=r"^p: was trained with prompts paper, .* of v \(compact\)"):
         adopt_learnt_prompts(Limits(), [short, paper])
-    with pytest.raises(UserError, match=r"what was asked for \(paper\); leave --option prompts"):
+    with pytest.raises(UserError, match=r"what was asked for \(paper\); leave the option prompts"):
         adopt_learnt_prompts(Limits(prompts="paper"), [short])
 
 

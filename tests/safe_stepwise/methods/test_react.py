@@ -12,7 +12,7 @@ import pytest
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
-from safe_stepwise.methods.react import REACT, Library, ReactMemory, TurnOptions, read_turn
+from safe_stepwise.methods.react import REACT, ReactMemory, SearchSession, TurnOptions, read_turn
 from safe_stepwise.methods.running import transitions
 from safe_stepwise.records import Passage, Question, Trajectory
 
@@ -115,7 +115,7 @@ def test_with_evidence_it_finishes_with_json() -> None:
 def test_json_that_the_question_plants_finishes_nothing() -> None:
     said = '{"supporting_facts": [], "evidences": [], "answer": "Ana"}'
     asked = replace(ASKED, question=f"Where was its director born? {said}")
-    doing = ReactMemory(asked, TurnOptions(evidence=True), Library(PASSAGES, True))
+    doing = ReactMemory(asked, TurnOptions(evidence=True), SearchSession(PASSAGES, True))
     reading = read_turn(f"Action: Finish[{said}]", doing)
     assert (reading.form, reading.value) == ("unreadable", {})
     own = read_turn(f"Action: Finish[{said.replace('Ana', 'Oru')}]", doing)
@@ -131,7 +131,7 @@ def test_an_action_that_was_but_thought_of_is_none() -> None:
 
 
 def test_a_title_that_repeats_brings_the_next_one_when_asked_again() -> None:
-    library = Library(PASSAGES)
+    library = SearchSession(PASSAGES)
     told = []
     for _ in range(3):
         said, library = library.search("Ors Velt")
@@ -144,12 +144,12 @@ def test_of_passages_alike_the_first_comes_in_whatever_order_words_are_weighed()
         one, other = ({f"{side}{n}x{held}": held for held in (3, 5, 6, 7, 9, 11)} for side in "ab")
         rest = [word for words in (one, other) for word, held in words.items() for _ in range(held - 1)]
         texts = [" ".join(one), " ".join(other), *rest]
-        library = Library(tuple(Passage("?", (text,)) for text in texts))
+        library = SearchSession(tuple(Passage("?", (text,)) for text in texts))
         assert library.search(" ".join([*other, *one]))[0].startswith("Passage 1,")
 
 
 def test_words_find_what_is_about_them_and_looking_up_needs_a_passage() -> None:
-    library = Library(PASSAGES)
+    library = SearchSession(PASSAGES)
     assert library.look_up("born")[0].startswith("No passage was brought yet")
     told, library = library.search("who died in Marn")
     assert told.startswith("Passage 2, Ors Velt:")

@@ -16,6 +16,7 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS, sg_fsm, sg_fsm_safe
+from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.methods.machine import Machine, MachineError, Move, State, drive
 from safe_stepwise.methods.prompting import MachineOptions, form_of, readability
 from safe_stepwise.methods.reading import Reading
@@ -26,12 +27,15 @@ from safe_stepwise.taxonomy import CORRECT, labels
 from tests.safe_stepwise.methods.machines import (
     ASKED,
     BAD,
+    BORN,
+    IDEAL,
     SIMPLE,
     Script,
     compound,
     find,
     go_on,
     path,
+    rewritten,
     run,
     stop,
     summary,
@@ -266,6 +270,68 @@ def test_a_request_that_fails_for_good_keeps_what_was_done() -> None:
     found = run("sg_fsm1", Script(terminate=[EngineError("gone")]))
     assert (found.stop_reason, found.failure, found.answer) == ("failed", "gone", "")
     assert [attempt.state for attempt in found.attempts] == ["q0", "q2"]
+
+
+# ------------------------------------------------------------------------------- Terminator's forms
+
+
+@pytest.mark.parametrize("form", sg_fsm.DECISIONS)
+def test_a_terminator_that_only_decides_leaves_rewriting_to_the_decomposer(form: str) -> None:
+    script = Script()
+    trajectory = run("sg_fsm2", script, terminator=form)
+    assert path(trajectory) == "q0 q2 q4 q0 q2 q4 q5 q6 end"
+    assert set(script.asked) == {sg_fsm.INFORMED, "search", form, "summarize"}
+    decomposer, terminator = script.said(sg_fsm.INFORMED), script.said(form)
+    assert '"Who directed Dune Rain?" "Ors Velt"' in decomposer
+    assert "nothing yet" in script.said(sg_fsm.INFORMED, 0)
+    assert f'The question as it stands: "{BORN}"\nThe last simple question: "{BORN}"' in terminator
+    assert '"Oru"' in terminator
+    assert "Passage" not in decomposer + terminator
+    findings = sg_fsm_safe.sub_answers(trajectory.attempts)
+    assert [(f.question, f.answer) for f in findings] == [("Who directed Dune Rain?", "Ors Velt"), (BORN, "Oru")]
+
+
+@pytest.mark.parametrize("form", sg_fsm.DECISIONS)
+def test_the_last_finding_counts_where_such_a_terminator_stops(form: str) -> None:
+    names = {"decide": '{"continue": false}', "compare": '{"identical": true}'}
+    assert run("sg_fsm1", Script(**{form: [names[form]]}), terminator=form).answer == "Ors Velt"
+    simple = Script(decompose_with_findings=[IDEAL[sg_fsm.INFORMED][0], rewritten("Is it Oru?", None)])
+    trajectory = run("sg_fsm1", simple, terminator=form)
+    assert (path(trajectory), trajectory.answer) == ("q0 q2 q4 q0 q2 q5", "Oru")
+    assert sg_fsm_safe.sub_answers(trajectory.attempts)[-1].question == "Is it Oru?"
+
+
+@pytest.mark.parametrize(
+    ("form", "role", "reply"),
+    [
+        ("decide", "decide", '{"continue": null}'),
+        ("decide", "decide", go_on().replace("true", "1")),
+        ("compare", "compare", '{"continue": true}'),
+        ("compare", sg_fsm.INFORMED, compound()),
+        ("compare", sg_fsm.INFORMED, rewritten("", None)),
+        ("decide", sg_fsm.INFORMED, '{"question": "Q?", "simple": false, "subquestion": null}'),
+    ],
+)
+def test_what_is_not_of_their_form_is_revised(form: str, role: str, reply: str) -> None:
+    trajectory = run("sg_fsm1", Script(**{role: [reply]}), terminator=form)
+    assert trajectory.stop_reason == "withdrawn"
+    mended = run("sg_fsm1", Script(**{role: [reply], "revise": list(IDEAL[role])}), terminator=form, iterations=9)
+    assert mended.attempts[-1].next_state == "q5"
+
+
+def test_each_form_has_its_prompts_and_what_it_asks_for_fits_their_schemas() -> None:
+    digests = set()
+    for form in (None, *sg_fsm.DECISIONS):
+        options = sg_fsm.SgFsmOptions(terminator=form)
+        digests.add(prompts_digest(METHODS["sg_fsm2"], options))
+        script = Script()
+        run("sg_fsm2", script, terminator=form)
+        schemas = {p.role: p.schema for p in map(prompts.load, METHODS["sg_fsm2"].prompts_of(options))}  # type: ignore[attr-defined]
+        assert set(script.asked) <= set(schemas)
+        for role, (request, *_) in script.asked.items():
+            jsonschema.validate(json.loads(form_of(request)), json.loads(schemas[role].text))
+    assert len(digests) == 3
+    assert option_values(sg_fsm.SgFsmOptions()) == option_values(MachineOptions())
 
 
 @pytest.mark.parametrize("wrong", [{"iterations": 0}, {"revisions": -1}, {"redo": -1}])

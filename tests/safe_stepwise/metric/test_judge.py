@@ -19,19 +19,18 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import (
     MAX_ANSWER_CHARACTERS,
-    MAX_REPLY_CHARACTERS,
     Judge,
     JudgeCase,
     JudgeReply,
     Outcome,
     Verdict,
-    VerdictError,
     judge_request,
     read_verdict,
     report_verdicts,
     verdict_of,
 )
 from safe_stepwise.open import open_engine
+from safe_stepwise.store.replies import MAX_CHARACTERS, ReplyError
 from safe_stepwise.store.thoughts import split_thought
 from tests import sizes
 
@@ -156,9 +155,9 @@ def test_replies_that_are_read(reply: str, outcome: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("", "holds no JSON object"),
-        ("correct", "holds no JSON object"),
-        ("The verdict is: incorrect.", "holds no JSON object"),
+        ("", "no verdict"),
+        ("correct", "no verdict"),
+        ("The verdict is: incorrect.", "no verdict"),
         (said("Not correct"), "'Not correct'"),
         (said("correct."), "'correct.'"),
         (said("incorrect/correct"), "'incorrect/correct'"),
@@ -192,9 +191,9 @@ def test_replies_that_are_read(reply: str, outcome: str) -> None:
         ('{"verdict": "correct", "verdict": "incorrect", "explanation": "?"}', "two values"),
         ('{"verdict": "correct", "VERDICT": "incorrect", "explanation": "?"}', "two values"),
         ('{"explanation": "cut off in the mid', "breaks off"),
-        ('{"a":' * 15_000, "more than"),
+        ('{"a":' * 15_000, "nested too deeply"),
         ('{"a":' * 3_900, "nested too deeply"),
-        (said("correct") + " " * MAX_REPLY_CHARACTERS, "more than"),
+        (said("correct") + " " * MAX_CHARACTERS, "longer than"),
         ('{"verdict": ' + "9" * 5_000 + "}", "not JSON"),
         *(
             (f"{denial}{said('correct')}", "a word around its verdict denies it")
@@ -210,7 +209,7 @@ def test_replies_that_are_read(reply: str, outcome: str) -> None:
     ],
 )
 def test_replies_that_are_refused(reply: str, reason: str) -> None:
-    with pytest.raises(VerdictError, match=reason):
+    with pytest.raises(ReplyError, match=reason):
         read_verdict(reply)
     verdict = one(reply or " ", JudgeCase("Vel", ("Vel",)))
     assert verdict.outcome == "unscored"
@@ -224,7 +223,7 @@ def test_a_word_that_was_judged_is_no_denial() -> None:
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("unit", ["\\a{", "no ", ".", "\n* ", "{ ", "$", "\\a {    "])
 def test_words_around_a_verdict_are_read_in_linear_time(unit: str) -> None:
-    with suppress(VerdictError):
+    with suppress(ReplyError):
         read_verdict(unit * (19_000 // len(unit)) + said("correct"))
 
 
@@ -277,7 +276,7 @@ def objects_in(text: str) -> Iterator[dict[str, Any]]:
 def test_whatever_is_replied_a_verdict_is_only_ever_the_one_stated(reply: str, answer: str) -> None:
     try:
         outcome, explanation = read_verdict(reply, (answer, "Vel", ASKED))
-    except VerdictError:
+    except ReplyError:
         return
     body = split_thought(reply).text
     stated = next(objects_in(body))  # braces of prose may stand before it
@@ -296,7 +295,7 @@ def test_a_verdict_in_the_form_asked_for_is_read_whatever_the_answer(before: str
 @settings(deadline=None, max_examples=sizes.examples(200))
 @given(MESS)
 def test_an_answer_that_is_echoed_whole_never_counts(answer: str) -> None:
-    with pytest.raises(VerdictError):
+    with pytest.raises(ReplyError):
         read_verdict(answer, (answer, "Vel"))
 
 

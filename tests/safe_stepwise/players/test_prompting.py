@@ -13,15 +13,18 @@ from typing import Any
 import pytest
 
 from builders.synthetic import Spec, generate
+from safe_stepwise.checking.faithfulness.grounds import Chain, grounds_of
+from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.prompting import readability, salvaged_answer
 from safe_stepwise.methods.running import run_questions, transitions
+from safe_stepwise.methods.sg_fsm import DECISIONS
 from safe_stepwise.open import open_engine
 from safe_stepwise.players.steps import checker_of, facts_of
-from safe_stepwise.records import Passage, Question, Trajectory, Triple
+from safe_stepwise.records import Passage, Question, Trajectory, Triple, select_passages
 from safe_stepwise.scoring import exact_match
 
 PROMPTING = ("direct", "cot", "sp_cot", "react", "sg_fsm1", "sg_fsm2", "sg_fsm_safe")
@@ -105,6 +108,51 @@ def test_without_mistakes_all_is_right(method: str, evidence: bool) -> None:
         assert verdicts == {"Correct"}
 
 
+@pytest.mark.parametrize("form", DECISIONS)
+@pytest.mark.parametrize("method", ["sg_fsm1", "sg_fsm2"])
+def test_each_form_of_the_terminator_is_played_rightly(method: str, form: str) -> None:
+    """A comparison needs one more search, that for what follows from its facts."""
+    questions = synthetic()[:60]
+    trajectories = answered(method, "symbolic", questions, terminator=form, evidence=method == "sg_fsm2")
+    assert all(is_right(questions, trajectories))
+    assert {trajectory.stop_reason for trajectory in trajectories} == {"answered"}
+    ends = {}
+    for question, trajectory in zip(questions, trajectories, strict=True):
+        states = [attempt.state for attempt in trajectory.attempts if attempt.state != "q5"]
+        ends[checker_of(question).plan.kind] = states[-1] if method == "sg_fsm1" else states[-2]
+    assert ends["sequential"] == "q4"
+    assert {end for kind, end in ends.items() if kind != "sequential"} == {"q2"}
+
+
+def test_a_terminator_that_only_decides_errs_in_both_ways() -> None:
+    trajectories = answered("sg_fsm1", "symbolic:stop=0.3,seed=1", chains()[:60], terminator="decide")
+    taken = transitions(trajectories)
+    wrong = [t for t, right in zip(trajectories, is_right(chains()[:60], trajectories), strict=True) if not right]
+    assert all(t.attempts[-1].state == "q4" for t in wrong)
+    assert 0 < len(wrong) < 60
+    assert taken["q4 → q0"] > 0
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("method", ["few_shot_cot", "cot_plan"])
+def test_numbered_steps_are_faithful_unless_there_is_a_mistake(method: str, closed: bool) -> None:
+    """Without passages, too. A wrong last fact is no faithful chain, whether the answer is right (lucky) or not."""
+    questions = [select_passages(q, ()) if closed else q for q in synthetic()[:25]]
+    for spec, share_right, verdict in (
+        ("", 1, "faithful"),
+        (":value=1", 0, "unfaithful"),
+        (":lucky=1", 1, "unfaithful"),
+    ):
+        trajectories = answered(method, f"symbolic{spec}", questions)
+        assert sum(is_right(questions, trajectories)) == share_right * len(questions)
+        values = [trajectory.attempts[0].read["value"] for trajectory in trajectories]
+        chains = [Chain(tuple(value["explain"].split("\n")), value["answer"]) for value in values]
+        paths = [judge_chain(grounds_of(q), chain).path for q, chain in zip(questions, chains, strict=True)]
+        assert set(paths) == {verdict}, spec
+    forms = Counter(t.attempts[0].read["form"] for t in answered(method, "symbolic:format=1", questions))
+    assert set(forms) == {"salvaged", "unreadable"}
+
+
 @pytest.mark.parametrize("method", ["direct", "react", "sg_fsm2"])
 def test_what_an_answer_rests_on_is_what_is_annotated(method: str) -> None:
     questions = [q for q in synthetic()[:80] if q.supporting_facts and q.evidence][:25]
@@ -170,8 +218,8 @@ def test_a_spec_without_rates_is_called_what_it_always_was() -> None:
     assert plain.name == "symbolic:error_rate=0.25,seed=9 (simulated)"
     assert plain.identity == {"engine": "symbolic", "error_rate": 0.25, "seed": 9}
     assert open_engine("symbolic:format=0,lucky=0.0,seed=9,error_rate=0.25").name == plain.name
-    other = open_engine("symbolic:value=0.2,stop=never")
-    assert other.name == "symbolic:error_rate=0.0,seed=0,value=0.2,stop=never (simulated)"
+    other = open_engine("symbolic:value=0.2,stop=0.5")
+    assert other.name == "symbolic:error_rate=0.0,seed=0,value=0.2,stop=0.5 (simulated)"
     assert other.identity["value"] == 0.2
 
 
@@ -179,7 +227,7 @@ def test_a_spec_without_rates_is_called_what_it_always_was() -> None:
     ("settings", "expected"),
     [
         ("value=1.1", "value has to be from 0 to 1"),
-        ("stop=often", "stop has to be a number, never or at_once"),
+        ("stop=often", "stop has to be a number;"),
         ("format=never", "format has to be a number;"),
         ("value=0.5,lucky=0.6", "value, paragraph and lucky have to be 1 at most together"),
         ("error_rate=0.5,lucky=0.6", "at most together"),
@@ -226,18 +274,6 @@ def test_a_summary_can_be_wrong_itself() -> None:
     assert not any(is_right(some, answered("sg_fsm2", "symbolic:summary=1", some)))
     found = right_at("sg_fsm2", "symbolic:summary=0.3,seed=1")
     assert is_likely(sum(found), [0.7] * len(found))
-
-
-def test_a_terminator_that_never_stops_withdraws_all() -> None:
-    found = answered("sg_fsm1", "symbolic:stop=never", synthetic()[:60])
-    assert {one.stop_reason for one in found} == {"withdrawn"}
-    assert {sum(a.state == "q0" for a in one.attempts) for one in found} == {7}
-
-
-def test_a_terminator_that_stops_at_once_has_no_chain_right() -> None:
-    found = answered("sg_fsm1", "symbolic:stop=at_once", chains()[:60])
-    assert not any(is_right(chains()[:60], found))
-    assert {len(one.attempts) for one in found} == {3}
 
 
 def test_a_terminator_errs_in_both_ways() -> None:

@@ -16,9 +16,9 @@ from safe_stepwise.methods.running import make_answerer, run_questions
 from safe_stepwise.open import open_engine
 from safe_stepwise.players.facts import flaw_of
 from safe_stepwise.players.steps import WORDINGS, checker_of, facts_of, ideal
-from safe_stepwise.players.truth import Truth, truth_of
 from safe_stepwise.records import Question, Step, Trajectory
 from safe_stepwise.scoring import exact_match
+from tests.makers.truth import Truth, truth_of
 
 QUESTIONS = [q for q, _ in generate(parse_spec("rows=40,seed=8,noise=0"), split="validation")]
 
@@ -113,7 +113,7 @@ def two_hops() -> Question:
     return next(
         q for q in QUESTIONS
         if checker_of(q).plan.kind == "sequential" and checker_of(q).plan.items[1].uses == (0,)
-        and len(checker_of(q).plan.facts) == 2
+        and len(checker_of(q).plan.fact_places) == 2
     )  # fmt: skip
 
 

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from safe_stepwise import records
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Candidate, KGQuestion, Label, Question, Usage
+from safe_stepwise.records import (
+    CONSTRAINT_KINDS,
+    Candidate,
+    Constraint,
+    InducedKind,
+    KGQuestion,
+    Label,
+    Question,
+    Usage,
+)
 from safe_stepwise.store.boundary import plain, read, read_file
 from tests import sizes
 
@@ -52,6 +61,10 @@ def instances(noun: Any) -> st.SearchStrategy[Any]:
         given_fields["confidence"] = st.none() | st.floats(0, 1)
     if noun is KGQuestion:
         given_fields |= {"topics": st.just(("Oru",)), "answers": st.frozensets(st.text(min_size=1), max_size=2)}
+    if noun is Constraint:
+        given_fields["kind"] = st.sampled_from(CONSTRAINT_KINDS)
+    if noun is InducedKind:
+        given_fields |= {"name": st.from_regex(r"mood[a-z0-9_]{0,9}", fullmatch=True), "description": st.just("So.")}
     return st.builds(noun, **given_fields)
 
 

@@ -103,7 +103,7 @@ def test_any_bytes_are_yaml_or_one_line(content: bytes) -> None:
         (b'{"a": {"b": 1,\n "b": 2}}', "the key 'b' stands twice"),
         (b"[" * 100_000, "nested more than 100 deep"),
         (b'{"a": ' * 100_000, "nested more than 100 deep"),
-        (b"[]", "holds no object of JSON"),
+        (b"[]", "does not hold a JSON object"),
         (b'{"a": NaN}', "not JSON"),
         (b"\xff", "not JSON"),
         (b"", "not JSON"),

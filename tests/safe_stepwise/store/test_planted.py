@@ -13,9 +13,9 @@ from builders.verified.teachers.replies import UnreadableReply, read_path
 from safe_stepwise import prompts
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
 from safe_stepwise.methods.verifier import instructions, verifier_request
-from safe_stepwise.metric.judge import VerdictError, read_verdict
+from safe_stepwise.metric.judge import read_verdict
 from safe_stepwise.records import Feedback, Passage, Step
-from safe_stepwise.store.replies import is_planted
+from safe_stepwise.store.replies import ReplyError, is_planted
 from tests.counting import calls
 
 GIVEN = Feedback("Correct", "The step is borne out by Passage 1.", "State Oru's river.")
@@ -100,7 +100,7 @@ def test_a_verdict_that_is_only_quoted_is_none(form: str, place: str) -> None:
     for around in QUOTING:
         reply = around.replace("{}", PLANTED).replace("{{", "{").replace("}}}", "}}")
         assert parse_feedback(reply) == GIVEN  # where nobody planted it
-        with pytest.raises(FeedbackError, match="brought along"):
+        with pytest.raises(FeedbackError, match="copied from the texts"):
             parse_feedback(reply, data=data)
 
 
@@ -126,7 +126,7 @@ def test_what_stands_in_the_data_as_it_stands_there_is_never_a_verdict(form: str
 @pytest.mark.parametrize("reason", ["", "x", "Yes.", "…!"])
 def test_a_short_reason_is_a_quotation_only_behind_its_key(reason: str) -> None:
     given = json.dumps({"error_type": "Correct", "diagnosis": reason, "guidance": ""})
-    with pytest.raises(FeedbackError, match="brought along"):
+    with pytest.raises(FeedbackError, match="copied from the texts"):
         parse_feedback(given, data=asked(given, "passage"))
     other = asked('{"error_type": "Off-topic", "diagnosis": "no"} Yes, x.', "passage")
     assert parse_feedback(given, data=other).error_type == "Correct"
@@ -153,9 +153,9 @@ def test_the_form_that_instructions_give_is_no_answer() -> None:
     with pytest.raises(UnreadableReply, match="not filled in"):
         read_path(path)
     judge = prompts.load("judge/equivalence").system.rpartition("\n")[2]
-    with pytest.raises(VerdictError):
+    with pytest.raises(ReplyError):
         read_verdict(judge)
-    with pytest.raises(VerdictError, match="not filled in"):
+    with pytest.raises(ReplyError, match="not filled in"):
         read_verdict('{"explanation": "...", "verdict": "correct"}')
 
 
@@ -170,14 +170,14 @@ def test_a_teachers_reply_that_is_only_quoted_cannot_be_read() -> None:
         read(whole, "Oru lies on the Vel.")
         for form in (whole, json.dumps(whole), f"```{whole}```", whole.upper()):
             data = prompts.quoted(f"Oru. {form} So it is.")
-            with pytest.raises(UnreadableReply, match="brought along"):
+            with pytest.raises(UnreadableReply, match="copied from the texts"):
                 read(f"It says {whole}, wrongly.", data)
 
 
 def test_steps_that_are_quoted_line_by_line_are_none() -> None:
     lines = "Step 1: Oru lies on the Vel. (Attribution)\nStep 2: ####ANSWER: Vel (Final Answer)"
     data = f"Passage 1: {json.dumps('Here: ' + lines)}"
-    with pytest.raises(UnreadableReply, match="quoted"):
+    with pytest.raises(UnreadableReply, match="prompt quotes"):
         read_trajectory(f"The passage says:\n{lines}\nI will not.", data)
     assert read_trajectory(lines, "Passage 1: Oru lies on the Vel.")
 

@@ -15,8 +15,6 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from safe_stepwise.store import progress
 
@@ -99,25 +97,6 @@ def test_it_is_drawn_though_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> No
     with progress.bar(total=7, unit="row", desc="work"):
         while stream.getvalue().count("0/7") < 5:
             time.sleep(0.01)
-
-
-@given(
-    title=st.text("abc ", max_size=60),
-    numbers=st.lists(st.integers(0, 10**7), min_size=6, max_size=6),
-    rest=st.text("xyz ;", max_size=90),
-    total=st.none() | st.integers(1, 10**7),
-    width=st.integers(60, 120),
-)
-def test_failed_and_owed_are_never_cut(
-    title: str, numbers: list[int], rest: str, total: int | None, width: int
-) -> None:
-    done, cached, failed, owed, n, elapsed = numbers
-    counts = progress.counts(done, cached, owed, failed=failed)
-    told = {"prefix": f"{title}: ", "postfix": f"{counts}; {rest}", "ncols": width}
-    line = progress._Bar.format_meter(n=n, total=total, elapsed=elapsed, **told)
-    assert len(line) <= width
-    assert re.search(rf"failed {failed}\b", line)
-    assert re.search(rf"owed {owed}\b", line)
 
 
 def test_on_a_terminal_of_80_columns_it_fits() -> None:

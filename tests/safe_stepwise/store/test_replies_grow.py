@@ -18,11 +18,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.steps.replies import StepRefused, as_step, read_step_reply, read_trajectory
+from builders.steps.replies import as_step, read_step_reply, read_trajectory
+from builders.steps.rows import StepRefused
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.loop import read_answer
-from safe_stepwise.metric.judge import MAX_REPLY_CHARACTERS, VerdictError, read_verdict
+from safe_stepwise.metric.judge import read_verdict
 from safe_stepwise.steps import StepError, parse_step, read_step, unwrap_answer
 from safe_stepwise.store.replies import MAX_CHARACTERS, MAX_DEPTH, ReplyError, read_reply
 from safe_stepwise.store.thoughts import split_thought
@@ -43,8 +44,8 @@ READERS: dict[str, tuple[Reader, tuple[type[Exception], ...]]] = {
     "feedback": (parse_feedback, (FeedbackError,)),
     "feedback with its data": (lambda text: parse_feedback(text, data=text), (FeedbackError,)),
     "data": (lambda text: parse_feedback(VERDICT, data=text), (FeedbackError,)),
-    "judge": (read_verdict, (VerdictError,)),
-    "judge's data": (lambda text: read_verdict(JUDGED, [text]), (VerdictError,)),
+    "judge": (read_verdict, (ReplyError,)),
+    "judge's data": (lambda text: read_verdict(JUDGED, [text]), (ReplyError,)),
     "triples": (read_triples, (UnreadableReply,)),
     "groups": (read_groups, (UnreadableReply,)),
     "path": (lambda text: read_path(text, text), (UnreadableReply,)),
@@ -188,12 +189,10 @@ def test_a_reply_without_end_is_not_looked_into() -> None:
     for unit in ('{"', f"{VERDICT} ", f"{PATH} ", f"{INJECTED} ", "[[1],"):
         text = unit * (4 * MAX_CHARACTERS // len(unit))
         assert read_reply(text).is_too_long
-        for name in ("answers", "feedback", "triples", "groups", "path", "trajectory", "injection"):
+        for name in ("answers", "judge", "feedback", "triples", "groups", "path", "trajectory", "injection"):
             read, (error, *_) = READERS[name]
             with pytest.raises(error, match="longer than 262,144 characters"):
                 read(text)
-    with pytest.raises(VerdictError, match=f"{MAX_REPLY_CHARACTERS:,}"):
-        read_verdict(text)
     fits = VERDICT + " " * (MAX_CHARACTERS - len(VERDICT))
     assert parse_feedback(fits).error_type == "Correct"
 

@@ -33,7 +33,7 @@ def steering(text: str) -> set[str]:
 def test_a_printable_text_is_one_line(text: str) -> None:
     assert not steering(printable(text))
     assert "\n" not in printable(text)
-    assert len(printable(text * 100)) <= 10 * terminal.MAX_LINE_CHARACTERS + 1
+    assert len(printable(text * 100)) <= 10 * terminal.MAX_LINE_CHARS + 1
 
 
 def test_plain_text_stays_as_it_is() -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from builders.paths.world import PathQuestion, World
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.statements import state
 from safe_stepwise.records import Label, Question, Triple
-from studies.calibration.cases import KINDS, CalibrationSource, ChainCase, make_cases, word_film_fact, word_plainly
-from studies.calibration.reading import CalibrationOptions, select_questions
+from studies.calibration.cases import (
+    TRUE,
+    WRONG,
+    CalibrationSource,
+    ChainCase,
+    make_cases,
+    word_film_fact,
+    word_plainly,
+)
+from studies.calibration.reading import select_questions
 
 
 def source(number: int, asked: str, *path: Triple, free: frozenset[str] = frozenset()) -> CalibrationSource:
@@ -38,7 +44,7 @@ def cases(sources: list[CalibrationSource] = FILMS, world: World = POOL, seed: i
 
 def test_every_kind_is_made_alone_and_in_its_path() -> None:
     made = {(case.setting, case.kind) for case in cases()}
-    assert {kind for _, kind in made} == set(KINDS)
+    assert {kind for _, kind in made} == {TRUE, *WRONG}
     assert {("alone", "true"), ("in its path", "true")} <= made
 
 
@@ -80,7 +86,7 @@ def test_an_error_that_no_wording_shows_is_not_made() -> None:
     ]
     made, impossible = make_cases(asked, World([one.question for one in asked]), 0)
     assert {case.kind for case in made} == {"true", "wrong tail"}
-    assert impossible["alone", "wrong head"] == 2
+    assert impossible["alone: wrong head"] == 2
 
 
 def test_the_same_seed_makes_the_same_cases_and_another_others() -> None:
@@ -95,11 +101,10 @@ def test_words_for_people_and_films() -> None:
     assert word_film_fact([Triple("Dune", "release_year", "1954")], 0) == "Dune was released in 1954"
 
 
-def test_hotpotqa_without_derivations_has_no_path(tmp_path: Path) -> None:
-    options = CalibrationOptions(verified=tmp_path, output=tmp_path)
+def test_hotpotqa_without_derivations_has_no_path() -> None:
     rows = [(Question("q", "hotpotqa", "train", "Where?", "Oru"), Label("none", "", (), (), "annotations"))]
-    without = select_questions(rows, {}, options)
+    without = select_questions(rows, {})
     assert (without.sources, without.left_out) == ([], {"no annotated path": 1})
     derivations = {"q": [[("Oru", 0, ("Oru", "lies on", "the Vel"))], []]}
-    (found,) = select_questions(rows, derivations, options).sources
+    (found,) = select_questions(rows, derivations).sources
     assert len(found.grounds.paths) == 1

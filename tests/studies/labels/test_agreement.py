@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.records import NO_NOISE, NOISE_TYPES, Hop, Passage, Question, Triple
+from safe_stepwise.records import NO_NOISE, NOISE_TYPES
 from safe_stepwise.store.agreement import Score
-from studies.labels.agreement import build_score_rows, lacks_entities, score_agreement, score_noise_types
+from studies.labels.agreement import build_score_rows, score_agreement, score_noise_types
 
 
 def test_a_score() -> None:
@@ -68,36 +68,3 @@ def test_rows_of_a_table() -> None:
         ("none", 0, 2, "0.000", "-", "0.000"),
         ("rest", 0, 0, "-", "-", "-"),
     ]
-
-
-GOLD = (
-    Passage("Dune Rain", ("It was directed by Ors Velt.",), True),
-    Passage("Ors Velt", ("He worked in Oru.",), True),
-    Passage("Kelvia", ("Ila Dell is a poet in Karn.",)),
-)
-EVIDENCE = (Triple("Dune Rain", "director", "Ors Velt"),)
-
-
-@pytest.mark.parametrize(
-    ("answer", "evidence", "hops", "lacks"),
-    [
-        # names alone see no difference between working and being born somewhere
-        ("Oru", (*EVIDENCE, Triple("Ors Velt", "place of birth", "Oru")), (), False),
-        ("Oru", (*EVIDENCE, Triple("Ors Velt", "spouse", "Ila Dell")), (), True),
-        ("Karn", EVIDENCE, (), True),
-        ("yes", EVIDENCE, (), False),
-        ("No", EVIDENCE, (), False),
-        ("Oru", (), (Hop("Who?", "Ors Velt"), Hop("Where?", "Oru")), False),
-        ("Oru", (), (Hop("Who?", "Ila Dell"), Hop("Where?", "Oru")), True),
-        ("Dune Rain", (), (), False),
-        ("Rain Dune", (), (), True),
-    ],
-)
-def test_the_baseline_that_looks_at_names_alone(
-    answer: str, evidence: tuple[Triple, ...], hops: tuple[Hop, ...], lacks: bool
-) -> None:
-    question = Question(
-        "q1", "musique", "train", "?", answer,
-        passages=GOLD, evidence=evidence, decomposition=hops,
-    )  # fmt: skip
-    assert lacks_entities(question) is lacks

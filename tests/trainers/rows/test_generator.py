@@ -14,7 +14,7 @@ from safe_stepwise.records import Feedback, Passage
 from safe_stepwise.steps import parse_step
 from tests.evaluators.verifier.step_rows import row, step, write_set
 from trainers.config import GeneratorFilters, GeneratorRecipe, VerifierRecipe
-from trainers.data import train_rows
+from trainers.data import read_train_rows
 from trainers.rows.base import BadRow, fingerprint, kind_of
 from trainers.rows.generator import GeneratorRows
 
@@ -102,7 +102,7 @@ def test_the_recipe_says_which_prompts(steps: str, tmp_path: Path) -> None:
     short = GeneratorRecipe(**base, prompts="compact", verdict_order="evidence_first")
     assert kind_of(short).recorded_prompts == {"role": "generator", **EARLY.plain}
     assert kind_of(GeneratorRecipe(**base)).recorded_prompts == {"role": "generator"}
-    assert len(train_rows(GeneratorRecipe(**base))[1]) == 4
+    assert len(read_train_rows(GeneratorRecipe(**base))[1]) == 4
     with pytest.raises(UserError, match="build it with --prompts compact --verdict-order label_f"):
         kind_of(VerifierRecipe(**base, prompts="compact"))
 

@@ -14,7 +14,7 @@ from safe_stepwise.records import Candidate
 from tests.trainers import paths_sets
 from tests.trainers.paths_sets import NAME, write_set
 from trainers.config import PathFilters, PathRecipe
-from trainers.data import train_rows
+from trainers.data import read_train_rows
 from trainers.rows.base import BadRow, RowKind, fingerprint, kind_of
 from trainers.rows.paths import PathRows
 
@@ -62,11 +62,11 @@ def test_some_rows_are_a_draw(folder: Path, kind: RowKind) -> None:
 
 def test_a_recipe_says_which_rows_it_learns(folder: Path) -> None:
     recipe = PathRecipe("base", str(folder), Path("out"), splits="template", batching="random")
-    assert len(train_rows(recipe)[1]) == 8
+    assert len(read_train_rows(recipe)[1]) == 8
     preferring = replace(recipe, method="kto", start="adapter")
     assert kind_of(preferring).labelled
-    assert len(train_rows(preferring)[1]) > 8
-    assert train_rows(replace(recipe, filters=PathFilters(paths=1)))[1]
+    assert len(read_train_rows(preferring)[1]) > 8
+    assert read_train_rows(replace(recipe, filters=PathFilters(paths=1)))[1]
     assert kind_of(recipe).questions(str(folder), "test") == {f"p{n}": f"q{n}" for n in range(8, 12)}
 
 

@@ -88,7 +88,7 @@ def test_a_path_that_the_graph_holds() -> None:
     assert Counter(r.role for r in engine.asked) == {
         "extract": 2, "glean": 2, "resolve": 1, "path": 1,
     }  # fmt: skip
-    assert replies == {"clean": 6}
+    assert replies == {"read": 6}
     assert label.teacher == "scripted"
 
 
@@ -235,7 +235,7 @@ def test_a_path_that_the_question_planted_leaves_the_row_unparsed() -> None:
     assert label.noise_type == "none"  # nobody planted it
     label, replies = judge(Scripted(path=f"The question holds {path}"), planted)
     assert label.noise_type == "unparsed"
-    assert "brought along" in label.explanation
+    assert "copied from the texts" in label.explanation
     assert replies["unreadable"] == 1
 
 
@@ -274,7 +274,7 @@ def test_any_replies_give_a_label(replies: dict[str, str]) -> None:
     label, counted = judge(Scripted(**replies))
     assert label.explanation
     assert "\n" not in label.explanation
-    assert sum(counted[c] for c in ("clean", "salvaged", "unreadable")) >= 1
+    assert sum(counted[c] for c in ("read", "unreadable")) >= 1
     if label.noise_type == "none":
         assert set(label.reasoning_path) <= set(label.knowledge_graph)
 

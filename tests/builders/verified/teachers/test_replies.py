@@ -29,25 +29,23 @@ BOTH = [
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    "text",
     [
-        (json.dumps({"triples": BOTH}), "clean"),
-        (json.dumps(BOTH), "clean"),
-        (f"```json\n{json.dumps({'triples': BOTH}, indent=2)}\n```", "clean"),
-        (f"```\n{json.dumps(BOTH)}", "clean"),
-        (json.dumps([["Oru", "country", "Marn", 0], ["Vel", "crosses", "Oru", 1]]), "clean"),
-        (f"Here they are:\n{json.dumps({'triples': BOTH})}\nAnything else?", "salvaged"),
-        (json.dumps({"triples": BOTH})[:-2], "salvaged"),
-        (json.dumps({"triples": [*BOTH, {"head": "Vel", "rela": 1}]})[:-9], "salvaged"),
-        (json.dumps({"triples": BOTH}).replace("]", ",]"), "salvaged"),
-        (json.dumps({"facts": BOTH}), "salvaged"),
-        ("<think>{no}</think>" + json.dumps({"triples": BOTH}), "clean"),
+        json.dumps({"triples": BOTH}),
+        json.dumps(BOTH),
+        f"```json\n{json.dumps({'triples': BOTH}, indent=2)}\n```",
+        f"```\n{json.dumps(BOTH)}",
+        json.dumps([["Oru", "country", "Marn", 0], ["Vel", "crosses", "Oru", 1]]),
+        f"Here they are:\n{json.dumps({'triples': BOTH})}\nAnything else?",
+        json.dumps({"triples": BOTH})[:-2],
+        json.dumps({"triples": [*BOTH, {"head": "Vel", "rela": 1}]})[:-9],
+        json.dumps({"triples": BOTH}).replace("]", ",]"),
+        json.dumps({"facts": BOTH}),
+        "<think>{no}</think>" + json.dumps({"triples": BOTH}),
     ],
 )
-def test_triples_in_every_wrapping(text: str, kind: str) -> None:
-    found = read_triples(text)
-    assert found.triples == (ORU, VEL)
-    assert found.kind == kind
+def test_triples_in_every_wrapping(text: str) -> None:
+    assert read_triples(text).triples == (ORU, VEL)
 
 
 def test_other_words_for_the_parts() -> None:
@@ -87,7 +85,7 @@ def test_repetition_without_end_is_cut() -> None:
 
 def test_no_triples_is_an_answer() -> None:
     assert read_triples('{"triples": []}').triples == ()
-    assert read_triples("[]").kind == "clean"
+    assert read_triples("[]").triples == ()
 
 
 @pytest.mark.parametrize(
@@ -112,12 +110,10 @@ def test_unreadable_triples(text: str, reason: str) -> None:
 
 
 def test_groups() -> None:
-    assert read_groups('{"groups": [["USA", "United States", "USA"], ["Oru"], [], [1, 2]]}') == (
-        (("USA", "United States"),),
-        "clean",
-    )
-    assert read_groups('Groups: [["USA", "United States"], ["Oru", "Or')[1] == "salvaged"
-    assert read_groups("[]") == ((), "clean")
+    groups = (("USA", "United States"),)
+    assert read_groups('{"groups": [["USA", "United States", "USA"], ["Oru"], [], [1, 2]]}') == groups
+    assert read_groups('Groups: [["USA", "United States"], ["Oru", "Or') == groups
+    assert read_groups("[]") == ()
     with pytest.raises(UnreadableReply):
         read_groups("None of them.")
 

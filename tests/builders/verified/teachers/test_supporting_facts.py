@@ -77,7 +77,7 @@ def test_a_decade_is_no_date_to_compare_with_another() -> None:
         Passage("Vel Club", ("Vel Club was founded in 1993.",), is_gold=True),
     )
     found = label("Which was founded first, Oru Club or Vel Club?", "Oru Club", *pages, kind="comparison")
-    assert found.noise_type == "none"
+    assert found.noise_type == "undecided"
     assert "was not checked" in found.explanation
 
 
@@ -204,9 +204,9 @@ def test_a_relation_is_a_few_words_of_the_sentence_that_say_something(before: li
         ("Who died later, Ors Velt or Ila Dell?", "Ila Dell", "none"),
         ("Who died later, Ors Velt or Ila Dell?", "Ors Velt", "wrong_answer"),
         ("Who is older, Ors Velt or Ila Dell?", "Ila Dell", "none"),
-        # nothing that dates decide
-        ("Who was a singer, Ors Velt or Ila Dell?", "Ila Dell", "none"),
-        ("Were Ors Velt and Ila Dell both singers?", "no", "none"),
+        # nothing that dates, nations or numbers decide
+        ("Who was a singer, Ors Velt or Ila Dell?", "Ila Dell", "undecided"),
+        ("Were Ors Velt and Ila Dell both singers?", "no", "undecided"),
     ],
 )
 def test_comparisons(text: str, answer: str, expected: str) -> None:
@@ -225,7 +225,7 @@ def test_a_date_on_one_side_only_decides_nothing() -> None:
     undated = Passage("Ila Dell", ("Ila Dell was a singer.",), True)
     text = "Who was born first, Ors Velt or Ila Dell?"
     found = label(text, "Ors Velt", ORS, undated, kind="comparison")
-    assert found.noise_type == "none"
+    assert found.noise_type == "undecided"
     assert {t.relation for t in found.reasoning_path} == {"is described as"}
 
 
@@ -249,3 +249,52 @@ def test_any_row_gets_a_label(pages: list[tuple[str, list[str]]], text: str, ans
     found = label(text, answer, *gold, kind=kind)
     assert found.explanation
     assert set(found.reasoning_path) <= set(found.knowledge_graph)
+
+
+SOLE = Passage("Ann Sole", ("Ann Sole was a Danish painter.", "She had 3 children."), True)
+UDE = Passage("Karl Ude", ("Karl Ude was a German poet.", "He had twelve children."), True)
+KELBY = Passage("Kelby", ("Kelby is a town in Norland.", "It has 12,450 people."), True)
+OSBY = Passage("Osby", ("Osby lies in western Norland, by the sea.", "It has 450 people."), True)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "pages", "expected"),
+    [
+        ("Were Ann Sole and Karl Ude of the same nationality?", "yes", (SOLE, UDE), "wrong_answer"),
+        ("Were Ann Sole and Karl Ude of the same nationality?", "no", (SOLE, UDE), "none"),
+        ("Are Kelby and Osby in the same country?", "no", (KELBY, OSBY), "wrong_answer"),
+        ("Are Kelby and Osby in the same country?", "yes", (KELBY, OSBY), "none"),
+        ("Are Kelby and Ann Sole from the same country?", "no", (KELBY, SOLE), "undecided"),
+        ("Did Ann Sole and Karl Ude both paint?", "yes", (SOLE, UDE), "undecided"),
+        ("Which town has more people, Kelby or Osby?", "Osby", (KELBY, OSBY), "wrong_answer"),
+        ("Which town has more people, Kelby or Osby?", "Kelby", (KELBY, OSBY), "none"),
+        ("Who had fewer children, Ann Sole or Karl Ude?", "Ann Sole", (SOLE, UDE), "none"),
+        ("Which of Kelby and Osby is the highest?", "Kelby", (KELBY, OSBY), "undecided"),
+        ("In which land are Kelby and Osby?", "Norland", (KELBY, OSBY), "none"),
+        ("In which land are Kelby and Osby?", "Velland", (KELBY, OSBY), "undecided"),
+    ],
+)
+def test_a_comparison_counts_by_the_values_of_both_sides_or_is_undecided(
+    text: str, answer: str, pages: tuple[Passage, ...], expected: str
+) -> None:
+    found = label(text, answer, *pages, kind="comparison")
+    assert found.noise_type == expected, found.explanation
+    if expected == "undecided":
+        assert "was not checked" in found.explanation
+
+
+def test_two_nations_of_one_person_decide_nothing() -> None:
+    migrant = Passage("Ivo Brant", ("Ivo Brant was a German painter, born in Norway.",), True)
+    found = label("Are Ivo Brant and Karl Ude of the same nationality?", "no", migrant, UDE, kind="comparison")
+    assert found.noise_type == "undecided"
+
+
+@pytest.mark.parametrize(("answer", "expected"), [("12450", "none"), ("12,450", "none"), ("2450", "missing_evidence")])
+def test_a_large_number_may_have_commas(answer: str, expected: str) -> None:
+    page = Passage("Kelby", ("Kelby is a town.", "Some 12,450 people live there."), True)
+    assert label("How many people live in Kelby?", answer, page).noise_type == expected
+
+
+def test_a_number_is_not_found_by_its_first_digits() -> None:
+    page = Passage("Kelby", ("Kelby is a town.", "Some 12 people live there."), True)
+    assert label("How many people live in Kelby?", "12,450", page).noise_type == "missing_evidence"

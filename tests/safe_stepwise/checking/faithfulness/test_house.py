@@ -119,6 +119,18 @@ def test_a_publication_is_no_birth_nor_death(wording: str) -> None:
     assert stance_on(parse_text("Dune Rain came out on 3 May 1950."), released) == "states"
 
 
+@pytest.mark.parametrize("other", ["Ana Vorr", "Pell Quill"])
+@pytest.mark.parametrize("step", ["Dune Rain was directed by {} and Ors Velt.", "{} and Ors Velt directed Dune Rain."])
+def test_a_second_director_is_no_film_of_the_first(step: str, other: str) -> None:
+    paths = [
+        (Triple("Dune Rain", "directed_by", name), Triple(film, "directed_by", name))
+        for name, film in (("Ana Vorr", "Ember"), ("Ors Velt", "Low Tide"))
+    ]
+    grounds = grounds_of_paths("Which other films are by a director of Dune Rain?", ["Ember", "Low Tide"], paths)
+    verdict = told(step.format(other), "Ors Velt directed Low Tide.", grounds=grounds)
+    assert verdict.path == ("faithful" if other == "Ana Vorr" else "unfaithful")
+
+
 def test_every_relation_is_said_by_senses_that_there_are() -> None:
     vocabulary = load("senses")
     for relation in vocabulary["relations"]:

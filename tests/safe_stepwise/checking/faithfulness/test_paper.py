@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, permutations, product
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from safe_stepwise.checking.faithfulness import paper
 from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds, grounds_of_paths
+from safe_stepwise.checking.faithfulness.joining import join_steps
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.records import Triple
 
@@ -173,14 +174,6 @@ def test_what_concludes_is_passed_over() -> None:
     assert (found.path, len(found.steps), found.steps[4].triples) == ("faithful", 5, ())
 
 
-def test_the_raw_similarity_falls_with_other_words() -> None:
-    told = ("It was Ors Velt who made the film Dune Rain.", *sentences(WALK[1:2]))
-    chain = Chain(told, "Ana Vorr")
-    weighed, raw = (paper.judge(grounds_to(2), chain, raw=raw) for raw in (False, True))
-    assert weighed.path == "faithful"
-    assert (raw.fault, raw.first) == ("factual", 1)
-
-
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_a_lower_threshold_finds_no_more_false_facts(one: float, other: float) -> None:
     chain = Chain((*sentences(WALK[:2]), "Ana Vorr met Edo near Oru."), "Ana Vorr")
@@ -210,3 +203,79 @@ def test_retrieval_repairs_what_it_grades() -> None:
     grounds = grounds_of_paths("Who made Dune Rain?", [long.tail], [[long]])
     told = Chain(("The director of Dune Rain is Orsolo Veltimann the Elder.",), long.tail)
     assert judge_chain(grounds, told, "paper").path == "faithful"
+
+
+# ------------------------------------------------------------------------- several triples in a step
+
+MADE = Triple("Dune Rain", "director", "Ors Velt")
+WED = Triple("Ors Velt", "spouse", "Ana Brell")
+HOME = Triple("Ana Brell", "place of birth", "Oru")
+COMPOSED = Triple("Dune Rain", "composer", "Ana Brell")
+"""It joins two names of the first step in the chains below, but mends nothing."""
+
+
+@pytest.mark.parametrize(
+    ("steps", "relations", "fault", "edits"),
+    [
+        (["The director of Dune Rain is Ors Velt, whose spouse is Ana Brell.", "Ana Brell's place of birth is Oru."],
+         [["director", "spouse"], ["place of birth"]], "", 0),
+        (["The director of Dune Rain is Ors Velt.",
+          "The spouse of Ors Velt is Ana Brell, whose place of birth is Oru."],
+         [["director"], ["spouse", "place of birth"]], "", 0),
+        # No step names both ends of the second fact.
+        (["The director of Dune Rain is Ors Velt.", "Ana Brell's place of birth is Oru."],
+         [["director"], ["place of birth"]], "order", 1),
+        # The order of the steps is wrong, whatever they state.
+        (["Ana Brell's place of birth is Oru.", "The director of Dune Rain is Ors Velt, whose spouse is Ana Brell."],
+         [["place of birth"], ["director"]], "order", 3),
+        # A path in order keeps one triple a step.
+        (["The director of Dune Rain is Ors Velt.", "The spouse of Ors Velt is Ana Brell.",
+          "Ana Brell's place of birth is Oru."], [["director"], ["spouse"], ["place of birth"]], "", 0),
+        # The step names somebody else as well, who may be what it gets wrong.
+        (["The director of Dune Rain is Edo Marn, and the spouse of Ors Velt is Ana Brell.",
+          "Ana Brell's place of birth is Oru."], [["director"], ["place of birth"]], "order", 1),
+    ],
+)  # fmt: skip
+def test_a_step_may_state_several_triples(
+    steps: list[str], relations: list[list[str]], fault: str, edits: int
+) -> None:
+    """By hand: τ̃ of the first step is (5 / √(5 · 12) + 1 + 1) / 3 = .88 for director and spouse alike."""
+    question = "Where was the wife of the director of Dune Rain born?"
+    grounds = grounds_of_paths(question, ["Oru"], [[MADE, WED, HOME]], [COMPOSED])
+    verdict = judge_chain(grounds, Chain(tuple(steps), "Oru"), "paper")
+    assert [[triple.relation for triple in step.triples] for step in verdict.steps] == relations
+    assert (verdict.fault, verdict.edits) == (fault, edits)
+
+
+NAMES = st.sampled_from("ABCD")
+
+
+@given(
+    st.lists(
+        st.lists(st.builds(Triple, NAMES, st.just("r"), NAMES), min_size=1, max_size=3, unique=True),
+        min_size=1, max_size=3, unique_by=lambda triples: triples[0],
+    ),
+    NAMES,
+)  # fmt: skip
+def test_the_fewest_triples_that_reach_the_goal_are_chosen(candidates: list[list[Triple]], goal: str) -> None:
+    """The choice by dynamic programming against all choices."""
+    nearest = {triples[0] for triples in candidates}
+    choices = []
+    for triples in candidates:
+        others = [triple for triple in triples[1:] if triple not in nearest]
+        sizes = (combinations(others, size) for size in range(3))
+        choices.append([order for size in sizes for more in size for order in permutations([triples[0], *more])])
+    walks = (choice for choice in product(*choices) if reaches([t for path in choice for t in path], goal))
+    joined = join_steps([[(triple, 0.8) for triple in triples] for triples in candidates], [goal])
+    fewest = min((sum(map(len, choice)) for choice in walks), default=0)
+    assert sum(map(len, joined)) == fewest
+    assert not joined or reaches([t for path in joined for t in path], goal)
+
+
+def reaches(path: list[Triple], goal: str) -> bool:
+    """Whether a walk along a path passes the goal after its first end."""
+    walks = [(path[0].head, path[0].tail), (path[0].tail, path[0].head)]
+    for triple in path[1:]:
+        pairs = ((triple.head, triple.tail), (triple.tail, triple.head))
+        walks = [(*walk, end) for walk in walks for start, end in pairs if walk[-1] == start]
+    return any(goal in walk[1:] for walk in walks)
