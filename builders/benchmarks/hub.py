@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
@@ -93,6 +94,17 @@ def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
     except Exception as error:
         raise access_error(source, error) from error
     raise UserError(f"{source.dataset} has no {split} split, only {', '.join(splits)}")
+
+
+def download(source: HubSource, name: str) -> Path:
+    """Download a file of a dataset with the user's login; raise ``UserError`` if it is not pinned or can't be read."""
+    from huggingface_hub import hf_hub_download
+
+    commit = resolve_commit(source)
+    try:
+        return Path(hf_hub_download(source.repo, name, repo_type="dataset", revision=commit))
+    except Exception as error:
+        raise access_error(source, error) from error
 
 
 def access_error(source: HubSource, error: Exception) -> UserError:

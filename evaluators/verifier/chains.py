@@ -27,6 +27,7 @@ import numpy as np
 
 from evaluators.comparison.significance import CONFIDENCE, Matrix, pooled_intervals, pooled_measures
 from evaluators.run.runner import Verdicts
+from evaluators.verifier import reveal
 from evaluators.verifier.calibration import ScoredStep, known_scores, render_reliability
 from evaluators.verifier.quality import RESAMPLES, UNPARSED, TrajectoryVerdicts, harmonic_mean
 from evaluators.verifier.step_set import RequestOptions
@@ -94,7 +95,8 @@ def grammatical(step: ChainStep, number: int) -> Step:
 def read_labelled(file: Path, format: str, limit: int | None) -> list[Chain]:
     """Read the chains of a file, or the first ``limit``; raises ``UserError`` for a bad row, or no labelled step."""
     chains = dict[str, Chain]()
-    for place, chain in islice(read_chains(file, format), limit):
+    rows = reveal.read_table(file) if format == reveal.NAME else read_chains(file, format)
+    for place, chain in islice(rows, limit):
         if chain.id in chains and len(chain.id) == 64:  # the digest of a row without id, of which there are two
             chain = replace(chain, id=f"{chain.id}-{len(chains)}")
         if chain.id in chains:

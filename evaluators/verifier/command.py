@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run.runner import VerdictReply, Verdicts, collect_verdicts, encode_lines, render_run_usage
-from evaluators.verifier import calibration, chains, quality, step_set
+from evaluators.verifier import calibration, chains, quality, reveal, step_set
 from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep
 from evaluators.verifier.step_set import Prefix, RequestOptions, StepCase
 from safe_stepwise.commands.options import ModelOptions
@@ -55,7 +55,7 @@ class Options(ModelOptions):
     output: Path
     steps: str | None = None
     file: Path | None = None
-    benchmark: Annotated[str, Name(tuple(FORMATS))] | None = None
+    benchmark: Annotated[str, Name((*FORMATS, reveal.NAME))] | None = None
     judges: Path | None = None
     baseline: Sequence[str] = ()
     verified: Path | None = None
