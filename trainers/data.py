@@ -8,7 +8,7 @@ tokens that our engines send (`engines.chat`). Only the completion is learnt, wi
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -85,7 +85,7 @@ def read_data(recipe: Recipe, weights: Weights, kind: RowKind | None = None) -> 
     train, bad = tokenize(rows, encode)
     held_out: list[Example] = []
     if recipe.held_out:
-        _, test_rows = kind.open(recipe.dataset, TEST, recipe.filters)
+        _, test_rows = kind.open(recipe.dataset, TEST, replace(recipe.filters, rows=None))
         held_out, bad_test_rows = tokenize(test_rows[: recipe.held_out], encode)
         bad |= bad_test_rows
     refuse(bad, recipe.dataset, "mend or leave out these rows")

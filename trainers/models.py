@@ -22,7 +22,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.players.encoding import VERSION, VERSION_KEY
 from safe_stepwise.store import files, names
 from trainers.checkpoints import read_record
-from trainers.config import Recipe
+from trainers.config import EncoderRecipe, Recipe
 
 _LIBRARIES = ("accelerate", "bitsandbytes", "datasets", "peft", "torch", "transformers", "trl")
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -32,7 +32,8 @@ MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
 
 def need_libraries(recipe: Recipe) -> None:
     """Raise ``UserError`` with the libraries that a recipe needs and this machine lacks, and how to install them."""
-    libraries = ["torch", "transformers", "trl", "peft", "accelerate"]
+    libraries = ["torch", "transformers", "accelerate"]
+    libraries += [] if isinstance(recipe, EncoderRecipe) else ["trl", "peft"]
     libraries += ["bitsandbytes"] if recipe.quantization == "nf4" else []
     if missing := [name for name in libraries if find_spec(name) is None]:
         raise UserError(f"training needs {', '.join(missing)}: pip install -e '.[train]'")

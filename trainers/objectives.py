@@ -41,7 +41,6 @@ def trainer_arguments(recipe: config.Recipe, work: Path, accumulation_steps: int
     """Return the arguments of a recipe's trainer, whose checkpoints go to ``work``."""
     import torch
     from transformers import TrainingArguments
-    from trl import KTOConfig, SFTConfig
 
     reported = [] if recipe.report_to == "none" else [recipe.report_to]
     shared: dict[str, Any] = {
@@ -75,6 +74,8 @@ def trainer_arguments(recipe: config.Recipe, work: Path, accumulation_steps: int
     }
     if isinstance(recipe, config.EncoderRecipe):
         return TrainingArguments(**shared)
+    from trl import KTOConfig, SFTConfig
+
     shared["max_length"] = None  # `trainers.data` checks lengths: nothing may be cut
     if isinstance(recipe, config.PathRecipe) and recipe.method == "kto":
         # TRL recommends weights of 3 to 4 where one row in four is desirable; the paper has 1 and 1.

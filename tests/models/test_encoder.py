@@ -20,7 +20,8 @@ from safe_stepwise.players.encoding import LABELS, encode_pair
 from safe_stepwise.records import Passage, Question, Step
 from scripts import build_verified, build_verifier_steps, evaluate_verifier, regenerate
 from tests.models.killing import killed
-from trainers.config import EncoderRecipe, Filters
+from trainers import models
+from trainers.config import EncoderRecipe, Filters, VerifierRecipe
 from trainers.data import read_data
 from trainers.models import find_base, load_tokenizer
 from trainers.run import train
@@ -114,6 +115,8 @@ def test_claims_are_learnt_before_steps_and_no_row_is_lost(recipe: EncoderRecipe
     assert {example.view for example in data.held_out} == {"step"}
     whole_steps = read_data(replace(recipe, views=("step",)), weights)
     assert [e.id for e in whole_steps.train] == [e.id for e in data.train if e.view == "step"]
+    few = read_data(replace(recipe, views=("step",), filters=Filters(rows=3)), weights)
+    assert (len(few.train), few.held_out) == (3, data.held_out)  # what is measured on stays the same
 
 
 def test_killed_and_resumed_it_ends_in_the_same_weights(recipe: EncoderRecipe, whole: Any, tmp_path: Path) -> None:
@@ -207,3 +210,10 @@ def test_another_model_is_no_encoder_of_steps(base: Path, run: Run) -> None:
     engine = open_engine(f"encoder:{base}")
     with pytest.raises(UserError, match="name a model that train_encoder made"):
         run(engine.check())
+
+
+def test_it_needs_neither_trl_nor_peft(recipe: EncoderRecipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "find_spec", lambda name: None if name in ("trl", "peft") else object())
+    models.need_libraries(recipe)
+    with pytest.raises(UserError, match="training needs trl, peft"):
+        models.need_libraries(VerifierRecipe(recipe.base_model, recipe.dataset, recipe.output, quantization="none"))
