@@ -99,3 +99,10 @@ def test_a_day_is_one_word_however_it_is_written() -> None:
     text = "Passage 1 says: “Ors Velt (1888-03-28, Oru – 1955-07-19, Vel) was a composer.”"
     assert weigh(text, [(1, page)]).is_borne_out
     assert not weigh(text.replace("1888", "1889"), [(1, page)]).is_borne_out
+
+
+@pytest.mark.parametrize("motion", ["he moved to Vel at 12", "he emigrated to Lom", "she was sent to school in Vel"])
+def test_where_somebody_went_after_a_birth_is_no_parent(motion: str) -> None:
+    passage = Passage("Ors Velt", ("Ors Velt (1901–1970) was a Kelvian film director.", f"Born in Oru, {motion}."))
+    assert weigh("Ors Velt was born in Lom City.", [(1, passage)]).contradiction is not None
+    assert weigh("Ors Velt was born in Oru.", [(1, passage)]).is_borne_out
