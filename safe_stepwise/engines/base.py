@@ -65,6 +65,11 @@ class Schema:
     def from_dict(cls, name: str, schema: Mapping[str, Any]) -> Schema:
         return cls(name, json.dumps(schema))
 
+    def with_properties(self, **properties: Any) -> Schema:
+        """Return the schema with other values of these properties, in the same order."""
+        content = json.loads(self.text)
+        return Schema.from_dict(self.name, {**content, "properties": content["properties"] | properties})
+
 
 class Scene(Protocol):
     """The annotations from which a *player* replies, which simulates a model; engines read only the ``key``."""

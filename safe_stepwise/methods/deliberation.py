@@ -229,7 +229,7 @@ class _PathRun:
         """Send a request until its reply can be read, or until no revision is left; return the last reply."""
         refused = ""  # the last unreadable reply
         for revisions_left in range(self.options.revisions, -1, -1):
-            completion = await self.client.complete(replace(build(refused=refused), in_full=True))
+            completion = await self.client.complete(build(refused=refused))
             reading = replace(read(completion.text).with_reply(completion), revises=state if refused else "")
             if not reading.is_unreadable or not revisions_left:
                 break

@@ -8,9 +8,10 @@ sampled, ranked and constrained to the graph's paths. The *joint* request asks f
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Request, Schema
+from safe_stepwise.engines.base import Request
 from safe_stepwise.methods.path_deliberating import plain_path
 from safe_stepwise.records import Candidate, RelationPath
 from safe_stepwise.store.boundary import parse_json, read
@@ -33,13 +34,11 @@ def propose_request(question: str, topic: str, paths: Sequence[RelationPath] | N
     ('{"path": ["directed_by"]}',)
     """
     prompt = prompts.load(_PROMPT)
-    messages = prompt.messages(question=question, topic=topic)
-    schema = prompt.schema
-    if paths is not None:
-        properties = {"path": {"enum": [list(path) for path in paths]}}
-        schema = Schema.from_dict(schema.name, {**json.loads(schema.text), "properties": properties})
-    choices = tuple(map(completion_of, paths or ()))
-    return Request(messages, prompt.sampling, schema, prompt.role, choices=choices, in_full=True)
+    request = prompt.request(prompt.messages(question=question, topic=topic))
+    if paths is None:
+        return request
+    schema = prompt.schema.with_properties(path={"enum": [list(path) for path in paths]})
+    return replace(request, schema=schema, choices=tuple(map(completion_of, paths)))
 
 
 def joint_request(question: str, topics: Sequence[str]) -> Request:
