@@ -44,7 +44,7 @@ OUT_OF_STEPS = "max_steps"
 FINAL_ANSWER = "final answer"
 """The state of the last attempt, the call for the answer, which is not an attempt at a step."""
 SCORED = "scored"
-"""The state of attempts that only judge a step of a sampled chain (`chains`)."""
+"""The state of attempts that only judge a step of a sampled chain (`best_of`)."""
 
 HOPELESS = 8
 """Number of replies after which a question ends if none of them is a step."""
