@@ -85,10 +85,9 @@ class Trace:
 
 def render_trace(trace: Trace) -> str:
     """Render the attempts of a trace with their verdicts, and its answer; every text is escaped."""
-    functions = {"doubt": verified.doubt, "step_of": verified.step_of, "fate_of": verified.fate_of}
     verdict = verdict_text(verified.doubts(trace.trajectory))
     template = tables.environment((_TEMPLATES,), is_html=True).get_template("tries.html.jinja")
-    return template.render(trace=trace, verdict=verdict, **functions)
+    return template.render(trace=trace, verdict=verdict, verified=verified)
 
 
 def read_traces(place: Path) -> Iterator[Trace]:

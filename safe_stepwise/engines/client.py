@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry, retry_if_exception, stop_after_attempt, stop_after_delay
-from tenacity.wait import wait_base, wait_random, wait_random_exponential
+from tenacity.wait import wait_random, wait_random_exponential
 from tqdm import tqdm
 
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Completion, Engine, EngineError, Request, request_key
@@ -356,7 +356,7 @@ class Client:
     async def _retry(self, request: Request, account: Account) -> Completion:
         tries = AsyncRetrying(
             stop=stop_after_attempt(self.tries),
-            wait=_Backoff(),
+            wait=_back_off,
             retry=retry_if_exception(lambda e: isinstance(e, EngineError) and e.transient),
             reraise=True,
         )
@@ -410,16 +410,12 @@ def _limit_tokens(request: Request, tokens: int) -> Request:
     return replace(request, sampling=replace(request.sampling, max_tokens=tokens))
 
 
-class _Backoff(wait_base):
-    """Jittered exponential back-off, but never less than the server's Retry-After."""
-
-    def __init__(self) -> None:
-        self._jittered = wait_random_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)
-
-    def __call__(self, retry_state: RetryCallState) -> float:
-        error = retry_state.outcome.exception() if retry_state.outcome else None
-        retry_after = error.retry_after if isinstance(error, EngineError) else None
-        return max(self._jittered(retry_state), min(retry_after or 0.0, LONGEST_WAIT_S))
+def _back_off(retry_state: RetryCallState) -> float:
+    """Return the seconds of a jittered exponential back-off, but never less than the server's Retry-After."""
+    error = retry_state.outcome.exception() if retry_state.outcome else None
+    retry_after = error.retry_after if isinstance(error, EngineError) else None
+    jittered = wait_random_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)(retry_state)
+    return max(jittered, min(retry_after or 0.0, LONGEST_WAIT_S))
 
 
 def render_requests(accounts: Iterable[Account]) -> str:

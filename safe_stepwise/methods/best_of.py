@@ -79,8 +79,8 @@ class BestOf:
         """Return the index of the chosen sample.
 
         >>> scores = {"Oru": 0.2, "Vel": 0.5, "oru": 0.4}
-        >>> drawn = [Sample(answer, (), "answered", score=score) for answer, score in scores.items()]
-        >>> [BestOf(3, choose).choose_index(drawn) for choose in CHOICES]
+        >>> sampling = [Sample(answer, (), "answered", score=score) for answer, score in scores.items()]
+        >>> [BestOf(3, choose).choose_index(sampling) for choose in CHOICES]
         [1, 0, 0, 0]
         """
         answered = [n for n, sample in enumerate(samples) if sample.answer] or [0]
@@ -130,15 +130,15 @@ class SampledMethod:
         sample = _unscored(trajectory)
         if not self.best_of.roles or not trajectory.answer:
             return sample
-        shown = searching.add_retrieved(question, trajectory.attempts)
-        verdicts = await judge_chain(shown, chain_of(trajectory), clients[VERIFIER], options)
+        extended = searching.add_retrieved(question, trajectory.attempts)
+        verdicts = await judge_chain(extended, chain_of(trajectory), clients[VERIFIER], options)
         scores = [score_of(verdict) for verdict in verdicts]
         score = min(scores) if self.best_of.chain_score == "least" else math.prod(scores)
         return replace(sample, score=score, attempts=(*sample.attempts, *verdicts))
 
 
 class _SamplingClient(Client):
-    """A client for one sampled trajectory: replies are drawn at random with a seed, except verdicts."""
+    """A client for one sampled trajectory: replies are sampling at random with a seed, except verdicts."""
 
     def __init__(self, client: Client, seed: int) -> None:
         super().__init__(client.engine, allowance=client.allowance)
@@ -148,12 +148,12 @@ class _SamplingClient(Client):
         """Complete one request; raise as the client does."""
         if request.role == verifier.ROLE:
             return await self._client.complete(request)
-        drawn = request.sampling
-        if drawn.temperature:  # the method draws several replies, each with a seed
-            drawn = replace(drawn, seed=self._seed * _SEEDS + (drawn.seed or 0))
+        sampling = request.sampling
+        if sampling.temperature:  # the method draws several replies, each with a seed
+            sampling = replace(sampling, seed=self._seed * _SEEDS + (sampling.seed or 0))
         else:
-            drawn = prompting.sampled(drawn, "greedy", self._seed)
-        return await self._client.complete(replace(request, sampling=drawn))
+            sampling = prompting.sampled(sampling, "greedy", self._seed)
+        return await self._client.complete(replace(request, sampling=sampling))
 
 
 def _unscored(trajectory: Trajectory) -> Sample:
@@ -169,11 +169,6 @@ def chain_of(trajectory: Trajectory) -> tuple[Step, ...]:
 
     Methods without steps have their sub-answers, or the sentences of their reasons (``explain``, ``thought``): one
     that names a passage is an attribution, any other a logical step.
-
-    >>> read = {"form": "strict", "value": {"explain": "Step 1: Passage 1 has Oru. (Logical)", "answer": "Oru"}}
-    >>> told = Trajectory("q", "cot", (), (Attempt(1, "", None, True, read=read),), "Oru", "answered")
-    >>> [(step.kind, step.text) for step in chain_of(told)]
-    [('Attribution', 'Passage 1 has Oru.'), ('Final Answer', '####ANSWER: Oru')]
     """
     steps = trajectory.steps or tuple(_steps_of(trajectory.attempts))
     if steps and steps[-1].kind == "Final Answer":

@@ -237,11 +237,7 @@ def _read_constraint(value: Any, salvaging: bool, kinds: Sequence[str]) -> dict[
 
 
 def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> reads.Reading:
-    """Read the number of the path that a reply chooses, from 1; 0 for none.
-
-    >>> read_choice('{"reason": "It asks who.", "path": 1}', [Candidate("It", ("by",))], ()).value
-    {'path': 1, 'reason': 'It asks who.'}
-    """
+    """Read the number of the path that a reply chooses, from 1; 0 for none."""
 
     read_number = reads.number_in(0, len(pool), "path")
 
@@ -253,11 +249,7 @@ def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> 
 
 
 def read_verdict(text: str, quoted: Sequence[str]) -> reads.Reading:
-    """Read a verdict: the names in ``answer``, whether they are ``sufficient``, and the ``reason``.
-
-    >>> read_verdict('{"answer": ["Ana"], "sufficient": true, "reason": "By It."}', ()).value
-    {'answer': ['Ana'], 'sufficient': True, 'reason': 'By It.'}
-    """
+    """Read a verdict: the names in ``answer``, whether they are ``sufficient``, and the ``reason``."""
     reading = reads.read(text, {"answer": read_names, "sufficient": reads.flag, "reason": reads.reason}, quoted)
     if reading.value and "sufficient" not in reading.value:
         return reads.Reading("unreadable", {}, "it does not say whether the answer is sufficient", text)

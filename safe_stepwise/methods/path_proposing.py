@@ -57,11 +57,7 @@ def joint_completion(candidates: Iterable[Candidate]) -> str:
 
 
 def read_joint(text: str) -> list[Candidate]:
-    """Parse the paths in a joint reply; raise ``ValueError`` if there are none, or if one is empty.
-
-    >>> read_joint(joint_completion([Candidate("Oru", ("by",))]))
-    [Candidate(topic='Oru', path=('by',))]
-    """
+    """Parse the paths in a joint reply; raise ``ValueError`` if there are none, or if one is empty."""
     candidates = read(dict[str, list[Candidate]], parse_json(text.strip()), "the reply").get("paths", [])
     if not candidates or not all(candidate.path for candidate in candidates):
         raise ValueError('no {"paths": [{"topic": ..., "path": [relation, ...]}, ...]}')
@@ -78,11 +74,7 @@ def completion_of(path: RelationPath) -> str:
 
 
 def read_path(text: str) -> RelationPath:
-    """Parse the path in a reply; raise ``ValueError`` if there is none.
-
-    >>> read_path(completion_of(("~directed_by", "has_genre")))
-    ('~directed_by', 'has_genre')
-    """
+    """Parse the path in a reply; raise ``ValueError`` if there is none."""
     reply = parse_json(text.strip())
     path = reply.get("path") if isinstance(reply, dict) else None
     if not isinstance(path, list) or not path or not all(isinstance(relation, str) for relation in path):
@@ -100,8 +92,6 @@ def masked(question: str, topics: Sequence[str]) -> str:
 
     If the benchmark marks a topic by brackets, as MetaQA does, only the marked one is replaced.
 
-    >>> masked("who directed [It] and when was it", ["It"])
-    'who directed [topic] and when was it'
     >>> masked("what did ana vorr write?", ["Ana Vorr"])
     'what did [topic] write?'
     """

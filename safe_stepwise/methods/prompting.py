@@ -68,10 +68,8 @@ class MachineOptions(PromptingOptions):
 
 GENERATOR = "generator"
 """The role of the model that answers, as in SAFE's loop."""
-ANSWERING, END = "answer", "end"
-"""The only state of a method with one request, and the name for what follows the last state."""
-UNREADABLE = "unreadable"
-"""The stop reason if a reply could not be read."""
+ANSWERING = "answer"
+"""The only state of a method with one request."""
 MAX_REPEATED_CHARACTERS = 4_000
 """Length to which an unreadable reply is cut when the model sees it again."""
 FORM = "Reply with JSON alone: "

@@ -160,12 +160,6 @@ def unreadable(attempts: Iterable[Attempt]) -> str:
     """Explain why no reply of some attempts could be read: the first reply's beginning, its problem and likely cause.
 
     Returns "" if any reply could be read, or if there is none.
-
-    >>> from safe_stepwise.records import Usage
-    >>> said = {"form": "unreadable", "why": "no JSON"}
-    >>> aloud = Attempt(1, "Well, Oru.", None, False, {"generator": Usage()}, read=said)
-    >>> unreadable([aloud]).partition(";")[0]
-    "the first reply begins 'Well, Oru.' (no JSON)"
     """
     replies = [attempt for attempt in attempts if attempt.usage]
     if not replies or any(map(_was_read, replies)):

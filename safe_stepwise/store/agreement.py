@@ -91,12 +91,7 @@ class Agreement:
 
 
 def measure_agreement(outcomes: Mapping[Outcome, int]) -> Agreement:
-    """Compute the agreement of labelled rows with their reference, from the number of rows of each outcome.
-
-    >>> agreement = measure_agreement({(True, "wrong_answer", 0.9): 2, (False, "none", 0.4): 6})
-    >>> agreement.precision, agreement.calibration[0].noise_confirmed, agreement.calibration[1].confidence
-    (1.0, 2, 'under 0.5')
-    """
+    """Compute the agreement of labelled rows with their reference, from the number of rows of each outcome."""
     counts: Counter[tuple[bool, bool]] = Counter()  # by whether the reference and our label say noise
     bins: dict[str, Counter[tuple[bool, bool]]] = {name: Counter() for _, name in BINS}
     bins[NO_CONFIDENCE] = Counter()
