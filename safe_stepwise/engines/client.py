@@ -231,7 +231,9 @@ class Client:
             self._waiting_for[key] -= 1
             if not self._waiting_for[key]:
                 del self._waiting_for[key]
-                self._cancel_call(key, pending)
+                if not pending.done():
+                    self._pending.pop(key, None)
+                    pending.cancel()
         account.hits += is_shared
         return reply
 
@@ -288,11 +290,6 @@ class Client:
     def total(self) -> Account:
         """Return the sums of all roles' accounts."""
         return _sum_accounts(self.accounts.values())
-
-    def _cancel_call(self, key: str, call: asyncio.Future[Completion]) -> None:
-        if not call.done():
-            self._pending.pop(key, None)
-            call.cancel()
 
     def _forget_call(self, key: str, call: asyncio.Future[Completion]) -> None:
         if self._pending.get(key) is call:
@@ -455,18 +452,9 @@ def redact_reply(reply: Completion, secrets: Collection[str]) -> Completion:
 
 @contextmanager
 def printable_errors() -> Iterator[None]:
-    """Re-raise ``EngineError`` and ``UserError`` with one-line texts without credentials (`shorten_error`)."""
+    """Re-raise ``EngineError`` and ``UserError`` with texts of one line without credentials, cut at their limits."""
     try:
         yield
     except (EngineError, UserError) as error:
-        error.args = (shorten_error(error),)
+        error.args = (sanitize(error, MAX_FATAL_CHARS if isinstance(error, UserError) else MAX_ERROR_CHARS),)
         raise
-
-
-def shorten_error(error: EngineError | UserError) -> str:
-    """Return an error's text as one line without credentials, cut at its limit.
-
-    >>> shorten_error(EngineError("Bearer abcdefgh12345678\\nis unknown"))
-    'Bearer [redacted] is unknown'
-    """
-    return sanitize(error, MAX_FATAL_CHARS if isinstance(error, UserError) else MAX_ERROR_CHARS)

@@ -233,10 +233,7 @@ class OpenAIEngine:
             return read_completion(reply, labels)
 
     def _adopt(self, learned: Sequence[tuple[str, _Refusal]]) -> None:
-        """Omit the ``learned`` fields, without which a request was answered, from all later ones; print a note once.
-
-        Refusals of a request that was never answered do not count, as they may be due to its text.
-        """
+        """Omit the fields without which a request was answered from all later ones, and print a note on each."""
         for field, refusal in learned:
             if (dialect := self._dialect.without_field(field)) == self._dialect:  # another request has learned this
                 continue

@@ -79,8 +79,8 @@ class BestOf:
         """Return the index of the chosen sample.
 
         >>> scores = {"Oru": 0.2, "Vel": 0.5, "oru": 0.4}
-        >>> sampling = [Sample(answer, (), "answered", score=score) for answer, score in scores.items()]
-        >>> [BestOf(3, choose).choose_index(sampling) for choose in CHOICES]
+        >>> samples = [Sample(answer, (), "answered", score=score) for answer, score in scores.items()]
+        >>> [BestOf(3, choose).choose_index(samples) for choose in CHOICES]
         [1, 0, 0, 0]
         """
         answered = [n for n, sample in enumerate(samples) if sample.answer] or [0]
@@ -138,7 +138,7 @@ class SampledMethod:
 
 
 class _SamplingClient(Client):
-    """A client for one sampled trajectory: replies are sampling at random with a seed, except verdicts."""
+    """A client for one sampled trajectory: replies are drawn at random with a seed, except verdicts."""
 
     def __init__(self, client: Client, seed: int) -> None:
         super().__init__(client.engine, allowance=client.allowance)

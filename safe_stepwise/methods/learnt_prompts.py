@@ -72,9 +72,10 @@ def check_examples(dropped: Category | None, allowance: Allowance) -> None:
 
 def _learnt(engine: Engine) -> dict[str, Any]:
     """Return the options in the training record of an engine's model; a generator's has only ``prompts``."""
-    file, record = _record(engine)
-    if record is None:
+    if (file := _find_record(engine)) is None:
         return {}
+    mend = "it should say how the model was trained: get or train it anew"
+    record = boundary.read_file(dict[str, Any], file, "the record", mend)
     filters, recorded = _mapping(_mapping(record, "recipe"), "filters"), _mapping(record, "prompts")
     if recorded.get("role") == "encoder":  # reads no prompt
         return {}
@@ -91,15 +92,11 @@ def _mapping(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:
-    """Read the training record of an engine's adapter or model; return its path too, None if there is none."""
+def _find_record(engine: Engine) -> Path | None:
+    """Find the training record of an engine's adapter or model."""
     weights: Any = getattr(engine, "adapter", None) or getattr(engine, "weights", None)
-    folder = None if weights is None else weights.folder
-    if folder is not None and folder.name == names.TUNED:
-        folder = folder.parent
-    file = None if folder is None else folder / names.TRAINING
-    if file is None or not file.is_file():
-        return None, None
-    return file, boundary.read_file(
-        dict[str, Any], file, "the record", "it should say how the model was trained: get or train it anew"
-    )
+    if weights is None or weights.folder is None:
+        return None
+    folder = weights.folder.parent if weights.folder.name == names.TUNED else weights.folder
+    file: Path = folder / names.TRAINING
+    return file if file.is_file() else None

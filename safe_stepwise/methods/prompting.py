@@ -120,11 +120,7 @@ def answer_fields(passages: Sequence[Passage], evidence: bool, why_field: str = 
 
 
 def vote(answers: Iterable[str]) -> str:
-    """Return the most frequent answer, after normalisation, in its first wording, of equals the first; "" without any.
-
-    >>> vote(["Oru", "the Vel", "Vel", ""])
-    'the Vel'
-    """
+    """Return the most frequent normalised answer in its first wording, of equals the first; "" without any."""
     nonempty = [answer for answer in answers if answer]
     times = Counter(map(normalize_answer, nonempty))
     return max(nonempty, key=lambda answer: times[normalize_answer(answer)], default="")

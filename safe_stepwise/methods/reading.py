@@ -170,10 +170,7 @@ def _values(answer: Mapping[str, Any], fields: Mapping[str, FieldReader], salvag
 
 
 def _tail(text: str, name: str, fields: Mapping[str, FieldReader], quoted: Sequence[str]) -> dict[str, Any]:
-    """Read one field at the end of a reply: the last one of malformed JSON, or a last line such as ``Answer: Oru``.
-
-    Returns an empty dictionary if the reply's JSON has the field elsewhere too, or if the request quotes this end.
-    """
+    """Read a field that only the end has: that of malformed JSON, or a last line ``Answer: Oru``; {} without."""
     end = text[-2_000:].rstrip(" \t\r\n`}]")
     line = (end.splitlines() or [""])[-1]
     match = _LAST_FIELD.search(end[-400:]) or _LAST_LINE.match(line.lower())

@@ -180,12 +180,7 @@ def _was_read(attempt: Attempt) -> bool:
 
 
 def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
-    """Count how often each edge between states was taken, most frequent first; none for methods without states.
-
-    >>> one = Attempt(1, "", None, True, state="q4", next_state="q0")
-    >>> transitions([Trajectory("q", "sg_fsm1", (), (one, one), "", "withdrawn")])
-    {'q4 → q0': 2}
-    """
+    """Count how often each edge between states was taken, most frequent first; none for methods without states."""
     moves = (a for trajectory in trajectories for a in trajectory.attempts if a.state and a.next_state)
     counts = Counter(f"{attempt.state} → {attempt.next_state}" for attempt in moves)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
