@@ -12,7 +12,7 @@ from typing import Any
 
 from cards.pages import Record, add_header, fill
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import agreement, boundary, names
+from safe_stepwise.store import boundary, names, published_labels
 from safe_stepwise.store.published_tables import PAPERS, published
 from safe_stepwise.taxonomy import TAXONOMY, category
 
@@ -214,7 +214,7 @@ def _teacher_types(build: Record) -> set[str]:
     if build["teacher"] == ANNOTATIONS:
         return {ANNOTATIONS}
     if build.get("listed"):
-        return {agreement.PUBLISHED}
+        return {published_labels.PUBLISHED}
     kind = "simulated" if build["simulated"] else "model"
     return {kind, ANNOTATIONS, "adjudicated"} if build.get("adjudication") else {kind}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from builders.verified.lookup import REAL_DATA, drop_repeats, labelled, real_rows
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import agreement, tables
+from safe_stepwise.store import published_labels, tables
 from scripts.cli import command, run
 from studies.labels import published as comparison
 
@@ -50,7 +50,7 @@ def main(options: Options) -> None:
 def _read_reference(place: Path) -> dict[str, bool]:
     """Read which rows are unverifiable, by id: from a file, or from the labels that another build judged."""
     if not place.is_dir():
-        return agreement.read_published(place)
+        return published_labels.read_published(place)
     rows = (row for _, group in labelled(place) for row in group)
     return {question.id: label.unverifiable for question, label in rows if label.noise_type != "unparsed"}
 

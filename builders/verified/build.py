@@ -27,7 +27,7 @@ from builders.work.collect import Collected, collect
 from builders.work.rejects import RejectPolicy
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES
-from safe_stepwise.store import agreement, boundary, names, tables
+from safe_stepwise.store import agreement, boundary, names, published_labels, tables
 from safe_stepwise.store.files import read_lines, sha256_of
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import parquet_files
@@ -50,7 +50,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
         other_lines = {name: _read_other_lines(plan, name) for name in (REJECTS, UNMATCHED)}
         source = source_of(plan)
         lists = plan.teacher.lists if isinstance(plan.teacher, PublishedTeachers) else ()
-        tally = Tally(None if plan.published is None else agreement.read_published(plan.published), lists)
+        tally = Tally(None if plan.published is None else published_labels.read_published(plan.published), lists)
         policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
         collect(plan, policy, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
         release = publishing.new_release(plan.work)

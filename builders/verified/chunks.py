@@ -17,7 +17,7 @@ from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import apply_min_confidence, verify
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.records import NO_NOISE, NOISE_TYPES, Label, Question
-from safe_stepwise.store import agreement, codec, event_loop, names
+from safe_stepwise.store import codec, event_loop, names, published_labels
 from safe_stepwise.store.code import code_digest
 
 CHUNK_ROWS = 200
@@ -107,7 +107,7 @@ def shard_schema() -> pa.Schema:
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:
     """Return the digest of the code (and ``modules``) by which the named teacher labels a benchmark's rows."""
     prefix = teacher.partition(":")[0]
-    kind = prefix if prefix in ("annotations", "adjudicating", agreement.PUBLISHED) else "llm"
+    kind = prefix if prefix in ("annotations", "adjudicating", published_labels.PUBLISHED) else "llm"
     parse = BENCHMARKS.get(benchmark, custom.OwnBenchmark).parse
     making = (parse, generate) if benchmark == "synthetic" else (parse,)
     names = (function.__module__ for function in making)

@@ -13,7 +13,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question
-from safe_stepwise.store import agreement, names, parquet
+from safe_stepwise.store import names, parquet, published_labels
 
 Labelled = tuple[Question, Label]
 
@@ -189,7 +189,7 @@ def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
     for name in BENCHMARKS:
         labels = data / f"{name}_published_labels.jsonl"
         if labels.exists():
-            published |= agreement.read_published(labels)
+            published |= published_labels.read_published(labels)
             files = ((data / f"{name}_{name_part}.jsonl", split) for name_part, split in SPLITS.items())
             rows[name] = drop_repeats(row for f, split in files if f.exists() for row in verified_rows(name, f, split))
     if not rows:

@@ -26,7 +26,7 @@ from evaluators.deliberation.options import NO_GRAPH
 from evaluators.deliberation.scorers import HEADLINE, METRICS
 from evaluators.outcomes import grouped
 from safe_stepwise.methods.path_deliberating import CONSTRAINTS, VERIFY, constraints_in
-from safe_stepwise.methods.prompting import UNREADABLE
+from safe_stepwise.methods.reading import UNREADABLE
 from safe_stepwise.records import CONSTRAINT_KINDS, FAILED, Candidate, Constraint, RelationPath
 from safe_stepwise.scoring import set_f1
 

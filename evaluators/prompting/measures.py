@@ -20,7 +20,8 @@ from evaluators.outcomes import Outcome, statistics_of
 from evaluators.prompting.answers import SupportedAnswer, is_hop_by_hop
 from evaluators.uptake import UPTAKE, count_uptake
 from safe_stepwise.methods import react, sg_fsm, sg_fsm_safe
-from safe_stepwise.methods.prompting import UNREADABLE, PromptingOptions, readability, vote
+from safe_stepwise.methods.prompting import PromptingOptions, readability, vote
+from safe_stepwise.methods.reading import UNREADABLE
 from safe_stepwise.metric import evidence
 from safe_stepwise.records import FAILED, Question, Trajectory, all_attempts
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer

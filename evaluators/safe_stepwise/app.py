@@ -39,7 +39,7 @@ def score_rows(rows: list[list[str]], benchmark: str) -> str:
 def build_page() -> Any:
     import gradio
 
-    from safe_stepwise.commands.trace_page import STYLE
+    from safe_stepwise.commands.transcript import STYLE
 
     with gradio.Blocks(title="safe_stepwise") as blocks:
         gradio.HTML(f"<style>{STYLE}</style>", padding=False)
@@ -57,7 +57,7 @@ def build_page() -> Any:
 def _add_traces(gradio: Any) -> None:
     from itertools import islice
 
-    from safe_stepwise.commands.trace_page import read_traces, render_trace
+    from safe_stepwise.commands.transcript import read_traces, render_trace
 
     traces = [*islice(read_traces(TRACES), MOST_ROWS)]
     names = [

@@ -27,7 +27,7 @@ from releases.stage import CostEstimate, Forecast, Release, Stage, StageResult, 
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import Allowance
 from safe_stepwise.errors import at_place, check_choice
-from safe_stepwise.store import agreement, files
+from safe_stepwise.store import files, published_labels
 from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEPS, VERIFIED, VERIFIER_STEPS
 
 
@@ -88,7 +88,7 @@ class DatasetsStage(Stage[Manifest]):
         read_audits(manifest)
         for entry in manifest.builds:
             if entry.published is not None:
-                agreement.read_published(entry.published)
+                published_labels.read_published(entry.published)
         for steps in manifest.sets.values():
             if steps.refined_from is not None:
                 read_refined(steps.refined_from)

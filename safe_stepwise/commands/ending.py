@@ -87,10 +87,7 @@ def strip_keys(message: str) -> str:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Handle SIGTERM as Ctrl-C is handled at the moment (an event loop has its own way), even where Ctrl-C is ignored.
-
-    Only the first counts: `timeout` and schedulers send it twice, which would interrupt the clean-up.
-    """
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """Handle SIGTERM as Ctrl-C is handled now (an event loop has its own way), even where Ctrl-C is ignored."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # schedulers send it twice, which would interrupt the clean-up
     handler = signal.getsignal(signal.SIGINT)
     (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)

@@ -150,13 +150,7 @@ def request_of(body: Mapping[str, Any], messages: Sequence[Any]) -> Request:
 
 
 def role_of(turns: Sequence[Message]) -> str:
-    """Return the role whose prompt these messages are; empty if no prompt of ours begins so.
-
-    >>> from safe_stepwise.methods.generator import generator_request
-    >>> oru = Passage("Oru", ("Oru lies on the Vel.",))
-    >>> role_of(generator_request("Where?", [oru], [], final=True).messages)
-    'final_answer'
-    """
+    """Return the role whose prompt these messages are; empty if no prompt of ours begins so."""
     system = turns[0].content if turns[0].role == "system" else ""
     role = next((r for text, r in _instructions() if system.startswith(text)), "")
     is_last_call = role == GENERATE and any(line.startswith(_LAST_CALL) for line in turns[-1].content.split("\n"))

@@ -65,6 +65,11 @@ class Schema:
     def from_dict(cls, name: str, schema: Mapping[str, Any]) -> Schema:
         return cls(name, json.dumps(schema))
 
+    def with_properties(self, **properties: Any) -> Schema:
+        """Return the schema with other values of these properties, in the same order."""
+        content = json.loads(self.text)
+        return Schema.from_dict(self.name, {**content, "properties": content["properties"] | properties})
+
 
 class Scene(Protocol):
     """The annotations from which a *player* replies, which simulates a model; engines read only the ``key``."""
@@ -174,22 +179,12 @@ def completion(
     ending = "refused" if refusal else _ENDINGS.get((finish or "").lower(), "failed")
     if is_open or (thought and not text.strip()):
         ending = "thought" if ending in ("whole", "cut") else ending
-    usage = count_thought(usage, thought, text)
+    if thought and not usage.thought:  # the server counts none: estimated by the share of the characters
+        usage = replace(usage, thought=round(usage.completion * len(thought) / len(thought + text)))
     if ending == "whole":
         return Completion(text, usage, thought=thought)
     reason = refusal or (f"it ended with {finish!r}" if ending in ("refused", "failed") else "")
     return Completion("", usage, ending, thought, text, reason)
-
-
-def count_thought(usage: Usage, thought: str, text: str) -> Usage:
-    """Return the usage with the thought's tokens, estimated by its share of the characters if the server counts none.
-
-    >>> count_thought(Usage(9, 0, 40), "Is it Tesk? ", "Oru.")
-    Usage(prompt=9, cached=0, completion=40, thought=30)
-    """
-    if usage.thought or not thought:
-        return usage
-    return replace(usage, thought=round(usage.completion * len(thought) / len(thought + text)))
 
 
 def collect_thoughts(replies: Mapping[str, Completion]) -> dict[str, str]:
@@ -371,11 +366,7 @@ class Allowance:
 
     @property
     def effort_suffix(self) -> str:
-        """The reasoning effort as a suffix of an engine's name, as it changes replies.
-
-        >>> Allowance.by_role({"path": 4096}, {"path": "low"}).effort_suffix
-        ' (reasoning effort: path low)'
-        """
+        """The reasoning effort as a suffix of an engine's name, as it changes replies."""
         effort = self.plain.get("reasoning_effort")
         return f" (reasoning effort: {effort})" if effort else ""
 

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry, retry_if_exception, stop_after_attempt, stop_after_delay
-from tenacity.wait import wait_base, wait_random, wait_random_exponential
+from tenacity.wait import wait_random, wait_random_exponential
 from tqdm import tqdm
 
-from safe_stepwise.engines import base
-from safe_stepwise.engines.base import Allowance, Completion, Engine, EngineError, Request, request_key
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.engines.readability import Readability, unreadable_because
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -54,12 +53,7 @@ create table if not exists completions (
     prompt integer not null, cached integer not null, completion integer not null
 ) without rowid
 """
-_INSERT_SQL = """
-insert into completions values (?, ?, ?, ?, ?, ?) on conflict (key) do update set
-    text = excluded.text, finish = excluded.finish, prompt = excluded.prompt,
-    cached = excluded.cached, completion = excluded.completion
-where completions.finish = 'length'
-"""
+_INSERT_SQL = "insert into completions values (?, ?, 'stop', ?, ?, ?) on conflict (key) do nothing"
 _LOCK_TIMEOUT_S = 60
 
 
@@ -104,7 +98,7 @@ class ResponseCache:
         """Store the completions that are whole, all or none; raises ``UserError`` if the file can't be written."""
         # JSON can hold the half surrogates that a broken reply may contain.
         complete = ((key, reply) for key, reply in replies if reply.ending == "whole")
-        rows = [(key, json.dumps(_encode_reply(reply)), "stop", *astuple(reply.usage)[:3]) for key, reply in complete]
+        rows = [(key, json.dumps(_encode_reply(reply)), *astuple(reply.usage)[:3]) for key, reply in complete]
         try:
             with self._lock, self._db:
                 self._db.execute("begin immediate")
@@ -123,7 +117,7 @@ class ResponseCache:
         self._db.execute("pragma journal_mode = wal")
 
     def _read_row(self, key: str) -> tuple[Any, ...] | None:
-        query = "select text, finish, prompt, cached, completion from completions where key = ?"
+        query = "select text, prompt, cached, completion from completions where key = ?"
         with self._lock:
             row: tuple[Any, ...] | None = self._db.execute(query, (key,)).fetchone()
         return row
@@ -145,24 +139,18 @@ def _encode_reply(reply: Completion) -> str | dict[str, Any]:
     return stored if reply.score is None else {**stored, "score": reply.score}
 
 
-def _decode_reply(reply: Any, finish: Any, *counts: Any) -> Completion:
+def _decode_reply(reply: Any, *counts: Any) -> Completion:
     """Make the completion of a row; raise ``ValueError`` for values of wrong types, which SQLite's columns accept."""
     stored = boundary.parse_json(reply) if isinstance(reply, str) else None
-    fields: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored, "thought": ""}
-    text, thought, counts = fields.get("text"), fields.get("thought"), (*counts, fields.get("thought_tokens", 0))
+    fields: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored}
+    text, thought, score = fields.get("text"), fields.get("thought", ""), fields.get("score")
+    counts = (*counts, fields.get("thought_tokens", 0))
     are_counts = all(type(count) is int and count >= 0 for count in counts)
-    score = fields.get("score")
-    is_share = score is None or (isinstance(score, float | int) and 0 <= score <= 1)
-    if not (isinstance(text, str) and isinstance(thought, str) and finish in ("stop", "length") and are_counts):
+    if not (isinstance(text, str) and isinstance(thought, str) and are_counts):
         raise ValueError("a row does not hold a model's reply")
-    if not is_share:
+    if not (score is None or (isinstance(score, float | int) and 0 <= score <= 1)):
         raise ValueError("the score of a reply is not a probability")
-    usage = Usage(*counts)
-    if "thought_tokens" not in fields:  # a row of an earlier version
-        usage = base.count_thought(usage, thought, text)
-    if fields is stored:
-        return Completion(text, usage, thought=thought, score=score)
-    return base.completion(text, usage, finish)
+    return Completion(text, Usage(*counts), thought=thought, score=score)
 
 
 @dataclass(slots=True)
@@ -198,7 +186,7 @@ class Client:
     cache: ResponseCache | None = None
     in_flight: int = IN_FLIGHT
     tries: int = TRIES
-    allowance: Allowance = base.AS_PROMPTED
+    allowance: Allowance = AS_PROMPTED
     accounts: dict[str, Account] = field(default_factory=dict)
     last_error: str = ""
     """The error of the last request that failed for good."""
@@ -223,11 +211,11 @@ class Client:
     async def complete(self, request: Request) -> Completion:
         """Return the reply to a request; raise ``EngineError`` if it failed, ``UserError`` if the run has to end."""
         account = self.accounts.setdefault(request.role, Account())
-        sent = self.allowance.apply(request)
-        key = self._key(sent)
-        if (reply := self._look_up(key, sent, request.sampling.max_tokens)) is not None:
+        if (reply := self.cached_reply(request)) is not None:
             account.hits += 1
             return reply
+        sent = self.allowance.apply(request)
+        key = self._key(sent)
         if sent.sampling.effort and self.engine.simulated:
             raise UserError(f"{self.engine.name}: no model thinks there; leave out {EFFORT_OPTION} for it")
         pending = self._pending.get(key)
@@ -243,7 +231,9 @@ class Client:
             self._waiting_for[key] -= 1
             if not self._waiting_for[key]:
                 del self._waiting_for[key]
-                self._cancel_call(key, pending)
+                if not pending.done():
+                    self._pending.pop(key, None)
+                    pending.cancel()
         account.hits += is_shared
         return reply
 
@@ -265,25 +255,21 @@ class Client:
                 self.readability.record(reason)
 
     def cached_reply(self, request: Request) -> Completion | None:
-        """Return the whole reply to a request in the cache; None if there is none."""
-        sent = self.allowance.apply(request)
-        return self._look_up(self._key(sent), sent, request.sampling.max_tokens)
+        """Return the reply to a request in the cache; None if there is none.
+
+        A reply that ended by itself within the prompt's own limit of tokens is also valid under a higher limit.
+        """
+        if self.cache is None:
+            return None
+        sent, limit = self.allowance.apply(request), request.sampling.max_tokens
+        reply = self.cache.get(self._key(sent))
+        if reply is None and sent.sampling.max_tokens > limit and not self.engine.simulated:
+            reply = self.cache.get(self._key(_limit_tokens(sent, limit)))
+        return reply
 
     def _key(self, request: Request) -> str:
         """Return the key of a reply in the cache; the key of a simulated reply changes with the player's code."""
         return request_key(self.engine, request) + getattr(self.engine, "code", "")
-
-    def _look_up(self, key: str, sent: Request, limit: int) -> Completion | None:
-        """Return the whole reply to a request as it is ``sent``, which the cache has under ``key``.
-
-        A reply that ended by itself within the prompt's own ``limit`` of tokens is also valid under a higher limit.
-        """
-        if self.cache is None:
-            return None
-        reply = self.cache.get(key)
-        if reply is None and sent.sampling.max_tokens > limit and not self.engine.simulated:
-            reply = self.cache.get(self._key(_limit_tokens(sent, limit)))
-        return reply if reply is not None and reply.ending == "whole" else None
 
     @property
     def name(self) -> str:
@@ -304,11 +290,6 @@ class Client:
     def total(self) -> Account:
         """Return the sums of all roles' accounts."""
         return _sum_accounts(self.accounts.values())
-
-    def _cancel_call(self, key: str, call: asyncio.Future[Completion]) -> None:
-        if not call.done():
-            self._pending.pop(key, None)
-            call.cancel()
 
     def _forget_call(self, key: str, call: asyncio.Future[Completion]) -> None:
         if self._pending.get(key) is call:
@@ -372,7 +353,7 @@ class Client:
     async def _retry(self, request: Request, account: Account) -> Completion:
         tries = AsyncRetrying(
             stop=stop_after_attempt(self.tries),
-            wait=_Backoff(),
+            wait=_back_off,
             retry=retry_if_exception(lambda e: isinstance(e, EngineError) and e.transient),
             reraise=True,
         )
@@ -426,16 +407,12 @@ def _limit_tokens(request: Request, tokens: int) -> Request:
     return replace(request, sampling=replace(request.sampling, max_tokens=tokens))
 
 
-class _Backoff(wait_base):
-    """Jittered exponential back-off, but never less than the server's Retry-After."""
-
-    def __init__(self) -> None:
-        self._jittered = wait_random_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)
-
-    def __call__(self, retry_state: RetryCallState) -> float:
-        error = retry_state.outcome.exception() if retry_state.outcome else None
-        retry_after = error.retry_after if isinstance(error, EngineError) else None
-        return max(self._jittered(retry_state), min(retry_after or 0.0, LONGEST_WAIT_S))
+def _back_off(retry_state: RetryCallState) -> float:
+    """Return the seconds of a jittered exponential back-off, but never less than the server's Retry-After."""
+    error = retry_state.outcome.exception() if retry_state.outcome else None
+    retry_after = error.retry_after if isinstance(error, EngineError) else None
+    jittered = wait_random_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)(retry_state)
+    return max(jittered, min(retry_after or 0.0, LONGEST_WAIT_S))
 
 
 def render_requests(accounts: Iterable[Account]) -> str:
@@ -475,18 +452,9 @@ def redact_reply(reply: Completion, secrets: Collection[str]) -> Completion:
 
 @contextmanager
 def printable_errors() -> Iterator[None]:
-    """Re-raise ``EngineError`` and ``UserError`` with one-line texts without credentials (`shorten_error`)."""
+    """Re-raise ``EngineError`` and ``UserError`` with texts of one line without credentials, cut at their limits."""
     try:
         yield
     except (EngineError, UserError) as error:
-        error.args = (shorten_error(error),)
+        error.args = (sanitize(error, MAX_FATAL_CHARS if isinstance(error, UserError) else MAX_ERROR_CHARS),)
         raise
-
-
-def shorten_error(error: EngineError | UserError) -> str:
-    """Return an error's text as one line without credentials, cut at its limit.
-
-    >>> shorten_error(EngineError("Bearer abcdefgh12345678\\nis unknown"))
-    'Bearer [redacted] is unknown'
-    """
-    return sanitize(error, MAX_FATAL_CHARS if isinstance(error, UserError) else MAX_ERROR_CHARS)

@@ -233,10 +233,7 @@ class OpenAIEngine:
             return read_completion(reply, labels)
 
     def _adopt(self, learned: Sequence[tuple[str, _Refusal]]) -> None:
-        """Omit the ``learned`` fields, without which a request was answered, from all later ones; print a note once.
-
-        Refusals of a request that was never answered do not count, as they may be due to its text.
-        """
+        """Omit the fields without which a request was answered from all later ones, and print a note on each."""
         for field, refusal in learned:
             if (dialect := self._dialect.without_field(field)) == self._dialect:  # another request has learned this
                 continue
@@ -307,11 +304,7 @@ class _ErrorInReply(Exception):
 
 
 def _check_address(text: str | None) -> str | None:
-    """Return a server's address if it is valid, else raise ``UserError``; None means OpenAI's server.
-
-    >>> _check_address("http://localhost:8000/v1")
-    'http://localhost:8000/v1'
-    """
+    """Return a server's address if it is valid, else raise ``UserError``; None means OpenAI's server."""
     if text is None:
         return None
     try:
@@ -459,11 +452,7 @@ def _as_mapping(value: Any) -> dict[str, Any]:
 
 
 def _read_count(value: Any) -> int:
-    """Return a count of tokens; 0 for a value that can't be one.
-
-    >>> _read_count(12), _read_count(True), _read_count("12"), _read_count(-1), _read_count(10**30), _read_count(None)
-    (12, 0, 0, 0, 0, 0)
-    """
+    """Return a count of tokens; 0 for a value that can't be one."""
     return value if type(value) is int and 0 <= value < MAX_TOKEN_COUNT else 0
 
 

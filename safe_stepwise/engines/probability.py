@@ -21,11 +21,6 @@ def label_probability(
     The probability is relative to the labels that these tokens can begin. If a token begins several labels, as "Co"
     begins Correct and Contradictory, and the reply has it, the next token is read as well; otherwise the token's
     probability is divided equally between the labels. Returns None if the reply has no such label.
-
-    >>> told = [[("Red", -0.1), ("Cor", -2.3)], [("undancy", 0.0)]]
-    >>> reply = ['{"error_type": "', "Red", "undancy", '"}']
-    >>> round(label_probability(reply, lambda n: told[n - 1], ["Correct", "Redundancy"]), 2)
-    0.1
     """
     text = "".join(tokens)
     occurrences = [*re.finditer(f'{_KEY}({"|".join(map(re.escape, labels))})"', text, re.IGNORECASE)]

@@ -18,9 +18,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, completion
-from safe_stepwise.engines.chat import Chat, LocalModel, escape_control
+from safe_stepwise.engines.chat import Chat, LocalModel, SharedModel, escape_control
 from safe_stepwise.engines.probability import TOP, label_probability
-from safe_stepwise.engines.sharing import SharedModel
 from safe_stepwise.engines.weights import Model, Option, Weights, error_line, loading
 from safe_stepwise.errors import UserError, require_modules
 from safe_stepwise.records import Usage
@@ -429,11 +428,7 @@ def load_classifier(weights: Weights, auto_class: str, dtype: str) -> tuple[Any,
 
 
 def _ends(model: Any, chat: Chat) -> frozenset[int]:
-    """Return a model's end tokens, and reset its generation settings.
-
-    ``generate`` would use them for everything that we leave open, as a repetition penalty, so that "greedy" had
-    another meaning here than in the other engines.
-    """
+    """Return a model's end tokens, and reset its settings, which ``generate`` would use for all that we leave open."""
     from transformers import GenerationConfig
 
     ends = model.generation_config.eos_token_id

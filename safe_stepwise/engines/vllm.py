@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from weakref import WeakSet
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, completion
-from safe_stepwise.engines.chat import Chat, LocalModel
+from safe_stepwise.engines.chat import Chat, LocalModel, SharedModel
 from safe_stepwise.engines.probability import TOP, label_probability
-from safe_stepwise.engines.sharing import SharedModel
 from safe_stepwise.engines.weights import Model, Option, Weights, error_line, loading, read_count, read_share
 from safe_stepwise.errors import UserError, require_modules
 from safe_stepwise.records import Usage

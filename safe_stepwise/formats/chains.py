@@ -1,7 +1,7 @@
 """A chain: the reasoning that a model wrote about a question, step by step, with the labels of its steps."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -130,3 +130,14 @@ def add_pages(pages: list[Passage], added: Iterable[Passage]) -> int:
     """Append the passages that are not in the list yet; return the new length."""
     pages += [page for page in dict.fromkeys(added) if page not in pages]
     return len(pages)
+
+
+def with_fresh_pages(
+    steps: Iterable[ChainStep], pages: Sequence[Passage]
+) -> Iterator[tuple[ChainStep, Sequence[Passage]]]:
+    """Yield each step with the passages that the model had been shown by then, and no earlier step had."""
+    shown_pages = 0
+    for step in steps:
+        known_pages = len(pages) if step.known_passages is None else step.known_passages
+        yield step, pages[shown_pages:known_pages]
+        shown_pages = max(shown_pages, known_pages)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from safe_stepwise.errors import RowError
-from safe_stepwise.formats.chains import ChainStep, StepLabel, add_pages, page_of
+from safe_stepwise.formats.chains import ChainStep, StepLabel, add_pages, page_of, with_fresh_pages
 from safe_stepwise.records import Passage
 from safe_stepwise.store import boundary
 
@@ -40,7 +40,9 @@ def read_turns(
         if turn.get("role") in ("tool", "function"):
             add_pages(pages, read_pages(text))
         if turn.get("role") == "assistant":
-            searches = tuple(query for call in _read_calls(turn, name) for query in _read_queries(call))
+            calls = turn.get("tool_calls") or ([turn["function_call"]] if turn.get("function_call") else [])
+            calls = boundary.read(tuple[Mapping[str, Any], ...], calls, f"{name}.tool_calls")
+            searches = tuple(query for call in calls for query in _read_queries(call))
             step = ChainStep(text.strip(), len(pages), searches, labels.get(str(number)), str(number))
             if step.shown_text:
                 steps.append(step)
@@ -58,11 +60,6 @@ def text_of(turn: Mapping[str, Any], name: str) -> str:
     if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
         raise RowError(f"{name}.content is neither a text nor a list of parts")
     return "\n".join(text for block in content if isinstance(text := block.get("text"), str))
-
-
-def _read_calls(turn: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
-    calls = turn.get("tool_calls") or ([turn["function_call"]] if turn.get("function_call") else [])
-    return boundary.read(tuple[Mapping[str, Any], ...], calls, f"{name}.tool_calls")
 
 
 def _read_queries(call: Mapping[str, Any]) -> Iterator[str]:
@@ -116,14 +113,10 @@ def _find_pages(value: Any) -> Iterator[Passage]:
 def write_turns(question: str, steps: Sequence[ChainStep], pages: Sequence[Passage]) -> list[dict[str, Any]]:
     """Write a chat of a question and steps; passages are a tool's result before the first step that knows them."""
     turns: list[dict[str, Any]] = [{"role": "user", "content": question}]
-    shown_pages = 0
-    for step in steps:
-        known_pages = len(pages) if step.known_passages is None else step.known_passages
-        if known_pages > shown_pages:
-            fresh_pages = pages[shown_pages:known_pages]
+    for step, fresh_pages in with_fresh_pages(steps, pages):
+        if fresh_pages:
             documents = [{"document": {"contents": f'"{page.title}"\n{page.text}'}} for page in fresh_pages]
             turns.append({"role": "tool", "content": json.dumps({"result": [documents]}, ensure_ascii=False)})
-            shown_pages = known_pages
         turn: dict[str, Any] = {"role": "assistant", "content": step.text}
         if step.searches:
             arguments = json.dumps({"query_list": step.searches}, ensure_ascii=False)

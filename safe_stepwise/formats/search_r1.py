@@ -14,7 +14,7 @@ from typing import Any
 from safe_stepwise.errors import RowError
 from safe_stepwise.formats import plain
 from safe_stepwise.formats import steps as own_rows
-from safe_stepwise.formats.chains import ANSWER, Chain, ChainStep, add_pages
+from safe_stepwise.formats.chains import ANSWER, Chain, ChainStep, add_pages, with_fresh_pages
 from safe_stepwise.records import Passage
 
 # A tag holds no other tag of its name, so that the search stays linear in a text that never closes them.
@@ -58,12 +58,9 @@ def _read_documents(result: str) -> Iterator[Passage]:
 
 def write(chain: Chain) -> Iterator[dict[str, Any]]:
     """Write a chain as a tagged text; raises ``RowError`` for a text that has a tag."""
-    lines, shown_pages = list[str](), 0
-    for step in chain.steps:
-        known_pages = len(chain.passages) if step.known_passages is None else step.known_passages
-        documents = [
-            f'Doc {n}(Title: "{p.title}") {p.text}' for n, p in enumerate(chain.passages[shown_pages:known_pages], 1)
-        ]
+    lines = list[str]()
+    for step, fresh_pages in with_fresh_pages(chain.steps, chain.passages):
+        documents = [f'Doc {n}(Title: "{page.title}") {page.text}' for n, page in enumerate(fresh_pages, 1)]
         texts = [ANSWER.sub("", step.text), *step.searches, *documents]
         if any(_TAGS.search(text) for text in texts):
             raise RowError("a step or passage holds a tag of Search-R1 (<search>, <information>, <answer>); remove it")
@@ -71,5 +68,4 @@ def write(chain: Chain) -> Iterator[dict[str, Any]]:
         lines += [f"<think>{ANSWER.sub('', step.text).strip()}</think>"] if step.text else []
         lines += [f"<search>{query}</search>" for query in step.searches]
         lines += [tag[0] for tag in ANSWER.finditer(step.text)]
-        shown_pages = max(shown_pages, known_pages)
     yield {**own_rows.describe(chain), "response": "\n".join(lines)}

@@ -16,11 +16,7 @@ class NoOptions:
 
 
 def option_values(options: Any) -> dict[str, Any]:
-    """Return the options that are part of a run's identity, as JSON values by name, without those that are None.
-
-    >>> option_values(NoOptions())
-    {}
-    """
+    """Return the options that are part of a run's identity, as JSON values by name, without those that are None."""
     values = {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
     defaults = {f.name: f.default for f in fields(options) if AS_PUBLISHED in f.metadata}
     set_values = {name: value for name, value in values.items() if value is not None}
@@ -28,11 +24,7 @@ def option_values(options: Any) -> dict[str, Any]:
 
 
 def published_values(kind: type[Any]) -> dict[str, Any]:
-    """Return the papers' choices that differ from ours, by the names of a method's options.
-
-    >>> published_values(NoOptions)
-    {}
-    """
+    """Return the papers' choices that differ from ours, by the names of a method's options."""
     return {f.name: f.metadata[AS_PUBLISHED] for f in fields(kind) if AS_PUBLISHED in f.metadata}
 
 

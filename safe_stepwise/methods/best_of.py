@@ -1,26 +1,37 @@
 """Samples several trajectories of a question by any method, and chooses one (best of N).
 
 The generator's requests are sampled at random, each trajectory with its own seed. The verifier then judges every step
-of every chain (`chains`). A chain's score is the least or the product of its steps' scores (Lightman et al., 2023,
-appendix F, compare both). A trajectory without an answer is chosen only if none has one.
+of every chain, with all valid steps before it. A step's score is the verifier's probability of *Correct*; without log-
+probabilities it is 1 for Correct and 0 for anything else. An unreadable verdict, a text that is no step and a chain of
+more than `MAX_STEPS` steps score 0: nothing vouches for them. A chain's score is the least or the product of its
+steps' scores (Lightman et al., 2023, appendix F, compare both). A trajectory without an answer is chosen only if none
+has one.
 
 The trajectories of a question run one after another, so that an engine's prefix cache holds the passages for all but
 the first.
 """
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+import sentencex
+
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods import loop, prompting, searching, verifier
+from safe_stepwise.methods import prompting, searching, verifier
 from safe_stepwise.methods.base import Method, resolve_options
-from safe_stepwise.methods.chains import chain_of, judge_chain, score_of
-from safe_stepwise.records import FAILED, Question, Sample, Trajectory
+from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts
+from safe_stepwise.methods.limits import DEFAULT, Limits
+from safe_stepwise.methods.loop import SCORED, UNREAD, VERIFIER, ask_verdict, malformed
+from safe_stepwise.methods.sg_fsm_safe import step_of, sub_answers
+from safe_stepwise.records import FAILED, Attempt, Feedback, Question, Sample, Step, Trajectory
 from safe_stepwise.scoring import normalize_answer
+from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step, unwrap_answer
+from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
 
 Choose = Literal["verifier", "majority", "weighted", "first"]
 CHOICES: tuple[Choose, ...] = get_args(Choose)
@@ -29,6 +40,12 @@ _JUDGED = ("verifier", "weighted")
 MAX_SAMPLES = 64
 _SEEDS = 1_000
 """The seeds that a method may use for its own samples."""
+MAX_STEPS = 40
+_GRAMMAR = re.compile(
+    rf"#+ ?ANSWER:?\s*|^[\s*_>#•-]++|[*_]*+\bstep\s*\d+[*_]*+\s*:[*_]*+\s*|\s*\((?:{'|'.join(STEP_KINDS)})\)\.?",
+    re.IGNORECASE,
+)
+"""Marks of the grammar of steps, which other methods' sentences and answers may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +63,7 @@ class BestOf:
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles that choosing asks, beside those of the method."""
-        return (loop.VERIFIER,) if self.choose in _JUDGED else ()
+        return (VERIFIER,) if self.choose in _JUDGED else ()
 
     @property
     def record(self) -> dict[str, Any]:
@@ -62,8 +79,8 @@ class BestOf:
         """Return the index of the chosen sample.
 
         >>> scores = {"Oru": 0.2, "Vel": 0.5, "oru": 0.4}
-        >>> drawn = [Sample(answer, (), "answered", score=score) for answer, score in scores.items()]
-        >>> [BestOf(3, choose).choose_index(drawn) for choose in CHOICES]
+        >>> samples = [Sample(answer, (), "answered", score=score) for answer, score in scores.items()]
+        >>> [BestOf(3, choose).choose_index(samples) for choose in CHOICES]
         [1, 0, 0, 0]
         """
         answered = [n for n, sample in enumerate(samples) if sample.answer] or [0]
@@ -113,8 +130,8 @@ class SampledMethod:
         sample = _unscored(trajectory)
         if not self.best_of.roles or not trajectory.answer:
             return sample
-        shown = searching.add_retrieved(question, trajectory.attempts)
-        verdicts = await judge_chain(shown, chain_of(trajectory), clients[loop.VERIFIER], options)
+        extended = searching.add_retrieved(question, trajectory.attempts)
+        verdicts = await judge_chain(extended, chain_of(trajectory), clients[VERIFIER], options)
         scores = [score_of(verdict) for verdict in verdicts]
         score = min(scores) if self.best_of.chain_score == "least" else math.prod(scores)
         return replace(sample, score=score, attempts=(*sample.attempts, *verdicts))
@@ -131,12 +148,12 @@ class _SamplingClient(Client):
         """Complete one request; raise as the client does."""
         if request.role == verifier.ROLE:
             return await self._client.complete(request)
-        drawn = request.sampling
-        if drawn.temperature:  # the method draws several replies, each with a seed
-            drawn = replace(drawn, seed=self._seed * _SEEDS + (drawn.seed or 0))
+        sampling = request.sampling
+        if sampling.temperature:  # the method draws several replies, each with a seed
+            sampling = replace(sampling, seed=self._seed * _SEEDS + (sampling.seed or 0))
         else:
-            drawn = prompting.sampled(drawn, "greedy", self._seed)
-        return await self._client.complete(replace(request, sampling=drawn))
+            sampling = prompting.sampled(sampling, "greedy", self._seed)
+        return await self._client.complete(replace(request, sampling=sampling))
 
 
 def _unscored(trajectory: Trajectory) -> Sample:
@@ -145,3 +162,65 @@ def _unscored(trajectory: Trajectory) -> Sample:
 
 def _key(sample: Sample) -> str:
     return normalize_answer(sample.answer)
+
+
+def chain_of(trajectory: Trajectory) -> tuple[Step, ...]:
+    """Return a trajectory's chain as steps for a verifier, the answer last.
+
+    Methods without steps have their sub-answers, or the sentences of their reasons (``explain``, ``thought``): one
+    that names a passage is an attribution, any other a logical step.
+    """
+    steps = trajectory.steps or tuple(_steps_of(trajectory.attempts))
+    if steps and steps[-1].kind == "Final Answer":
+        return steps
+    answer = unwrap_answer(" ".join(_GRAMMAR.sub(" ", trajectory.answer).split()))
+    return (*steps, Step(len(steps) + 1, f"{ANSWER_MARKER} {answer}", "Final Answer"))
+
+
+def _steps_of(attempts: Sequence[Attempt]) -> Iterator[Step]:
+    if answers := sub_answers(attempts):
+        yield from (step_of(answer, number) for number, answer in enumerate(answers, 1))
+        return
+    sentences = (text for attempt in attempts for text in _reasons(attempt))
+    for number, text in enumerate(sentences, 1):
+        yield Step(number, text, "Attribution" if "Passage " in text else "Logical")
+
+
+def _reasons(attempt: Attempt) -> Iterator[str]:
+    """Yield the sentences of a reply's reasons, without marks of the grammar of steps."""
+    value = attempt.read.get("value") if isinstance(attempt.read, dict) else None
+    fields = value if isinstance(value, dict) else {}
+    for text in (text for name in ("explain", "thought") if isinstance(text := fields.get(name), str)):
+        for piece in sentencex.segment("en", text):
+            if sentence := _GRAMMAR.sub("", " ".join(piece.split())).strip():
+                yield sentence
+
+
+async def judge_chain(question: Question, steps: Sequence[Step], judge: Client, options: Any) -> tuple[Attempt, ...]:
+    """Return an attempt with the feedback for each step; raises ``EngineError`` for a request that fails for good."""
+    if len(steps) > MAX_STEPS:
+        too_long = Feedback(UNREAD, f"The chain has {len(steps)} steps; {MAX_STEPS} are judged.", "")
+        return (Attempt(1, "", too_long, True, state=SCORED),)
+    limits = options if isinstance(options, Limits) else DEFAULT
+    limits = adopt_learnt_prompts(limits, [judge.engine], judge)
+    verdicts, valid = list[Attempt](), list[Step]()
+    for step in steps:
+        try:
+            text = format_step(step)
+        except StepError as error:
+            verdicts.append(Attempt(step.number, step.text, malformed(error, step.number), True, state=SCORED))
+            continue
+        feedback, reply = await ask_verdict(judge, question, valid, step, limits, scored=True)
+        unread = reply.transcript if feedback.error_type == UNREAD else ""
+        usage = {VERIFIER: reply.usage}
+        verdicts.append(Attempt(step.number, text, feedback, True, usage, verdict=unread, state=SCORED))
+        valid.append(step)
+    return tuple(verdicts)
+
+
+def score_of(verdict: Attempt) -> float:
+    """Return the score (0-1) of a judged step."""
+    feedback = verdict.feedback
+    if feedback is None or feedback.score is None:
+        return float(feedback is not None and feedback.error_type == CORRECT)
+    return feedback.score

@@ -28,11 +28,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from safe_stepwise import records
-from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.base import Completion, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import path_deliberating as states
-from safe_stepwise.methods.prompting import GENERATOR, MAX_REPEATED_CHARACTERS, UNREADABLE
-from safe_stepwise.methods.reading import Reading, attempt_of
+from safe_stepwise.methods.prompting import GENERATOR, MAX_REPEATED_CHARACTERS
+from safe_stepwise.methods.reading import UNREADABLE, Reading, attempt_of, wait_for_end
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.records import Attempt, Candidate, Constraint, InducedKinds, KGQuestion, RelationPath, Trajectory
 
@@ -104,11 +104,8 @@ async def deliberate(
 ) -> Trajectory:
     """Answer by a ``pool`` of all topics' candidates, likeliest first; ``failed`` if a request fails for good."""
     ends = {candidate: tuple(knowledge.rank_ends(candidate)) for candidate in pool}
-    run, failure = _PathRun(question, knowledge, clients[GENERATOR], options, ends), ""
-    try:
-        stop = await run.to_the_end()
-    except EngineError as error:
-        stop, failure = records.FAILED, str(error)
+    run = _PathRun(question, knowledge, clients[GENERATOR], options, ends)
+    stop, failure = await wait_for_end(run.to_the_end())
     trajectory = Trajectory(question.id, NAME, (), tuple(run.attempts), "", stop, failure)
     return replace(trajectory, answer=next(iter(answers_of(trajectory)), ""))
 
@@ -229,7 +226,7 @@ class _PathRun:
         """Send a request until its reply can be read, or until no revision is left; return the last reply."""
         refused = ""  # the last unreadable reply
         for revisions_left in range(self.options.revisions, -1, -1):
-            completion = await self.client.complete(replace(build(refused=refused), in_full=True))
+            completion = await self.client.complete(build(refused=refused))
             reading = replace(read(completion.text).with_reply(completion), revises=state if refused else "")
             if not reading.is_unreadable or not revisions_left:
                 break

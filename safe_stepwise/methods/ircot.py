@@ -17,11 +17,11 @@ import sentencex
 from safe_stepwise.engines.base import Request
 from safe_stepwise.methods import ranking, searching
 from safe_stepwise.methods.limits import Search
-from safe_stepwise.methods.machine import Machine, MachineMethod, Move, State
-from safe_stepwise.methods.prompting import END, UNREADABLE, answer_fields, filled_request, texts_of
-from safe_stepwise.methods.reading import PATTERNS, Reading, read
+from safe_stepwise.methods.machine import ANSWER_ENDS, Machine, MachineMethod, Move, State, answering_state
+from safe_stepwise.methods.prompting import filled_request, texts_of
+from safe_stepwise.methods.reading import PATTERNS, Reading
 from safe_stepwise.methods.scene import PromptingScene
-from safe_stepwise.records import ANSWERED, Passage, Question, Step, select_passages
+from safe_stepwise.records import Passage, Question, Step, select_passages
 
 RETRIEVE, THINK, READ = "retrieve", "think", "read"
 TOP = 4
@@ -128,17 +128,6 @@ def _ask_reader(memory: ChainMemory) -> Request:
     return filled_request("cot/cot", memory.scene, evidence=False, question=text, passages=memory.passages)
 
 
-def _read_answer(memory: ChainMemory, text: str) -> Reading:
-    quoted = texts_of(memory.passages, memory.question.question)
-    return read(text, answer_fields(memory.passages, evidence=False), quoted, last="answer")
-
-
-def _take_answer(memory: ChainMemory, reading: Reading) -> Move[ChainMemory]:
-    if not reading.is_strict:
-        return Move(UNREADABLE, memory)
-    return Move(END, replace(memory, answer=reading.value["answer"]))
-
-
 def _make_steps(memory: ChainMemory) -> tuple[Step, ...]:
     return tuple(
         Step(number, sentence, "Logical" if _ANSWERS.match(sentence) else "Attribution")
@@ -156,9 +145,9 @@ MACHINE = Machine(
             _ask_thinker,
             lambda _, text: Reading("strict", {"sentence": read_sentence(text)}, text=text),
         ),
-        READ: State(READ, frozenset((END, UNREADABLE)), _take_answer, _ask_reader, _read_answer),
+        READ: answering_state(READ, _ask_reader, lambda m: texts_of(m.passages, m.question.question)),
     },
-    {END: ANSWERED, UNREADABLE: UNREADABLE},
+    ANSWER_ENDS,
     number=lambda memory: len(memory.sentences),
     steps=_make_steps,
 )

@@ -13,8 +13,7 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import Allowance, Engine, models_of
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError, check_choice
-from safe_stepwise.methods.prompt_sets import EVIDENCE_CHOICES, PAPER, PROMPTS
-from safe_stepwise.records import VERDICT_ORDERS
+from safe_stepwise.methods.prompt_sets import CHOICES, PAPER
 from safe_stepwise.store import boundary, names
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
@@ -27,11 +26,7 @@ def adopt_learnt_prompts(options: Any, engines: Iterable[Engine], judge: Client 
     contradicts another or an option, or if a category is dropped and the judge's allowance has worked examples for
     its role.
     """
-    defaults = {
-        "prompts": PAPER.name,
-        "verdict_order": PAPER.verdict_order,
-        "verifier_evidence": PAPER.verifier_evidence,
-    }
+    defaults = PAPER.choices
     values = _agree(engines, {name: getattr(options, name) for name in defaults})
     # A run that uses the paper's prompts by default keeps its options, and so its identity.
     changes: dict[str, Any] = {n: v for n, v in values.items() if getattr(options, n) or v != defaults[n]}
@@ -77,20 +72,18 @@ def check_examples(dropped: Category | None, allowance: Allowance) -> None:
 
 def _learnt(engine: Engine) -> dict[str, Any]:
     """Return the options in the training record of an engine's model; a generator's has only ``prompts``."""
-    file, record = _record(engine)
-    if record is None:
+    if (file := _find_record(engine)) is None:
         return {}
+    mend = "it should say how the model was trained: get or train it anew"
+    record = boundary.read_file(dict[str, Any], file, "the record", mend)
     filters, recorded = _mapping(_mapping(record, "recipe"), "filters"), _mapping(record, "prompts")
     if recorded.get("role") == "encoder":  # reads no prompt
         return {}
-    choices: dict[str, tuple[Iterable[str], Any]] = {"prompts": (PROMPTS, recorded.get("prompts", PAPER.name))}
-    if recorded.get("role") != "generator":
-        choices["verdict_order"] = VERDICT_ORDERS, recorded.get("verdict_order", PAPER.verdict_order)
-        evidence = recorded.get("verifier_evidence", PAPER.verifier_evidence)
-        choices["verifier_evidence"] = EVIDENCE_CHOICES, evidence
+    options = ["prompts"] if recorded.get("role") == "generator" else [*CHOICES]
+    values = {name: (CHOICES[name], recorded.get(name, PAPER.choices[name])) for name in options}
     if filters.get("drop_from_prompt"):
-        choices["drop_category"] = DROPPABLE, filters.get("drop_category")
-    learnt = {name: check_choice(str(value), names, f"{file}: {name}") for name, (names, value) in choices.items()}
+        values["drop_category"] = DROPPABLE, filters.get("drop_category")
+    learnt = {name: check_choice(str(value), choices, f"{file}: {name}") for name, (choices, value) in values.items()}
     return {"drop_category": None, **learnt}
 
 
@@ -99,15 +92,11 @@ def _mapping(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:
-    """Read the training record of an engine's adapter or model; return its path too, None if there is none."""
+def _find_record(engine: Engine) -> Path | None:
+    """Find the training record of an engine's adapter or model."""
     weights: Any = getattr(engine, "adapter", None) or getattr(engine, "weights", None)
-    folder = None if weights is None else weights.folder
-    if folder is not None and folder.name == names.TUNED:
-        folder = folder.parent
-    file = None if folder is None else folder / names.TRAINING
-    if file is None or not file.is_file():
-        return None, None
-    return file, boundary.read_file(
-        dict[str, Any], file, "the record", "it should say how the model was trained: get or train it anew"
-    )
+    if weights is None or weights.folder is None:
+        return None
+    folder = weights.folder.parent if weights.folder.name == names.TUNED else weights.folder
+    file: Path = folder / names.TRAINING
+    return file if file.is_file() else None

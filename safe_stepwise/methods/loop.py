@@ -31,6 +31,7 @@ from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts
 from safe_stepwise.methods.limits import DEFAULT, Limits
+from safe_stepwise.methods.reading import wait_for_end
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, note_vain_search
 from safe_stepwise.methods.verifier import request_verdict
@@ -44,7 +45,7 @@ OUT_OF_STEPS = "max_steps"
 FINAL_ANSWER = "final answer"
 """The state of the last attempt, the call for the answer, which is not an attempt at a step."""
 SCORED = "scored"
-"""The state of attempts that only judge a step of a sampled chain (`chains`)."""
+"""The state of attempts that only judge a step of a sampled chain (`best_of`)."""
 
 HOPELESS = 8
 """Number of replies after which a question ends if none of them is a step."""
@@ -88,11 +89,8 @@ async def run_question(
     Without a verifier, every step in the right form is accepted. Engines see only the question's text and passages;
     simulating ones also see its annotations. A request that fails for good ends the question with ``failed``.
     """
-    run, failure = _Run(question, generator, verifier, limits), ""
-    try:
-        stop = await run.to_the_end()
-    except EngineError as error:
-        stop, failure = FAILED, str(error)
+    run = _Run(question, generator, verifier, limits, Searching(limits.search))
+    stop, failure = await wait_for_end(run.to_the_end())
     answer = run.answer if stop != FAILED else ""
     return Trajectory(question.id, method, tuple(run.steps), tuple(run.attempts), answer, stop, failure)
 
@@ -178,16 +176,13 @@ class _Run:
     generator: Client
     verifier: Client | None
     limits: Limits
+    searching: Searching
     steps: list[Step] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     advice: Feedback | None = None
     """The verdict on the last accepted step."""
     rejected: list[tuple[str, Feedback]] = field(default_factory=list)
     """The rejected attempts at the next step, each with its feedback."""
-    searching: Searching = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.searching = Searching(self.limits.search)
 
     @property
     def answer(self) -> str:
@@ -254,7 +249,7 @@ class _Run:
             return None, None
         scored = bool(self.limits.scores or self.limits.accept_above is not None)
         feedback, reply = await ask_verdict(self.verifier, self.question, self.steps, step, self.limits, scored=scored)
-        return feedback if feedback is _UNREAD else self._doubted(feedback), reply
+        return self._doubted(feedback), reply
 
     def _doubted(self, feedback: Feedback) -> Feedback:
         """Reject a Correct step that scores below `Limits.accept_above`; raises ``UserError`` if there is no score."""

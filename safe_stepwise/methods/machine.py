@@ -5,15 +5,15 @@ next state and memory. The driver asks the models. It refuses an edge that the s
 take a machine to an unintended state.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.base import Completion, Request
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods.reading import Reading, attempt_of
-from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Question, Step, Trajectory
+from safe_stepwise.methods.reading import END, UNREADABLE, Reading, attempt_of, read, reason, wait_for_end, words
+from safe_stepwise.records import ANSWERED, Attempt, Passage, Question, Step, Trajectory
 from safe_stepwise.taxonomy import CORRECT
 
 M = TypeVar("M")
@@ -82,6 +82,26 @@ class Machine(Generic[M]):
         return [(name, target) for name, state in self.states.items() for target in sorted(state.edges)]
 
 
+ANSWER_ENDS: Mapping[str, str] = {END: ANSWERED, UNREADABLE: UNREADABLE}
+"""The ends of a machine whose last state is that of `answering_state`."""
+
+
+def answering_state(
+    name: str, build_request: Callable[[M], Request | None], list_quoted: Callable[[M], Sequence[str]]
+) -> State[M]:
+    """Make the state whose strict reply is the answer; ``list_quoted`` lists the texts that its request quotes."""
+
+    def read_answer(memory: M, text: str) -> Reading:
+        return read(text, {"answer": words, "explain": reason}, list_quoted(memory), last="answer")
+
+    def take_answer(memory: M, reading: Reading) -> Move[M]:
+        if not reading.is_strict:
+            return Move(UNREADABLE, memory)
+        return Move(END, replace(memory, answer=reading.value["answer"]))  # type: ignore[type-var]
+
+    return State(name, frozenset(ANSWER_ENDS), take_answer, build_request, read_answer)
+
+
 @dataclass
 class _Run(Generic[M]):
     machine: Machine[M]
@@ -116,11 +136,8 @@ async def drive(
     machine: Machine[M], memory: M, clients: Mapping[str, Client], question_id: str, method: str
 ) -> Trajectory:
     """Run a machine on a question; a failed request ends it, an undeclared edge raises ``MachineError``."""
-    run, failure = _Run(machine, memory, machine.start), ""
-    try:
-        stop = await run.to_the_end(clients)
-    except EngineError as error:
-        stop, failure = FAILED, str(error)
+    run = _Run(machine, memory, machine.start)
+    stop, failure = await wait_for_end(run.to_the_end(clients))
     answer = machine.answer(run.memory) if stop == ANSWERED else ""
     return Trajectory(question_id, method, machine.steps(run.memory), tuple(run.attempts), answer, stop, failure)
 

@@ -11,7 +11,7 @@ from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import prompting
 from safe_stepwise.methods.prompting import GENERATOR, PromptingOptions
-from safe_stepwise.methods.reading import Reading, attempt_of, read
+from safe_stepwise.methods.reading import END, UNREADABLE, Reading, attempt_of, read
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
 
@@ -37,7 +37,7 @@ class OneShot:
         except EngineError as error:
             failure = str(error)
         answer = "" if failure else str(prompting.winning_fields(tries).get("answer", ""))
-        stop = FAILED if failure else ANSWERED if answer else prompting.UNREADABLE
+        stop = FAILED if failure else ANSWERED if answer else UNREADABLE
         return Trajectory(question.id, self.name, (), tuple(tries), answer, stop, failure)
 
     async def _try(
@@ -48,7 +48,7 @@ class OneShot:
         request = prompting.request_of(self.prompts[0], options, scene, seed=seed, question=text, passages=passages)
         reply = await clients[GENERATOR].complete(request)
         reading = self.read_reply(reply.text, question, options).with_reply(reply)
-        return attempt_of(number + 1, prompting.ANSWERING, prompting.END, reading, {GENERATOR: reply})
+        return attempt_of(number + 1, prompting.ANSWERING, END, reading, {GENERATOR: reply})
 
     def read_reply(self, text: str, question: Question, options: PromptingOptions) -> Reading:
         """Read a reply to a question."""

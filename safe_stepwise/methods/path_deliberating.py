@@ -8,12 +8,12 @@ the graph shows no constraint that it fails. Section 3.3 and appendices B.2.2 to
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Message, Request, Schema
+from safe_stepwise.engines.base import Message, Request
 from safe_stepwise.methods import ranking
 from safe_stepwise.methods import reading as reads
 from safe_stepwise.methods.scene import PoolScene
@@ -129,15 +129,17 @@ def ask_constraints(
 ) -> Request:
     """Build the request for a question's constraints; ``refused`` is an unreadable reply to show again."""
     listed = choose_relations(relations, question.question)
-    data = {"topics": question.topics, "relations": listed, "left_out": len(relations) - len(listed)}
-    request = _build_request(CONSTRAINTS, scene, question=question.question, refused=refused, **data)
+    prompt, left_out = prompts.load(f"deliberation/{CONSTRAINTS}"), len(relations) - len(listed)
+    system, user = prompt.messages(
+        topics=question.topics, relations=listed, left_out=left_out, question=question.question, refused=refused
+    )
     if not kinds:
-        return request
-    system, user = request.messages
+        return prompt.request((system, user), scene)
     text = f"{prompts.load(INDUCED).render_user(kinds=kinds)}\n\n{user.content}"
-    constraints = json.loads(prompts.load(PROMPTS[0]).schema.text)["properties"]["constraints"]
+    constraints = json.loads(prompt.schema.text)["properties"]["constraints"]
     constraints["items"]["properties"]["kind"]["enum"] = kind_names(kinds)
-    return _restrict_schema(replace(request, messages=(system, Message("user", text))), constraints=constraints)
+    schema = prompt.schema.with_properties(constraints=constraints)
+    return prompt.request((system, Message("user", text)), scene, schema)
 
 
 def choose_relations(relations: Sequence[str], question: str, limit: int = MAX_RELATIONS) -> Sequence[str]:
@@ -165,10 +167,14 @@ def ask_choice(
     refused: str = "",
 ) -> Request:
     """Build the request for the number of the path to follow, 0 for none; ``tried`` are paths with their flaws."""
-    tried_paths = [{**plain_path(path), "reason": reason} for path, reason in tried]
-    data = {"tried": tried_paths, "pool": [plain_path(path) for path in pool], "refused": refused}
-    request = _build_request(SELECT, scene, question=question.question, **data)
-    return _restrict_schema(request, path={"enum": [*range(len(pool) + 1)]})
+    prompt = prompts.load(f"deliberation/{SELECT}")
+    messages = prompt.messages(
+        question=question.question,
+        tried=[{**plain_path(path), "reason": reason} for path, reason in tried],
+        pool=[plain_path(path) for path in pool],
+        refused=refused,
+    )
+    return prompt.request(messages, scene, prompt.schema.with_properties(path={"enum": [*range(len(pool) + 1)]}))
 
 
 def ask_verdict(
@@ -181,10 +187,8 @@ def ask_verdict(
     induced: bool = False,
 ) -> Request:
     """Build the request for answers and whether they suffice; ``induced``: the model finds the conditions itself."""
-    pairs = zip(constraints, followed.verdicts, strict=True)
-    request = _build_request(
-        VERIFY,
-        scene,
+    prompt, pairs = prompts.load(f"deliberation/{VERIFY}"), zip(constraints, followed.verdicts, strict=True)
+    messages = prompt.messages(
         question=question.question,
         **plain_path(followed.candidate),
         chains=followed.chains,
@@ -195,19 +199,8 @@ def ask_verdict(
         ends=followed.entities,
         refused=refused,
     )
-    return _restrict_schema(request, answer={"type": "array", "items": {"enum": list(followed.shown_ends)}})
-
-
-def _build_request(name: str, scene: PoolScene, **data: Any) -> Request:
-    prompt = prompts.load(f"deliberation/{name}")
-    return Request(prompt.messages(**data), prompt.sampling, prompt.schema, prompt.role, scene)
-
-
-def _restrict_schema(request: Request, **fields: Any) -> Request:
-    assert request.schema is not None
-    schema = json.loads(request.schema.text)
-    schema["properties"] |= fields
-    return replace(request, schema=Schema.from_dict(request.schema.name, schema))
+    answers = {"type": "array", "items": {"enum": list(followed.shown_ends)}}
+    return prompt.request(messages, scene, prompt.schema.with_properties(answer=answers))
 
 
 def read_constraints(text: str, question: KGQuestion, kinds: InducedKinds = ()) -> reads.Reading:
@@ -244,11 +237,7 @@ def _read_constraint(value: Any, salvaging: bool, kinds: Sequence[str]) -> dict[
 
 
 def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> reads.Reading:
-    """Read the number of the path that a reply chooses, from 1; 0 for none.
-
-    >>> read_choice('{"reason": "It asks who.", "path": 1}', [Candidate("It", ("by",))], ()).value
-    {'path': 1, 'reason': 'It asks who.'}
-    """
+    """Read the number of the path that a reply chooses, from 1; 0 for none."""
 
     read_number = reads.number_in(0, len(pool), "path")
 
@@ -260,11 +249,7 @@ def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> 
 
 
 def read_verdict(text: str, quoted: Sequence[str]) -> reads.Reading:
-    """Read a verdict: the names in ``answer``, whether they are ``sufficient``, and the ``reason``.
-
-    >>> read_verdict('{"answer": ["Ana"], "sufficient": true, "reason": "By It."}', ()).value
-    {'answer': ['Ana'], 'sufficient': True, 'reason': 'By It.'}
-    """
+    """Read a verdict: the names in ``answer``, whether they are ``sufficient``, and the ``reason``."""
     reading = reads.read(text, {"answer": read_names, "sufficient": reads.flag, "reason": reads.reason}, quoted)
     if reading.value and "sufficient" not in reading.value:
         return reads.Reading("unreadable", {}, "it does not say whether the answer is sufficient", text)

@@ -8,9 +8,10 @@ sampled, ranked and constrained to the graph's paths. The *joint* request asks f
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Request, Schema
+from safe_stepwise.engines.base import Request
 from safe_stepwise.methods.path_deliberating import plain_path
 from safe_stepwise.records import Candidate, RelationPath
 from safe_stepwise.store.boundary import parse_json, read
@@ -33,13 +34,11 @@ def propose_request(question: str, topic: str, paths: Sequence[RelationPath] | N
     ('{"path": ["directed_by"]}',)
     """
     prompt = prompts.load(_PROMPT)
-    messages = prompt.messages(question=question, topic=topic)
-    schema = prompt.schema
-    if paths is not None:
-        properties = {"path": {"enum": [list(path) for path in paths]}}
-        schema = Schema.from_dict(schema.name, {**json.loads(schema.text), "properties": properties})
-    choices = tuple(map(completion_of, paths or ()))
-    return Request(messages, prompt.sampling, schema, prompt.role, choices=choices, in_full=True)
+    request = prompt.request(prompt.messages(question=question, topic=topic))
+    if paths is None:
+        return request
+    schema = prompt.schema.with_properties(path={"enum": [list(path) for path in paths]})
+    return replace(request, schema=schema, choices=tuple(map(completion_of, paths)))
 
 
 def joint_request(question: str, topics: Sequence[str]) -> Request:
@@ -58,11 +57,7 @@ def joint_completion(candidates: Iterable[Candidate]) -> str:
 
 
 def read_joint(text: str) -> list[Candidate]:
-    """Parse the paths in a joint reply; raise ``ValueError`` if there are none, or if one is empty.
-
-    >>> read_joint(joint_completion([Candidate("Oru", ("by",))]))
-    [Candidate(topic='Oru', path=('by',))]
-    """
+    """Parse the paths in a joint reply; raise ``ValueError`` if there are none, or if one is empty."""
     candidates = read(dict[str, list[Candidate]], parse_json(text.strip()), "the reply").get("paths", [])
     if not candidates or not all(candidate.path for candidate in candidates):
         raise ValueError('no {"paths": [{"topic": ..., "path": [relation, ...]}, ...]}')
@@ -79,11 +74,7 @@ def completion_of(path: RelationPath) -> str:
 
 
 def read_path(text: str) -> RelationPath:
-    """Parse the path in a reply; raise ``ValueError`` if there is none.
-
-    >>> read_path(completion_of(("~directed_by", "has_genre")))
-    ('~directed_by', 'has_genre')
-    """
+    """Parse the path in a reply; raise ``ValueError`` if there is none."""
     reply = parse_json(text.strip())
     path = reply.get("path") if isinstance(reply, dict) else None
     if not isinstance(path, list) or not path or not all(isinstance(relation, str) for relation in path):
@@ -101,8 +92,6 @@ def masked(question: str, topics: Sequence[str]) -> str:
 
     If the benchmark marks a topic by brackets, as MetaQA does, only the marked one is replaced.
 
-    >>> masked("who directed [It] and when was it", ["It"])
-    'who directed [topic] and when was it'
     >>> masked("what did ana vorr write?", ["Ana Vorr"])
     'what did [topic] write?'
     """

@@ -10,7 +10,7 @@ from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import reading
 from safe_stepwise.methods.path_deliberating import read_names
-from safe_stepwise.methods.prompting import GENERATOR, UNREADABLE
+from safe_stepwise.methods.prompting import GENERATOR
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.records import ANSWERED, FAILED, KGQuestion, Trajectory
 
@@ -29,8 +29,8 @@ async def answer_alone(question: KGQuestion, client: Client) -> Trajectory:
         return Trajectory(question.id, NAME, (), (), "", FAILED, str(error))
     fields = {"answer": read_names, "reason": reading.reason}
     result = reading.read(reply.text, fields, [question.question]).with_reply(reply)
-    attempt = reading.attempt_of(1, RECALL, "end", result, {GENERATOR: reply})
+    attempt = reading.attempt_of(1, RECALL, reading.END, result, {GENERATOR: reply})
     answers = result.value.get("answer", [])
     recalled = replace(attempt, read={**attempt.read, "answers": answers})
-    stop = UNREADABLE if result.is_unreadable else ANSWERED
+    stop = reading.UNREADABLE if result.is_unreadable else ANSWERED
     return Trajectory(question.id, NAME, (), (recalled,), answers[0] if answers else "", stop)

@@ -50,9 +50,8 @@ def path_request(
     prompt = prompts.load(prompt_of(style))
     messages = prompt.messages(question=question, answer=answer, path=path)
     scene = PathScene(question, tuple(path), tuple(gold)) if gold else None
-    request = prompt.request(messages, scene)
     examples = prompts.examples([prompt.role]) if style.startswith("few_shot") else None
-    return request if examples is None else Allowance().with_examples(examples).apply(request)
+    return Allowance.by_role(examples=examples).apply(prompt.request(messages, scene))
 
 
 def prompt_of(style: Style) -> str:

@@ -4,6 +4,7 @@ A recipe names a set, an adapter's training record keeps it, and a run's options
 render prompts with the same functions (`generator.generator_request`, `verifier.verifier_request`).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -18,12 +19,15 @@ EvidenceChoice = Literal["all", "cited", "retrieved"]
 EVIDENCE_CHOICES: tuple[EvidenceChoice, ...] = get_args(EvidenceChoice)
 ALL, CITED = EVIDENCE_CHOICES[:2]
 
-# Whole names: stored work is void once one of these files changes (`store.code`).
-_GENERATE = {"paper": "loop/generate", "compact": "compact/generate"}
-_FINAL_ANSWER = {"paper": "loop/final_answer", "compact": "compact/final_answer"}
-_VERIFY = {"paper": "loop/verify", "compact": "compact/verify"}
-_VERIFY_BY_NEED = {"paper": "loop/verify_by_need", "compact": "compact/verify_by_need"}
-_EVIDENCE_FIRST = {"paper": "loop/verify_evidence_first", "compact": "compact/verify_evidence_first"}
+CHOICES: Mapping[str, Sequence[str]] = {
+    "prompts": PROMPTS,
+    "verdict_order": VERDICT_ORDERS,
+    "verifier_evidence": EVIDENCE_CHOICES,
+}
+"""The choices of a `PromptSet` by option; the first of each is the paper's."""
+
+_FOLDERS: Mapping[PromptsName, str] = {"paper": "loop/", "compact": "compact/"}
+"""The folder of a set's files. By its slash `store.code` knows it, so that stored work is void once a file changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +39,9 @@ class PromptSet:
     verifier_evidence: EvidenceChoice = ALL
 
     def __post_init__(self) -> None:
-        if self.name not in PROMPTS:
-            raise ValueError(f"prompts is one of {', '.join(PROMPTS)}, not {self.name!r}")
-        if self.verdict_order not in VERDICT_ORDERS:
-            orders = ", ".join(VERDICT_ORDERS)
-            raise ValueError(f"verdict_order is one of {orders}, not {self.verdict_order!r}")
-        if self.verifier_evidence not in EVIDENCE_CHOICES:
-            choices = ", ".join(EVIDENCE_CHOICES)
-            raise ValueError(f"verifier_evidence is one of {choices}, not {self.verifier_evidence!r}")
+        for option, choice in self.choices.items():
+            if choice not in CHOICES[option]:
+                raise ValueError(f"{option} is one of {', '.join(CHOICES[option])}, not {choice!r}")
 
     @classmethod
     def from_choices(
@@ -58,27 +57,32 @@ class PromptSet:
     @property
     def generate(self) -> str:
         """The name of the prompt file for a step."""
-        return _GENERATE[self.name]
+        return f"{_FOLDERS[self.name]}generate"
 
     @property
     def final_answer(self) -> str:
         """The name of the prompt file for the final answer when no steps are left."""
-        return _FINAL_ANSWER[self.name]
+        return f"{_FOLDERS[self.name]}final_answer"
 
     @property
     def verify(self) -> str:
         """The name of the prompt file of the user's turn for a verdict."""
-        return (_VERIFY if self.verifier_evidence == ALL else _VERIFY_BY_NEED)[self.name]
+        return f"{_FOLDERS[self.name]}{'verify' if self.verifier_evidence == ALL else 'verify_by_need'}"
 
     @property
     def instruct(self) -> str:
         """The name of the prompt file with the verifier's instructions."""
-        return (_VERIFY if self.verdict_order == LABEL_FIRST else _EVIDENCE_FIRST)[self.name]
+        return f"{_FOLDERS[self.name]}{'verify' if self.verdict_order == LABEL_FIRST else 'verify_evidence_first'}"
 
     @property
     def verifying(self) -> tuple[str, ...]:
         """The names of all prompt files of the verifier."""
         return tuple(dict.fromkeys((self.verify, self.instruct)))
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The choices by option."""
+        return dict(zip(CHOICES, (self.name, self.verdict_order, self.verifier_evidence), strict=True))
 
     @property
     def plain(self) -> dict[str, str]:
@@ -87,12 +91,7 @@ class PromptSet:
         >>> PromptSet().plain, PromptSet("compact").plain
         ({}, {'prompts': 'compact'})
         """
-        choices: dict[str, str] = {
-            "prompts": self.name,
-            "verdict_order": self.verdict_order,
-            "verifier_evidence": self.verifier_evidence,
-        }
-        return {key: value for key, value in choices.items() if value not in ("paper", LABEL_FIRST, ALL)}
+        return {option: choice for option, choice in self.choices.items() if choice != CHOICES[option][0]}
 
 
 PAPER = PromptSet()

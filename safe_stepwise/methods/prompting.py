@@ -68,10 +68,8 @@ class MachineOptions(PromptingOptions):
 
 GENERATOR = "generator"
 """The role of the model that answers, as in SAFE's loop."""
-ANSWERING, END = "answer", "end"
-"""The only state of a method with one request, and the name for what follows the last state."""
-UNREADABLE = "unreadable"
-"""The stop reason if a reply could not be read."""
+ANSWERING = "answer"
+"""The only state of a method with one request."""
 MAX_REPEATED_CHARACTERS = 4_000
 """Length to which an unreadable reply is cut when the model sees it again."""
 FORM = "Reply with JSON alone: "
@@ -122,11 +120,7 @@ def answer_fields(passages: Sequence[Passage], evidence: bool, why_field: str = 
 
 
 def vote(answers: Iterable[str]) -> str:
-    """Return the most frequent answer, after normalisation, in its first wording, of equals the first; "" without any.
-
-    >>> vote(["Oru", "the Vel", "Vel", ""])
-    'the Vel'
-    """
+    """Return the most frequent normalised answer in its first wording, of equals the first; "" without any."""
     nonempty = [answer for answer in answers if answer]
     times = Counter(map(normalize_answer, nonempty))
     return max(nonempty, key=lambda answer: times[normalize_answer(answer)], default="")

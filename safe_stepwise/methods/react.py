@@ -59,14 +59,7 @@ class SearchSession:
         return observation, replace(self, current=number, lookup_query="", matches_read=0)
 
     def look_up(self, query: str) -> tuple[str, "SearchSession"]:
-        """Return the next sentence of the current passage that has all words of the query.
-
-        >>> oru = Passage("Oru", ("Oru lies on the Vel.", "Marn is near.", "The Vel is long."))
-        >>> _, session = SearchSession((oru,)).search("Oru")
-        >>> observation, session = session.look_up("vel")
-        >>> observation, session.look_up("Vel")[0]
-        ('1 of 2: Oru lies on the Vel.', '2 of 2: The Vel is long.')
-        """
+        """Return the next sentence of the current passage that has all words of the query."""
         if not self.current:
             return "No passage was brought yet: search for one first.", self
         page, query_terms = self.passages[self.current - 1], terms(query)

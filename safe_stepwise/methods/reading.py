@@ -11,18 +11,22 @@ it also takes values of other types that leave no doubt; it raises ``ValueError`
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from safe_stepwise.engines.base import Completion, collect_thoughts
-from safe_stepwise.records import Attempt, Feedback, Passage, canonical_json
+from safe_stepwise.engines.base import Completion, EngineError, collect_thoughts
+from safe_stepwise.records import FAILED, Attempt, Feedback, Passage, canonical_json
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.packaged import read_patterns
 from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_reply, without_fence
 
 Form = Literal["strict", "salvaged", "unreadable"]
+END = "end"
+"""The name for what follows the last state."""
+UNREADABLE = "unreadable"
+"""The stop reason if a reply could not be read."""
 MAX_CHARACTERS = 1_000
 """Maximum length of an answer or a sub-question; a longer one is invalid."""
 MAX_REASON_CHARACTERS = 600
@@ -86,6 +90,14 @@ def attempt_of(number: int, state: str, after: str, reading: Reading, replies: M
         number, reading.text, reading.feedback, reading.is_strict, usage, thoughts=collect_thoughts(replies)
     )
     return replace(attempt, state=state, read=reading.plain, next_state=after)
+
+
+async def wait_for_end(run: Awaitable[str]) -> tuple[str, str]:
+    """Return a run's stop reason and "", or ``failed`` and the error of a request that fails for good."""
+    try:
+        return await run, ""
+    except EngineError as error:
+        return FAILED, str(error)
 
 
 def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (), last: str = "") -> Reading:
@@ -158,10 +170,7 @@ def _values(answer: Mapping[str, Any], fields: Mapping[str, FieldReader], salvag
 
 
 def _tail(text: str, name: str, fields: Mapping[str, FieldReader], quoted: Sequence[str]) -> dict[str, Any]:
-    """Read one field at the end of a reply: the last one of malformed JSON, or a last line such as ``Answer: Oru``.
-
-    Returns an empty dictionary if the reply's JSON has the field elsewhere too, or if the request quotes this end.
-    """
+    """Read a field that only the end has: that of malformed JSON, or a last line ``Answer: Oru``; {} without."""
     end = text[-2_000:].rstrip(" \t\r\n`}]")
     line = (end.splitlines() or [""])[-1]
     match = _LAST_FIELD.search(end[-400:]) or _LAST_LINE.match(line.lower())
@@ -238,20 +247,20 @@ def number_in(lowest: int, highest: int, noun: str) -> FieldReader:
     >>> number_in(1, 9, "passage")("Passage 1", True)
     1
     """
-    return lambda value, salvaging: _number(value, salvaging, lowest, highest, noun)
 
+    def read_number(value: Any, salvaging: bool) -> int:
+        if salvaging and isinstance(value, str):
+            match = _NUMBER.fullmatch(value.strip())
+            value = int(match[1]) if match else value
+        if salvaging and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError(f"it is no {noun}'s number")
+        if not lowest <= value <= highest:
+            raise ValueError(f"there is no {noun} of that number, only {lowest} to {highest}")
+        return value
 
-def _number(value: Any, salvaging: bool, lowest: int, highest: int, noun: str) -> int:
-    if salvaging and isinstance(value, str):
-        match = _NUMBER.fullmatch(value.strip())
-        value = int(match[1]) if match else value
-    if salvaging and isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"it is no {noun}'s number")
-    if not lowest <= value <= highest:
-        raise ValueError(f"there is no {noun} of that number, only {lowest} to {highest}")
-    return value
+    return read_number
 
 
 def facts_in(passages: Sequence[Passage]) -> FieldReader:
@@ -266,9 +275,9 @@ def facts_in(passages: Sequence[Passage]) -> FieldReader:
             value = [value.get("passage"), value.get("sentence")]
         if not isinstance(value, list) or len(value) != 2:
             raise ValueError("it is no pair of a passage and a sentence")
-        page = _number(value[0], salvaging, 1, len(passages), "passage")
+        page = number_in(1, len(passages), "passage")(value[0], salvaging)
         last = len(passages[page - 1].sentences) - 1
-        return [page, _number(value[1], salvaging, 0, last, "sentence")]
+        return [page, number_in(0, last, "sentence")(value[1], salvaging)]
 
     return list_reader(pair)
 
@@ -302,6 +311,6 @@ def list_reader(read_item: FieldReader, max_length: int = MAX_ITEMS) -> Callable
     return read_all
 
 
-sentences: FieldReader = list_reader(lambda value, salvaging: _number(value, salvaging, 0, 9_999, "sentence"))
+sentences: FieldReader = list_reader(number_in(0, 9_999, "sentence"))
 """The reader of a list of sentence numbers, from 0."""
 triples: FieldReader = list_reader(triple)

@@ -160,12 +160,6 @@ def unreadable(attempts: Iterable[Attempt]) -> str:
     """Explain why no reply of some attempts could be read: the first reply's beginning, its problem and likely cause.
 
     Returns "" if any reply could be read, or if there is none.
-
-    >>> from safe_stepwise.records import Usage
-    >>> said = {"form": "unreadable", "why": "no JSON"}
-    >>> aloud = Attempt(1, "Well, Oru.", None, False, {"generator": Usage()}, read=said)
-    >>> unreadable([aloud]).partition(";")[0]
-    "the first reply begins 'Well, Oru.' (no JSON)"
     """
     replies = [attempt for attempt in attempts if attempt.usage]
     if not replies or any(map(_was_read, replies)):
@@ -186,12 +180,7 @@ def _was_read(attempt: Attempt) -> bool:
 
 
 def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
-    """Count how often each edge between states was taken, most frequent first; none for methods without states.
-
-    >>> one = Attempt(1, "", None, True, state="q4", next_state="q0")
-    >>> transitions([Trajectory("q", "sg_fsm1", (), (one, one), "", "withdrawn")])
-    {'q4 → q0': 2}
-    """
+    """Count how often each edge between states was taken, most frequent first; none for methods without states."""
     moves = (a for trajectory in trajectories for a in trajectory.attempts if a.state and a.next_state)
     counts = Counter(f"{attempt.state} → {attempt.next_state}" for attempt in moves)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -65,10 +65,10 @@ class Memory:
     """The machine's memory of a question.
 
     ``current`` is the question as last rewritten, ``entries`` the number of requests in q0, ``sub_answers`` the
-    findings. ``rejected`` are the unreadable replies to the current request, ``problem`` says what is wrong with the
-    last one, and ``refused`` is the reply that a redo shows. Where SAFE guards the machine, ``faults`` are the
-    findings or sub-questions that a verdict rejected, each with its verdict, and ``avoided`` the sub-questions among
-    them while another one is searched for.
+    findings. ``unreadable_replies`` are those to the current request, ``problem`` says what is wrong with the last,
+    ``redo_count`` how often the request was sent again, ``redo_reply`` is the reply that a redo shows. Where SAFE
+    guards the machine, ``rejections`` are the findings or sub-questions that a verdict rejected, with their verdicts,
+    and ``rejected_subquestions`` the sub-questions among them while another one is searched for.
     """
 
     question: Question
@@ -80,12 +80,12 @@ class Memory:
     subquestion: str = ""
     sub_answers: tuple[SubAnswer, ...] = ()
     answer: str = ""
-    rejected: tuple[str, ...] = ()
+    unreadable_replies: tuple[str, ...] = ()
     problem: str = ""
-    redone: int = 0
-    refused: str = ""
-    faults: tuple[tuple[str, Feedback], ...] = ()
-    avoided: tuple[tuple[str, Feedback], ...] = ()
+    redo_count: int = 0
+    redo_reply: str = ""
+    rejections: tuple[tuple[str, Feedback], ...] = ()
+    rejected_subquestions: tuple[tuple[str, Feedback], ...] = ()
 
     @property
     def best(self) -> str:
@@ -102,12 +102,12 @@ class Memory:
     def quoted(self) -> list[str]:
         """The texts that a request quotes beside passages: questions, answers, verdicts."""
         texts = [text for finding in self.sub_answers for text in (finding.question, finding.answer)]
-        verdicts = [text for _, verdict in self.faults for text in (verdict.diagnosis, verdict.guidance)]
+        verdicts = [text for _, verdict in self.rejections for text in (verdict.diagnosis, verdict.guidance)]
         return [self.question.question, self.current, self.subquestion, *texts, *verdicts]
 
     def scene(self, **fields: Any) -> PromptingScene:
         """Build the scene for a symbolic player."""
-        verdicts = tuple(verdict for _, verdict in self.faults)
+        verdicts = tuple(verdict for _, verdict in self.rejections)
         context = (self.question, self.options.evidence, self.current, self.subquestion, self.sub_answers, self.answer)
         return PromptingScene(*context, faults=verdicts, **fields)
 
@@ -115,13 +115,13 @@ class Memory:
         """Build the request of a prompt file; it shows the findings, and on a redo the unreadable reply."""
         texts = {"original": self.question.question, "question": self.current, "subquestion": self.subquestion}
         findings = [asdict(finding) for finding in self.sub_answers]
-        common: dict[str, Any] = {**texts, "found": findings, "refused": self.refused}
+        common: dict[str, Any] = {**texts, "found": findings, "refused": self.redo_reply}
         return prompting.request_of(f"sg_fsm/{prompt}", self.options, self.scene(), **common | data)
 
     @property
     def remarks(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
         """The rejected findings or sub-questions, each with the remarks of its verdict by title."""
-        return [(text, remarks(verdict)) for text, verdict in self.faults]
+        return [(text, remarks(verdict)) for text, verdict in self.rejections]
 
 
 def _ask_decomposer(memory: Memory) -> Request | None:
@@ -196,7 +196,7 @@ def _after_decomposition(memory: Memory, reading: Reading) -> Move[Memory]:
     is_simple, current = reading.value["simple"], reading.value.get("question", memory.current)
     subquestion = current if is_simple else reading.value["subquestion"]
     after = replace(memory, current=current, is_simple=is_simple, subquestion=subquestion)
-    return Move(SEARCH, replace(after, faults=(), avoided=memory.faults))
+    return Move(SEARCH, replace(after, rejections=(), rejected_subquestions=memory.rejections))
 
 
 def after_search(memory: Memory, reading: Reading) -> Move[Memory]:
@@ -245,20 +245,21 @@ class RevisedState:
 
     def _move(self, memory: Memory, reading: Reading) -> Move[Memory]:
         if reading.is_strict:
-            return self.after(replace(memory, rejected=(), problem="", redone=0, refused=""), reading)
-        rejected = (*memory.rejected, reading.text[: prompting.MAX_REPEATED_CHARACTERS])
-        if len(rejected) <= memory.options.revisions:
-            return Move(REVISED_IN[self.name], replace(memory, rejected=rejected, problem=reading.problem))
-        if memory.redone < memory.options.redo:
-            return Move(self.name, replace(memory, rejected=(), redone=memory.redone + 1, refused=rejected[-1]))
+            return self.after(replace(memory, unreadable_replies=(), problem="", redo_count=0, redo_reply=""), reading)
+        replies = (*memory.unreadable_replies, reading.text[: prompting.MAX_REPEATED_CHARACTERS])
+        if len(replies) <= memory.options.revisions:
+            return Move(REVISED_IN[self.name], replace(memory, unreadable_replies=replies, problem=reading.problem))
+        if memory.redo_count < memory.options.redo:
+            redone = replace(memory, unreadable_replies=(), redo_count=memory.redo_count + 1, redo_reply=replies[-1])
+            return Move(self.name, redone)
         return Move(WITHDRAWN, memory)
 
     def _ask_reviser(self, memory: Memory) -> Request:
         request = self.build_request(replace(memory, entries=0))
         assert request is not None
-        scene = memory.scene(mends=request.role, rejected=memory.rejected)
+        scene = memory.scene(mends=request.role, rejected=memory.unreadable_replies)
         form = prompting.form_of(request)
-        data: dict[str, Any] = {"rejected": memory.rejected, "why": memory.problem, "form": form}
+        data: dict[str, Any] = {"rejected": memory.unreadable_replies, "why": memory.problem, "form": form}
         return prompting.request_of("sg_fsm/revise", memory.options, scene, **data)
 
 

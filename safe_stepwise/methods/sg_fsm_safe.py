@@ -203,28 +203,29 @@ def _after_verdict(memory: Memory, reading: Reading) -> Move[Memory]:
 
 
 def _accept(memory: Memory) -> Move[Memory]:
-    return Move(DONE if memory.is_simple else TERMINATE, replace(memory, faults=(), avoided=()))
+    return Move(DONE if memory.is_simple else TERMINATE, replace(memory, rejections=(), rejected_subquestions=()))
 
 
 def _search_again(memory: Memory, verdict: Feedback) -> Move[Memory]:
     options, finding, question = _make_options(memory), memory.sub_answers[-1], memory.question
-    if len(memory.faults) >= options.max_retries:
+    if len(memory.rejections) >= options.max_retries:
         return _accept(memory) if _is_lenient(options, verdict) else _ask_another(memory, verdict)
     searches = options.search if verdict.error_type == MISSING_EVIDENCE and verdict.query else None
     retrieved = retrieve_new(searches, verdict.query or "", question.passages) if searches else ()
-    fault = (f"{finding.question} {finding.answer} (Passage {finding.passage})", note_vain_search(verdict, retrieved))
+    sentence = f"{finding.question} {finding.answer} (Passage {finding.passage})"
+    rejections = (*memory.rejections, (sentence, note_vain_search(verdict, retrieved)))
     question = replace(question, passages=(*question.passages, *retrieved))
-    back = replace(memory, question=question, sub_answers=memory.sub_answers[:-1], faults=(*memory.faults, fault))
+    back = replace(memory, question=question, sub_answers=memory.sub_answers[:-1], rejections=rejections)
     return Move(SEARCH, back, retrieved)
 
 
 def _ask_another(memory: Memory, verdict: Feedback) -> Move[Memory]:
     """Ask another sub-question, showing the rejected ones; at most N times, then `_is_lenient` decides."""
     options = _make_options(memory)
-    if len(memory.avoided) >= options.max_retries and _is_lenient(options, verdict):
+    if len(memory.rejected_subquestions) >= options.max_retries and _is_lenient(options, verdict):
         return _accept(memory)
-    faults = (*memory.avoided, (memory.sub_answers[-1].question, verdict))
-    return Move(DECOMPOSE, replace(memory, sub_answers=memory.sub_answers[:-1], faults=faults))
+    rejections = (*memory.rejected_subquestions, (memory.sub_answers[-1].question, verdict))
+    return Move(DECOMPOSE, replace(memory, sub_answers=memory.sub_answers[:-1], rejections=rejections))
 
 
 def _is_lenient(options: GuardOptions, verdict: Feedback) -> bool:
@@ -243,7 +244,7 @@ def _guard_decision(memory: Memory, reading: Reading) -> Move[Memory]:
 
 
 def _guard_finding(memory: Memory, reading: Reading) -> Move[Memory]:
-    return Move(FINDING, sg_fsm.after_search(memory, reading).memory)
+    return sg_fsm.after_search(memory, reading)._replace(target=FINDING)
 
 
 _read_finding = _require_grammar(sg_fsm.read_finding, sg_fsm.after_search)

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
 from safe_stepwise.engines.base import Request
-from safe_stepwise.methods.machine import Machine, MachineMethod, Move, State
-from safe_stepwise.methods.prompting import END, UNREADABLE, answer_fields, filled_request, texts_of
+from safe_stepwise.methods.machine import ANSWER_ENDS, Machine, MachineMethod, Move, State, answering_state
+from safe_stepwise.methods.prompting import filled_request, texts_of
 from safe_stepwise.methods.ranking import rank
 from safe_stepwise.methods.reading import Reading, list_reader, number_in, read, triple
 from safe_stepwise.methods.scene import Scene, TripleScene
-from safe_stepwise.records import ANSWERED, Question, Step, Triple
+from safe_stepwise.records import Question, Step, Triple
 
 EXTRACT, CHOOSE, ANSWER = "extract", "choose", "answer"
 MAX_TRIPLES_OF_PASSAGE = 200
@@ -113,17 +113,6 @@ def _ask_reader(memory: TripleMemory) -> Request:
     return filled_request("trace/answer", memory.scene, question=memory.question.question, chain=chain)
 
 
-def _read_answer(memory: TripleMemory, text: str) -> Reading:
-    quoted = [memory.question.question, *map(_words, memory.chain)]
-    return read(text, answer_fields((), evidence=False), quoted, last="answer")
-
-
-def _take_answer(memory: TripleMemory, reading: Reading) -> Move[TripleMemory]:
-    if not reading.is_strict:
-        return Move(UNREADABLE, memory)
-    return Move(END, replace(memory, answer=reading.value["answer"]))
-
-
 def _make_steps(memory: TripleMemory) -> tuple[Step, ...]:
     texts = (f"According to Passage {t.passage}, {_words(t)}." for t in memory.chain)
     return tuple(Step(number, text, "Attribution") for number, text in enumerate(texts, 1))
@@ -133,9 +122,9 @@ MACHINE = Machine(
     {
         EXTRACT: State(EXTRACT, frozenset((EXTRACT, CHOOSE)), _extract, _ask_extractor, _read_triples),
         CHOOSE: State(CHOOSE, frozenset((CHOOSE, ANSWER)), _choose, _ask_chooser, _read_choice),
-        ANSWER: State(ANSWER, frozenset((END, UNREADABLE)), _take_answer, _ask_reader, _read_answer),
+        ANSWER: answering_state(ANSWER, _ask_reader, lambda m: [m.question.question, *map(_words, m.chain)]),
     },
-    {END: ANSWERED, UNREADABLE: UNREADABLE},
+    ANSWER_ENDS,
     number=lambda memory: len(memory.chain),
     steps=_make_steps,
 )

@@ -15,11 +15,7 @@ MAX_REASON_CHARACTERS = 600
 
 
 def doubts(trajectory: Trajectory | Sample) -> tuple[str, ...]:
-    """Return the reasons why an answer is not verified, one clause each; none if it is verified.
-
-    >>> doubts(Trajectory("q", "safe", (), (), "", "max_steps"))
-    ('no answer was reached',)
-    """
+    """Return the reasons why an answer is not verified, one clause each; none if it is verified."""
     attempts = [attempt for attempt in trajectory.attempts if attempt.state != SCORED]
     accepted = [attempt for attempt in attempts if attempt.accepted]
     reasons = [f"step {attempt.number}: {reason}" for attempt in accepted if (reason := doubt(attempt))]

@@ -58,23 +58,8 @@ def verifier_request(
     <BLANKLINE>
     Judge the current step.
     """
-    texts = _texts_of(previous, step)
-    turns = _turns(passages, texts, prompt_set)
-    return _render(question, passages, texts, turns, incomplete_evidence, dropped, prompt_set)
-
-
-def _render(
-    question: str,
-    passages: Sequence[Passage],
-    texts: Sequence[str],
-    turns: Sequence[passage_choice.Numbers] | None,
-    incomplete_evidence: bool,
-    dropped: Category | None,
-    prompt_set: PromptSet,
-) -> Request:
-    """Render the request for a verdict on the last of the steps' ``texts``; ``turns`` are those of `_turns`."""
-    prompt = prompts.load(prompt_set.verify)
-    if turns is None:
+    prompt, texts = prompts.load(prompt_set.verify), _texts_of(previous, step)
+    if (turns := _turns(passages, texts, prompt_set)) is None:
         chosen = {"passages": passages, "previous": texts[:-1], "step": texts[-1]}
     else:
         pages = ([(n, passages[n - 1]) for n in turn] for turn in turns)
@@ -114,17 +99,17 @@ def request_verdict(
     scored: bool = False,
 ) -> Request:
     """Render `verifier_request` with scene and entailment pair; ``scored`` asks for *Correct*'s probability."""
-    texts = _texts_of(previous, step)
-    turns = _turns(question.passages, texts, prompt_set)
-    request = _render(question.question, question.passages, texts, turns, incomplete_evidence, dropped, prompt_set)
+    setting = (incomplete_evidence, dropped, prompt_set)
+    request = verifier_request(question.question, question.passages, previous, step, *setting)
+    turns = _turns(question.passages, _texts_of(previous, step), prompt_set)
     numbers = None if turns is None else tuple(sorted(itertools.chain(*turns)))
     scene = Scene(question, previous=tuple(previous), step=step, searches=searches, numbers=numbers)
     premise = "\n".join([render_premise(scene.prompt_passages), *(accepted.text for accepted in previous)])
     is_answer = step.kind == "Final Answer"
     hypothesis = f"The answer to “{question.question}” is “{final_answer(step)}”." if is_answer else step.text
     pair = Pair(premise, hypothesis, *_entailed_replies(step.kind))
-    others = (label for label in labels(incomplete_evidence, dropped) if label != CORRECT)
-    return replace(request, scene=scene, pair=pair, labels=(CORRECT, *others) if scored else ())
+    other_labels = (label for label in labels(incomplete_evidence, dropped) if label != CORRECT)
+    return replace(request, scene=scene, pair=pair, labels=(CORRECT, *other_labels) if scored else ())
 
 
 def read_label(request: Request, reply: Completion) -> str:

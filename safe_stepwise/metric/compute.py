@@ -193,12 +193,7 @@ not import its functions (`safe_stepwise.checking.faithfulness.judging`)."""
 
 
 def checked_options(config: str, names: Iterable[str]) -> None:
-    """Raise ``UserError`` for a config or an option that does not exist.
-
-    >>> checked_options("default", ["benchmrk"])
-    Traceback (most recent call last):
-    safe_stepwise.errors.UserError: the config default has no option benchmrk; did you mean benchmark?
-    """
+    """Raise ``UserError`` for a config or an option that does not exist."""
     if config not in OPTIONS:
         *configs, last = OPTIONS
         raise UserError(f"safe_stepwise has no config {config!r}: load {', '.join(configs)} or {last}")

@@ -129,9 +129,6 @@ def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[st
     """Check that ``columns`` are exactly those of ``names``, and return them as lists of JSON values.
 
     A column that is None counts as missing. Raises ``UserError`` for a missing, unknown or invalid column.
-
-    >>> checked_columns({"questions": ("Where?",), "passages": None}, ["questions"])
-    {'questions': ['Where?']}
     """
     present = {name: column for name, column in columns.items() if column is not None}
     if present.keys() != set(names):

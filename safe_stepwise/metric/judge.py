@@ -29,7 +29,7 @@ Readable = Literal["correct", "incorrect"]
 _VERDICTS: dict[str, Readable] = {name: name for name in get_args(Readable)}
 _KEYS = ("verdict", "explanation")
 
-_STATED = re.compile(r"\bverdict\b\W{0,12}(?:is\W{0,5})?(correct|incorrect)\b", re.IGNORECASE)
+_STATED_VERDICT = re.compile(r"\bverdict\b\W{0,12}(?:is\W{0,5})?(correct|incorrect)\b", re.IGNORECASE)
 _PATTERNS = read_patterns(Path(__file__).with_suffix(".yaml"))
 _BARE = {verdict: re.compile(_PATTERNS[verdict], re.IGNORECASE) for verdict in _VERDICTS}
 """Patterns of the words that contradict each verdict."""
@@ -66,7 +66,7 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
         raise ReplyError("it gives no explanation")
     if is_planted(fields, _KEYS, "\n".join(data)):
         raise ReplyError("its verdict is one that the answer or the question brought along")
-    if any(word.lower() != verdict for text in reply.around for word in _STATED.findall(text)):
+    if any(word.lower() != verdict for text in reply.around for word in _STATED_VERDICT.findall(text)):
         raise ReplyError("the words around its verdict state another")
     quotable = {word.strip().casefold() for word in data}
     if any(word["word"].casefold() not in quotable for text in reply.around for word in _BARE[verdict].finditer(text)):
@@ -217,9 +217,6 @@ def report_verdicts(verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
     ``accuracy`` is the share (0-1) of correct ones among the scored, None if none was scored; ``judge_failed`` counts
     the ``unscored`` ones whose requests all failed; ``judge_agreement`` is there if an answer was judged repeatedly.
-
-    >>> report_verdicts([Verdict("correct", "Yes."), Verdict("unscored", "?")])
-    {'accuracy': 1.0, 'unscored': 1, 'judge_failed': 0}
     """
     counts = Counter(verdict.outcome for verdict in verdicts)
     scored = counts["correct"] + counts["incorrect"]

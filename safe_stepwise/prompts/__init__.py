@@ -52,9 +52,11 @@ class Prompt:
         """Render only the user's turn, for a prompt that continues the conversation of another."""
         return _template(self.user).render(**data).strip()
 
-    def request(self, messages: tuple[Message, ...], scene: Scene | None = None) -> Request:
+    def request(
+        self, messages: tuple[Message, ...], scene: Scene | None = None, schema: Schema | None = None
+    ) -> Request:
         """Build a request of this prompt from its turns, or from a conversation that it continues."""
-        return Request(messages, self.sampling, self.schema, self.role, scene, in_full=True)
+        return Request(messages, self.sampling, schema or self.schema, self.role, scene, in_full=True)
 
 
 @functools.cache

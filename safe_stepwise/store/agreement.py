@@ -1,4 +1,4 @@
-"""Measures how far noise labels agree with reference labels; builds and evaluations use it, cards print it."""
+"""Scores labels: noise labels by reference labels, and the measures of a verifier, which cards name and print."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.records import NO_NOISE, NOISE_TYPES
-from safe_stepwise.store import boundary, files
+from safe_stepwise.records import NO_NOISE
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.packaged import read_yaml
 
@@ -91,12 +90,7 @@ class Agreement:
 
 
 def measure_agreement(outcomes: Mapping[Outcome, int]) -> Agreement:
-    """Compute the agreement of labelled rows with their reference, from the number of rows of each outcome.
-
-    >>> agreement = measure_agreement({(True, "wrong_answer", 0.9): 2, (False, "none", 0.4): 6})
-    >>> agreement.precision, agreement.calibration[0].noise_confirmed, agreement.calibration[1].confidence
-    (1.0, 2, 'under 0.5')
-    """
+    """Compute the agreement of labelled rows with their reference, from the number of rows of each outcome."""
     counts: Counter[tuple[bool, bool]] = Counter()  # by whether the reference and our label say noise
     bins: dict[str, Counter[tuple[bool, bool]]] = {name: Counter() for _, name in BINS}
     bins[NO_CONFIDENCE] = Counter()
@@ -135,22 +129,3 @@ MEASURES: Mapping[str, Sequence[str]] = read_yaml(Path(__file__).with_name("meas
 def title_of(verifier: Mapping[str, Any]) -> str:
     """Return the name of a measured verifier, with `SIMULATED` if no model made its verdicts."""
     return marked(str(verifier["name"]), bool(verifier["simulated"]))
-
-
-PUBLISHED = "published"
-"""The name of the teacher that reads published lists of labels; its spec is ``published:FILE[,FILE]``."""
-
-
-def read_published(path: Path) -> dict[str, bool]:
-    """Read published labels (JSONL): whether each question is unverifiable, by id; raises ``UserError``."""
-    mend = 'each is a JSON object with "id" and "unverifiable" (true or false), or "truth" (a noise type)'
-    return dict(label for _, label in files.read_lines(path, _parse_label, "label", mend))
-
-
-def _parse_label(line: bytes) -> tuple[str, bool]:
-    row = boundary.parse_json(line)
-    if isinstance(row.get("unverifiable"), bool):
-        return str(row["id"]), row["unverifiable"]
-    if row["truth"] not in NOISE_TYPES:
-        raise ValueError(f"truth {row['truth']!r}")
-    return str(row["id"]), row["truth"] not in NO_NOISE

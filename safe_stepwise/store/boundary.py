@@ -32,12 +32,6 @@ def parse_json(content: str | bytes, *, unique: bool = False) -> Any:
 
     Raises only ``ValueError``: for invalid JSON, a number that no float can hold or that has thousands of digits,
     nesting beyond `MAX_DEPTH` and, if ``unique``, a key that occurs twice in an object.
-
-    >>> parse_json('{"a": [1, 2]}')
-    {'a': [1, 2]}
-    >>> parse_json("[" * 100_000)
-    Traceback (most recent call last):
-    ValueError: nested more than 100 deep
     """
     text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
     try:
@@ -324,8 +318,6 @@ def parse_yaml(content: bytes) -> Any:
     Raises ``ValueError``, whose one line has the line's number, for invalid YAML, a repeated key, nesting beyond
     `MAX_DEPTH` and more than `MAX_YAML_VALUES` values; both count what aliases repeat.
 
-    >>> parse_yaml(b"a: [1, 2]")
-    {'a': [1, 2]}
     >>> parse_yaml(b"a: 1\\nb: 2\\na: 3")
     Traceback (most recent call last):
     ValueError: line 3: the key a is there twice

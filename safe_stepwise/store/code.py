@@ -114,11 +114,7 @@ def _list_imports(node: ast.AST, package: str) -> list[str]:
 
 
 def _find_data_files(sources: Mapping[str, _SourceFile]) -> dict[str, Path]:
-    """Find the data files beside the modules.
-
-    A folder that is not a package counts if a module beside it has its name as a string ("templates"), or if any
-    module has the path of a file in it as a string ("verification/extract").
-    """
+    """Find the files beside the modules, and in folders that a string of theirs names ("templates", "loop/verify")."""
     strings = frozenset[str]().union(*(source.strings for source in sources.values()))
     folders = {string.partition("/")[0] for string in strings if "/" in string}
     data: dict[str, Path] = {}

@@ -67,11 +67,7 @@ def question_row(question: Question) -> Row:
 
 
 def label_row(label: Label) -> Row:
-    """Make a label's columns; ``noise_type`` is the number that `ClassLabel` stores.
-
-    >>> label_row(Label("missing_evidence", "No sentence names it.", (), (), "t"))["noise_type"]
-    1
-    """
+    """Make a label's columns; ``noise_type`` is the number that `ClassLabel` stores."""
     return {
         "unverifiable": label.unverifiable,
         "noise_type": NOISE_TYPES.index(label.noise_type),
@@ -84,12 +80,7 @@ def label_row(label: Label) -> Row:
 
 
 def label_of(content: Content) -> Label:
-    """Read the label of a row; raises ``ValueError`` for a row with a different schema.
-
-    >>> label = Label("none", "It does.", (), (), "t", 0.5)
-    >>> label_of(label_row(label)) == label
-    True
-    """
+    """Read the label of a row; raises ``ValueError`` for a row with a different schema."""
     noise_type = class_of(content, "noise_type", NOISE_TYPES)
     return read(Label, {"confidence": None, **content, "noise_type": noise_type}, "the label")
 

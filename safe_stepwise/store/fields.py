@@ -138,11 +138,7 @@ def _read_record(item: Any, columns: tuple[str, ...], label: str) -> tuple[Any, 
 
 
 def _word_kind(value: Any) -> str:
-    """Return the value's JSON type in words, for a message.
-
-    >>> _word_kind([1, 2]), _word_kind(None)
-    ('a list of 2', 'null')
-    """
+    """Return the value's JSON type in words, for a message."""
     if value is None:
         return "null"
     if isinstance(value, list | tuple):

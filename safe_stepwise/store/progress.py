@@ -30,12 +30,7 @@ _COUNTS_FIRST = "{desc}: {n_fmt}/{total_fmt}{postfix} [{elapsed}<{remaining}]{ba
 
 
 def bar(items: Iterable[Any] | None = None, **options: Any) -> "tqdm[Any]":
-    """Make a progress bar over ``items`` with the options of `tqdm`; every bar of the project is made here.
-
-    >>> with bar(range(3), desc="three", disable=True) as moving:
-    ...     list(moving)
-    [0, 1, 2]
-    """
+    """Make a progress bar over ``items`` with the options of `tqdm`; every bar of the project is made here."""
     if sys.stderr.isatty():
         new_bar = tqdm(items, dynamic_ncols=True, bar_format=_COUNTS_FIRST, **options)
     elif "ipykernel" in sys.modules:
@@ -147,9 +142,6 @@ def call_within(seconds: float, subject: str, call: Callable[[], _Answer]) -> _A
     The limit is for the whole call with its retries and pauses; a client's own limit is never exceeded by a server
     that sends a byte a minute. Prints that it waits for ``subject``. The call runs in a thread, which is abandoned
     when time is up; as such a thread can't be stopped, end the process with `leave`.
-
-    >>> call_within(5, "a sum", lambda: 1 + 1)
-    2
     """
     answer = Future[_Answer]()
 

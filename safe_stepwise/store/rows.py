@@ -96,8 +96,6 @@ def own_columns(row: Row, columns: Columns | None = None) -> dict[str, Any]:
     >>> row = {"question": "Where is Oru?", "answers": {"text": ["Marn"]}, "title": "Oru", "context": "It is in Marn."}
     >>> own_columns(row)["references"], own_columns(row)["passages"]
     (['Marn'], [{'title': 'Oru', 'text': 'It is in Marn.'}])
-    >>> own_columns({"question": "Where is Oru?", "passages": ["Vel.", "Marn."], "gold_ids": [1]})["passages"][1]
-    {'text': 'Marn.', 'is_gold': True}
     """
     columns = guess_columns([row]) if columns is None else columns
     own_row = {field: _read_cell(row, names) for field, names in columns.items()}

@@ -134,12 +134,7 @@ class Sheet(Generic[R]):
 
 
 def table_of(columns: Iterable[Column[R]], rows: Iterable[R]) -> Table:
-    """Make the cells of a table, the columns' titles first.
-
-    >>> columns = [Column("of", lambda row: row[0]), Column("EM", lambda row: row[1], percent)]
-    >>> table_of(columns, [("musique", 0.5), ("average", None)])
-    [['of', 'EM'], ['musique', '50.0'], ['average', '–']]
-    """
+    """Make the cells of a table, the columns' titles first."""
     columns = list(columns)
     cells = [[format_cell(column.value(row), column.form) for column in columns] for row in rows]
     return [[column.title for column in columns], *cells]
@@ -158,11 +153,6 @@ def markdown(table: Table) -> str:
     | model | EM |
     | --- | ---: |
     | a\\|b | 70.6 |
-    >>> print(markdown([("of", "EM", "Δ"), ("2wiki", "70.6 ± 1.2", "–"), ("4B", "< 1", "+1 (2%)")]))
-    | of | EM | Δ |
-    | --- | ---: | ---: |
-    | 2wiki | 70.6 ± 1.2 | – |
-    | 4B | \\< 1 | +1 (2%) |
     """
     header, *rows = table
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)

@@ -19,7 +19,7 @@ from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
-from safe_stepwise.store.agreement import read_published
+from safe_stepwise.store.published_labels import read_published
 from scripts import compare_labels
 from studies.labels.published import is_held_out, measure
 

@@ -10,7 +10,7 @@ from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import IN_FLIGHT, Client, default_cache
 from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.open import KINDS, Opener, open_engine
-from safe_stepwise.store import agreement, tables
+from safe_stepwise.store import published_labels, tables
 
 ANNOTATIONS = "annotations"
 
@@ -43,18 +43,18 @@ def resolve_teacher(
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
     kind, _, file_names = spec.partition(":")
-    if kind == agreement.PUBLISHED and lists is None:
+    if kind == published_labels.PUBLISHED and lists is None:
         raise UserError(f"{option} {spec!r}: lists label questions and write no steps; use {ANNOTATIONS}, or a model")
-    if kind == agreement.PUBLISHED and lists is not None:
+    if kind == published_labels.PUBLISHED and lists is not None:
         files = file_names.split(",")
         if not all(files):
-            raise UserError(f"{option} {spec!r}: name the lists, as {agreement.PUBLISHED}:FILE[,FILE]")
+            raise UserError(f"{option} {spec!r}: name the lists, as {published_labels.PUBLISHED}:FILE[,FILE]")
         with at_place(option):
             return published.load_lists(lists / file for file in files)
     try:
         open_engine(spec)
     except UserError as error:
-        no_model = f", or {agreement.PUBLISHED}:FILE, which need" if lists is not None else ", which needs"
+        no_model = f", or {published_labels.PUBLISHED}:FILE, which need" if lists is not None else ", which needs"
         advice = "" if kind in KINDS else f"; or use {ANNOTATIONS}{no_model} no model"
         raise UserError(f"{option}: {error}{advice}") from None
     return LLMTeachers(spec, cache or default_cache(), Opener(timeout), in_flight, allowance)

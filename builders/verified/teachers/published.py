@@ -24,7 +24,7 @@ from builders.work.shards import NoModel
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NO_NOISE, NoiseType, Question, canonical_json
-from safe_stepwise.store import agreement, boundary
+from safe_stepwise.store import boundary, published_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class PublishedTeachers(NoModel):
     @property
     def name(self) -> str:
         """The entry in the ``teacher`` column: the names of the list files, without folders."""
-        return f"{agreement.PUBLISHED}:{','.join(questions.name for questions in self.lists)}"
+        return f"{published_labels.PUBLISHED}:{','.join(questions.name for questions in self.lists)}"
 
     @property
     def identity(self) -> str:

@@ -24,7 +24,7 @@ from safe_stepwise.commands import main as commands
 from safe_stepwise.commands.ending import EXIT_STATUS
 from safe_stepwise.commands.main import CHECKOUT_COMMANDS, PACKAGE_COMMANDS, carry_out
 from safe_stepwise.commands.reading import examples
-from safe_stepwise.commands.trace_page import read_traces
+from safe_stepwise.commands.transcript import read_traces
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import parquet
 from tests.memory.sitecustomize import PYTHONPATH

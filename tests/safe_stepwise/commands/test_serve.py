@@ -21,8 +21,7 @@ import openai
 import pytest
 
 from safe_stepwise.commands.serve import Bounds, render_content
-from safe_stepwise.commands.trace_page import Trace, render_trace
-from safe_stepwise.commands.transcript import render_answer
+from safe_stepwise.commands.transcript import Trace, render_answer, render_trace
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import Attempt, Trajectory
 from tests.memory.sitecustomize import PYTHONPATH

@@ -274,7 +274,7 @@ def test_the_servers_wish_to_wait_is_honoured(asked: float | None, waited: float
     state = RetryCallState(AsyncRetrying(), None, (), {})
     error = EngineError("HTTP 429", transient=True, retry_after=asked)
     state.set_exception((EngineError, error, None))
-    assert client_module._Backoff()(state) == waited
+    assert client_module._back_off(state) == waited
 
 
 def test_a_hopeless_run_is_given_up() -> None:

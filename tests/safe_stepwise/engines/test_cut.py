@@ -19,7 +19,6 @@ from safe_stepwise.engines.base import (
     Request,
     Sampling,
     completion,
-    request_key,
 )
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.errors import UserError
@@ -125,19 +124,6 @@ def test_a_server_that_has_no_such_room_says_so() -> None:
 
     with pytest.raises(EngineError, match=r"^cut at 10 tokens; with 20: HTTP 400: too large$"):
         asyncio.run(asking(Model(said)).complete(ASKED))
-
-
-def test_what_was_kept_as_final_before_is_asked_for_and_gives_way() -> None:
-    """Caches of earlier versions hold replies in which nothing can be read."""
-    model, cache = Model(needs(3)), ResponseCache(Path(":memory:"))
-    key = request_key(model, ASKED)
-    cache._db.execute("insert into completions values (?, '\"\"', 'length', 5, 2, 10)", (key,))
-    assert asyncio.run(asking(model, cache).complete(ASKED)).text == "Marn"
-    kept = cache.get(key)
-    assert kept is not None
-    assert kept.text == "Marn"
-    assert asyncio.run(asking(model, cache).complete(ASKED)).text == "Marn"
-    assert model.limits == [10]
 
 
 def test_many_who_ask_share_the_second_call_too() -> None:

@@ -124,11 +124,10 @@ def test_a_call_asked_again_counts_both_thoughts_and_the_cache_keeps_the_sum(tmp
     assert again.accounts["path"].thought == 0  # it cost nothing now
 
 
-def test_rows_of_before_are_estimated_and_nonsense_is_refused(tmp_path: Path) -> None:
+def test_a_row_of_nonsense_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
     ResponseCache(path).close()
     rows = {
-        "before": {"text": "Oru", "thought": "Tesk?"},
         "plain": "Oru",
         "bad": {"text": "Oru", "thought": "", "thought_tokens": -1},
         "worse": {"text": "Oru", "thought": "", "thought_tokens": "3"},
@@ -137,9 +136,6 @@ def test_rows_of_before_are_estimated_and_nonsense_is_refused(tmp_path: Path) ->
         for key, stored in rows.items():
             db.execute("insert into completions values (?, ?, 'stop', 9, 0, 40)", (key, json.dumps(stored)))
     cache = ResponseCache(path)
-    stored_reply = cache.get("before")
-    assert stored_reply is not None
-    assert stored_reply.usage == Usage(9, 0, 40, 25)
     plain = cache.get("plain")
     assert plain is not None
     assert plain.usage == Usage(9, 0, 40)

@@ -17,8 +17,7 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type
-from safe_stepwise.methods.best_of import BestOf, ChainScore
-from safe_stepwise.methods.chains import chain_of, judge_chain, score_of
+from safe_stepwise.methods.best_of import BestOf, ChainScore, chain_of, judge_chain, score_of
 from safe_stepwise.methods.limits import DEFAULT
 from safe_stepwise.methods.loop import SCORED
 from safe_stepwise.methods.one_shot import COT

@@ -33,7 +33,7 @@ from safe_stepwise.methods.path_deliberating import (
     read_constraints,
     read_verdict,
 )
-from safe_stepwise.methods.prompting import UNREADABLE
+from safe_stepwise.methods.reading import UNREADABLE
 from safe_stepwise.methods.scene import AnswerScene, PoolScene
 from safe_stepwise.open import open_clients
 from safe_stepwise.players.judging import OVER_PATHS

@@ -29,7 +29,8 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.hop_lookup import look_up
 from safe_stepwise.records import NO_NOISE, Hop, Label, Passage, Question, SupportingFact, Triple
-from safe_stepwise.store.agreement import Outcome, measure_agreement, read_published
+from safe_stepwise.store.agreement import Outcome, measure_agreement
+from safe_stepwise.store.published_labels import read_published
 from tests.servers.truth import Rulings
 
 FILM = Passage(

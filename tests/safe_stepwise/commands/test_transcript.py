@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from safe_stepwise.commands.trace_page import Trace, render_trace
+from safe_stepwise.commands.transcript import Trace, render_trace
 from safe_stepwise.methods.loop import UNREAD
 from safe_stepwise.records import Attempt, Feedback, Trajectory
 from tests.browsing import BREAKOUTS
