@@ -38,25 +38,27 @@ def _with_weights(example: str, engine: Callable[..., Engine], options: Mapping[
     return EngineKind(example, open_local, partial(read_models, options=options))
 
 
-def _symbolic(settings: str) -> Engine:
+def _player(example: str, read: Callable[[str], object] | None = None) -> EngineKind:
+    return EngineKind(example, partial(_open_player, example.partition(":")[0]), read)
+
+
+def _open_player(kind: str, setting: str) -> Engine:
     # Imported only here: checker and wordings take longer to import than everything else in this module.
-    from safe_stepwise.players import judging, prompting, steps, symbolic
+    from safe_stepwise.players import checker, encoder, judging, process_reward, prompting, steps, symbolic
 
-    roles = {role: prompting.role_from_play(play, steps.facts_of) for role, play in prompting.ROLES.items()}
-    roles |= {**steps.ROLES, **judging.ROLES}
-    return symbolic.SymbolicEngine.read(settings, roles)
+    def open_symbolic(settings: str) -> Engine:
+        roles = {role: prompting.role_from_play(play, steps.facts_of) for role, play in prompting.ROLES.items()}
+        return symbolic.SymbolicEngine.read(settings, {**roles, **steps.ROLES, **judging.ROLES})
 
-
-def _chance(settings: str) -> Engine:
-    from safe_stepwise.players.symbolic import ChanceEngine  # as slow to import
-
-    return ChanceEngine.read(settings)
-
-
-def _checker(setting: str) -> Engine:
-    from safe_stepwise.players.checker import CheckerEngine  # as slow to import
-
-    return CheckerEngine(setting)
+    openers: Mapping[str, Callable[[str], Engine]] = {
+        "prm": lambda model: process_reward.ProcessRewardEngine(Model.read(model)),
+        "encoder": lambda model: encoder.EncoderEngine(Model.read(model)),
+        "small": lambda setting: encoder.EncoderEngine(_find_small_verifier(setting)),
+        "checker": checker.CheckerEngine,
+        "symbolic": open_symbolic,
+        "chance": symbolic.ChanceEngine.read,
+    }
+    return openers[kind](setting)
 
 
 def _cascade(setting: str) -> Engine:
@@ -84,18 +86,6 @@ def _check_votes(setting: str) -> None:
     check_spec(read_votes(setting)[1])
 
 
-def _process_reward(model: str) -> Engine:
-    from safe_stepwise.players.process_reward import ProcessRewardEngine
-
-    return ProcessRewardEngine(Model.read(model))
-
-
-def _encoder(model: str) -> Engine:
-    from safe_stepwise.players.encoder import EncoderEngine
-
-    return EncoderEngine(Model.read(model))
-
-
 def small_verifier() -> Path:
     """Return the folder of what ``make verifier`` trained: ``$SAFE_STEPWISE_VERIFIER``, or one in the user's cache."""
     return Path(os.environ.get("SAFE_STEPWISE_VERIFIER") or default_cache().with_name("verifier")).expanduser()
@@ -110,9 +100,7 @@ def install_small_verifier(model: str) -> None:
     print(place)
 
 
-def _small(setting: str) -> Engine:
-    from safe_stepwise.players.encoder import EncoderEngine
-
+def _find_small_verifier(setting: str) -> Model:
     _check_small(setting)
     folder = small_verifier()
     if not folder.is_dir():
@@ -120,7 +108,7 @@ def _small(setting: str) -> Engine:
             f"small: no verifier in {folder}; `make verifier` in a checkout trains one on two cores, or name a model "
             "with encoder:FOLDER"
         )
-    return EncoderEngine(Model(str(folder)))
+    return Model(str(folder))
 
 
 def _check_small(setting: str) -> None:
@@ -136,14 +124,14 @@ KINDS: Mapping[str, EngineKind] = {
     "minicheck": EngineKind(
         entailment.MINICHECK_EXAMPLE, lambda model: entailment.MiniCheckEngine(Model.read(model)), Model.read
     ),
-    "prm": EngineKind("prm:./my-reward-model", _process_reward, Model.read),
-    "encoder": EngineKind("encoder:./build/verifier/model", _encoder, Model.read),
-    "small": EngineKind("small", _small, _check_small),
-    "checker": EngineKind("checker", _checker),
+    "prm": _player("prm:./my-reward-model", Model.read),
+    "encoder": _player("encoder:./build/verifier/model", Model.read),
+    "small": _player("small", _check_small),
+    "checker": _player("checker"),
     "cascade": EngineKind("cascade:checker,nli:./my-cross-encoder", _cascade, _check_cascade),
     "votes": EngineKind("votes:5:openai:MODEL@http://localhost:8000/v1", _votes, _check_votes),
-    "symbolic": EngineKind("symbolic", _symbolic),
-    "chance": EngineKind("chance:reject=0.2", _chance),
+    "symbolic": _player("symbolic"),
+    "chance": _player("chance:reject=0.2"),
     "mock": EngineKind(mock.EXAMPLE, mock.MockEngine.read),
 }
 

@@ -392,7 +392,7 @@ class Checker:
         conclusion = self._parse_conclusion(case.reading)
         if verdict := self._check_comparison(case, conclusion):
             return verdict
-        if inference.marks_conclusion(case.reading) and conclusion.right is not None:
+        if inference.conclusion_of(case.reading.claim) and conclusion.right is not None:
             return self._check_conclusion(case, conclusion)
         if (calculated := self._find_calculation(case.reading)) is not None:
             return self._check_calculation(case, *calculated)
@@ -427,7 +427,7 @@ class Checker:
             return self._report(case, "Logical Fallacy", "baseless", missing=gap)
         last = len(self.plan.items) - 1
         if conclusion.right:
-            is_decided = self.plan.operation not in (None, "same") and not inference.marks_conclusion(case.reading)
+            is_decided = self.plan.operation not in (None, "same") and not inference.conclusion_of(case.reading.claim)
             says_alike = is_decided and inference.claim_polarity(case.reading.claim) == "yes"
             if says_alike or not self._asserts(case, case.step.text):
                 return None

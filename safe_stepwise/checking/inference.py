@@ -146,15 +146,6 @@ def calculation_of(plan: Plan, item: Item) -> Lifespan | Count | None:
     return None
 
 
-def marks_conclusion(reading: Reading) -> bool:
-    """Whether a step marks its claim as a conclusion ("so", "the answer is").
-
-    >>> [marks_conclusion(read_step(text)) for text in ("So the answer is yes.", "Oru is a town.")]
-    [True, False]
-    """
-    return bool(conclusion_of(reading.claim))
-
-
 def says_the_answer(reading: Reading) -> bool:
     """Whether a step calls its conclusion the answer to the question.
 

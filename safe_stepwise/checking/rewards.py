@@ -18,7 +18,7 @@ earlier step. Even so, a true sentence that names the answer may be about someth
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -46,7 +46,7 @@ COLUMNS = (
     *("evidence", "decomposition", "reasoning_path", "knowledge_graph"),
 )
 """The columns of a labelled row that the checker needs."""
-_LABEL_COLUMNS = ("reasoning_path", "knowledge_graph")
+_LABEL_COLUMNS = frozenset(("reasoning_path", "knowledge_graph"))
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("id", "kind"), ""),
     **dict.fromkeys(("aliases", "supporting_facts", "evidence", "decomposition"), ()),
@@ -298,14 +298,10 @@ def judge_for_row(row: Mapping[str, Any]) -> Judge | None:
     return _judge_rows([row])[0]
 
 
-def _has_labels(names: Iterable[str]) -> bool:
-    return any(name in _LABEL_COLUMNS for name in names)
-
-
 def _split_columns(columns: Mapping[str, Any], number: int) -> list[dict[str, Any]]:
     """Split columns into rows; other values are left out. Raises ``UserError`` for own columns of another length."""
     lists = {name: values for name, values in columns.items() if isinstance(values, list | tuple)}
-    if _has_labels(columns):
+    if not _LABEL_COLUMNS.isdisjoint(columns):
         lists = {name: columns[name] for name in COLUMNS if name in columns}
     elif short := [name for name, values in lists.items() if len(values) != number]:
         raise UserError(f"{short[0]} has {len(lists[short[0]])} values for {number} completions: give one of each")
@@ -315,7 +311,7 @@ def _split_columns(columns: Mapping[str, Any], number: int) -> list[dict[str, An
 def _judge_rows(table: Sequence[Mapping[str, Any]]) -> list[Judge | None]:
     """Return the judge of each row: by its label, or without labels, by its annotations or passages."""
     names = dict.fromkeys(name for row in table for name in row)
-    if not _has_labels(names):
+    if _LABEL_COLUMNS.isdisjoint(names):
         guessed_columns = rows.guess_columns(table)
         rows.check_columns(guessed_columns, table, "the rows", "rename the columns that hold them")
         return [_judge_own_row(row, guessed_columns, f"row {n}") for n, row in enumerate(table, 1)]

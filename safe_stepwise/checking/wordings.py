@@ -20,6 +20,8 @@ from safe_stepwise.records import Passage
 WordingStyle = Literal["seen", "unseen", "brief", "brief unseen"]
 """Which wordings are used: full or brief ones. The ``unseen`` ones are reserved for tests."""
 HELD_BACK: Mapping[WordingStyle, WordingStyle] = {"seen": "unseen", "brief": "brief unseen"}
+_HALVES = {"seen": "seen", "unseen": "unseen", "brief": "seen", "brief unseen": "unseen"}
+"""The key of each style's wordings in the vocabulary files."""
 
 _PHRASE_FIELD = re.compile(r"{(\w+)}|\[([^\]]*)\]")
 
@@ -35,16 +37,6 @@ def choice_for(*texts: str) -> int:
 
 class _MissingValue(Exception):
     """A wording has a field for which no value was given."""
-
-
-def vocabulary_key(style: WordingStyle) -> str:
-    """Return the key of a style's wordings in the vocabulary files."""
-    return "unseen" if style.endswith("unseen") else "seen"
-
-
-def is_brief(style: WordingStyle) -> bool:
-    """Whether brief wordings are preferred to full ones."""
-    return style.startswith("brief")
 
 
 def phrase(kind: str, seed: str, *, style: WordingStyle = "seen", **values: object) -> str:
@@ -66,8 +58,8 @@ def phrase(kind: str, seed: str, *, style: WordingStyle = "seen", **values: obje
 
 
 def _word_phrase(kind: str, style: WordingStyle, seed: str, values: Mapping[str, str]) -> str:
-    brief = load("brief")["phrases"] if is_brief(style) else {}
-    options: Sequence[str] = (brief.get(kind) or load("phrases")[kind])[vocabulary_key(style)]
+    brief = load("brief")["phrases"] if style.startswith("brief") else {}
+    options: Sequence[str] = (brief.get(kind) or load("phrases")[kind])[_HALVES[style]]
     start = choice_for(seed, kind)
     for n in range(len(options)):
         try:
@@ -139,12 +131,12 @@ def grammar(
     >>> list(grammar("diagnosis", "contradicted"))
     ['finding', 'reason', 'join']
     """
-    verdicts = load("brief") if is_brief(style) else {}
+    verdicts = load("brief") if style.startswith("brief") else {}
     verdicts = verdicts if code in verdicts.get(section, ()) else load("verdicts")
     kinds = dict(verdicts[section][code])
     full_texts = kinds.pop("whole", [])
     kinds["join"] = [verdicts["joins"][next(iter(kinds))], full_texts]
-    choices = {kind: _options(tree, vocabulary_key(style)) for kind, tree in kinds.items()}
+    choices = {kind: _options(tree, _HALVES[style]) for kind, tree in kinds.items()}
 
     def with_fields(text: str) -> tuple[str, frozenset[str]]:
         return text, frozenset(name for name, _ in _VERDICT_FIELD.findall(text))

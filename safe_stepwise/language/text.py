@@ -110,7 +110,7 @@ _MONTH_NUMBERS = {month[:3]: number for number, month in enumerate(MONTHS, 1)}
 _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTHS) + ")(?!\\w)"
 _YEAR = r"(?P<{}>\d{{3,4}})(?!\d)"
 _DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
-# The lookahead skips characters that can't begin a date: no digit and no month's first letter.
+# A group's name is its part and the number of the alternative in `_DATE` that has it: m2 is the second one's month.
 _FORMS = (("d", _DAY), ("m", _MONTH), ("y", _YEAR))
 _PARTS = {f"{part}{n}": form.format(f"{part}{n}") for part, form in _FORMS for n in range(1, 5)}
 _DATE = wording("text", "date", re.IGNORECASE, gap=r"\s*+(?:,\s*+)?", **_PARTS)
@@ -227,6 +227,12 @@ def has_words(text: str, words: str) -> bool:
     (True, False)
     """
     return f" {words} " in f" {text} "
+
+
+@lru_cache(maxsize=8192)
+def whole_words_pattern(words: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern for exactly these words, not as a part of longer words (cached)."""
+    return re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", flags)
 
 
 def overlaps(span: Span, other_span: Span) -> bool:

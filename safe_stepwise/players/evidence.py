@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from safe_stepwise.checking import statements
 from safe_stepwise.checking.plans import Item, described_subjects
+from safe_stepwise.checking.statements import state_sentence
 from safe_stepwise.checking.wordings import missing, render, search_query, sought
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.graphs.hop_lookup import locate
@@ -21,7 +21,6 @@ from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.taxonomy import CORRECT, ENTRIES, MISSING_EVIDENCE
 
 _PASSAGE = re.compile(r"\bPassage (\d+)")
-Page = tuple[int, Passage]
 
 
 def with_stand_ins(question: Question) -> tuple[Question, tuple[Triple, ...]]:
@@ -56,8 +55,7 @@ def _locate_or_stand_in(hop: AnnotatedHop, question: Question, pages: list[Passa
         if place is not None:
             pages[page[0] - 1] = replace(page[1], is_gold=True)
             return place
-    claim = statements.state(hop.triples, 0)
-    pages.append(Passage(hop.triple.head, (f"{claim[:1].upper()}{claim[1:]}.",), True))
+    pages.append(Passage(hop.triple.head, (state_sentence(hop.triples),), True))
     return len(pages), 0
 
 
@@ -85,7 +83,7 @@ def denial(item: Item, passages: Sequence[Passage]) -> str:
     return " ".join(f"None of the passages states {missing(item, passages)}.".split())
 
 
-def is_for_want(feedback: Feedback | None, step: Step) -> bool:
+def may_lack_evidence(feedback: Feedback | None, step: Step) -> bool:
     """Whether a step is wrong, or may be, because its evidence is missing."""
     if step.kind == "Final Answer":
         return False
@@ -96,7 +94,7 @@ def is_for_want(feedback: Feedback | None, step: Step) -> bool:
     return not is_proved and entry.category != "Procedural"
 
 
-def search(item: Item, passages: Sequence[Passage], step: Step | None = None) -> Feedback:
+def ask_for_evidence(item: Item, passages: Sequence[Passage], step: Step | None = None) -> Feedback:
     """Build the verdict that an item's evidence is missing, with the query for it."""
     gap, text = missing(item, passages), step.text if step else ""
     diagnosis = render("diagnosis", "missing_evidence", text, what=gap)
@@ -104,9 +102,9 @@ def search(item: Item, passages: Sequence[Passage], step: Step | None = None) ->
     return Feedback(MISSING_EVIDENCE, diagnosis, guidance, search_query(item, passages))
 
 
-def without_hidden(feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]) -> Feedback:
+def hide_stand_ins(feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]) -> Feedback:
     """Replace the texts of a verdict that name a stand-in passage by those of the verdict about missing evidence."""
-    substitute, count = search(item, passages), len(question.passages)
+    substitute, count = ask_for_evidence(item, passages), len(question.passages)
     for field in ("diagnosis", "guidance"):
         if any(int(number) > count for number in _PASSAGE.findall(getattr(feedback, field))):
             feedback = replace(feedback, **{field: getattr(substitute, field)})

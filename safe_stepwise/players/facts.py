@@ -19,13 +19,11 @@ from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan, describe
 from safe_stepwise.checking.wordings import phrase
-from safe_stepwise.language.text import as_date, as_number, normal_name
+from safe_stepwise.language.text import as_date, as_number, normal_name, without_qualifier
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.records import Question, Step, Triple
 from safe_stepwise.scoring import exact_match
-
-BRACKETS = re.compile(r"\s*\([^()]*\)$")
 
 
 def draw_distractor(question: Question, value: str, chance: Random) -> str:
@@ -36,7 +34,7 @@ def draw_distractor(question: Question, value: str, chance: Random) -> str:
     number = re.search(r"\d+", value) if as_number(value) is not None else None
     if number:
         return value.replace(number[0], str(int(number[0]) + chance.choice((1, 4, 9))))
-    titles = [BRACKETS.sub("", page.title) for page in question.passages if not page.is_gold]
+    titles = [without_qualifier(page.title) for page in question.passages if not page.is_gold]
     words = set(normal_name(value).split())
     candidates = [t for t in titles if not words & set(normal_name(t).split())]
     return chance.choice(candidates) if candidates else f"{value} the Other"
@@ -188,7 +186,7 @@ class Facts:
         pages = list(enumerate(self.question.passages, 1))
         candidates = [n for n, page in pages if n != self.passage(place) and not page.is_gold]
         candidates = candidates or [n for n, _ in pages if n != self.passage(place)] or [1]
-        titled = [n for n in candidates if BRACKETS.sub("", pages[n - 1][1].title) == about]
+        titled = [n for n in candidates if without_qualifier(pages[n - 1][1].title) == about]
         return titled[0] if titled else chance.choice(candidates)
 
 
@@ -199,7 +197,7 @@ def pick_wrong_answer(question: Question, plan: Plan) -> str:
         return "no" if answer.lower() == "yes" else "yes"
     if plan.kind != "sequential":
         for head in (t.head for item in plan.items for t in item.triples):
-            name = BRACKETS.sub("", head)
+            name = without_qualifier(head)
             if exact_match(name, question.accepted) != 1:
                 return name
     return draw_distractor(question, answer, Random(question.id))

@@ -30,7 +30,14 @@ from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
 from safe_stepwise.methods.scene import Scene, SubAnswer
-from safe_stepwise.players.evidence import denial, is_for_want, is_hidden, search, with_stand_ins, without_hidden
+from safe_stepwise.players.evidence import (
+    ask_for_evidence,
+    denial,
+    hide_stand_ins,
+    is_hidden,
+    may_lack_evidence,
+    with_stand_ins,
+)
 from safe_stepwise.players.facts import Facts, draw_distractor, flaw_of, pick_wrong_answer
 from safe_stepwise.players.symbolic import DEAF, Rates, Role, format_verdict, is_listed, scene_of
 from safe_stepwise.records import Feedback, Question, Step
@@ -167,7 +174,7 @@ def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
     hidden = [item for item in checker.plan.items if is_hidden(item, scene.question)]
     if not hidden:
         return verdict
-    return without_hidden(verdict, scene.question, hidden[0], checker.passages)
+    return hide_stand_ins(verdict, scene.question, hidden[0], checker.passages)
 
 
 def _check_within_view(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feedback | None:
@@ -175,9 +182,9 @@ def _check_within_view(scene: Scene, checker: Checker, step: Step, may_search: b
     verdict = checker.check(scene.previous, step)
     place = checker.next_item(checker.established(scene.previous))
     item = checker.plan.items[place] if place is not None else None
-    if item is None or not is_hidden(item, scene.question) or not is_for_want(verdict, step):
+    if item is None or not is_hidden(item, scene.question) or not may_lack_evidence(verdict, step):
         return verdict
-    return search(item, checker.passages, step) if may_search else None
+    return ask_for_evidence(item, checker.passages, step) if may_search else None
 
 
 def _generate(request: Request, rates: Rates, chance: Random) -> Step:
