@@ -99,9 +99,6 @@ def parse_step(text: str) -> Step:
 
     >>> parse_step("step 3:  #### Answer: Oru (final answer).")
     Step(number=3, text='####ANSWER: Oru', kind='Final Answer')
-    >>> parse_step("Step two: Oru lies on the Vel. (Attribution)")
-    Traceback (most recent call last):
-    safe_stepwise.steps.StepError: the step's number 'two' is not written in digits
     """
     text = text.strip()
     if not text:

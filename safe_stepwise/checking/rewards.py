@@ -118,11 +118,6 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
     >>> checker = Checker(question, [hop], [hop])
     >>> judge_trajectory(checker, "Step 1: ####ANSWER: Ors Velt (Final Answer)").fault
     'Wrong Conclusion'
-    >>> trajectory = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
-    ... Step 2: From Step 1 it follows that the answer is Ors Velt. (Logical)
-    ... Step 3: ####ANSWER: Ors Velt (Final Answer)'''
-    >>> judge_trajectory(checker, trajectory).reward
-    1.0
     """
     texts = split_steps(text)
     labels, accepted = _label_all(_label_by_plan(checker), texts)

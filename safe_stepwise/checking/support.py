@@ -116,8 +116,6 @@ def weigh(
     which may say what somebody is. ``concludes``: words of conclusions ("so") need no passage.
 
     >>> page = Passage("Dune Rain", ("Dune Rain is a 1954 film directed by Ors Velt.",))
-    >>> weigh("The director of Dune Rain was Ors Velt.", [(1, page)]).is_borne_out
-    True
     >>> weigh("Ors Velt was directed by Dune Rain.", [(1, page)]).contradiction.status
     'otherwise'
     """

@@ -125,8 +125,6 @@ def operation(question: str) -> Operation | None:
 
     >>> operation("Who was born first, Ana Vorr or Ors Velt?")
     'earliest'
-    >>> operation("Are Oru and Vel in the same country?")
-    'same'
     """
     text = question.lower().strip()
     return next((name for name, pattern in _OPERATIONS.items() if re.search(pattern, text)), None)
@@ -151,8 +149,6 @@ def compare(op: Operation, sides: Sequence[Side]) -> str | None:
 
     >>> compare("latest", [Side("Ana", ("3 May 1901",)), Side("Ors", ("1899",))])
     'Ana'
-    >>> compare("same", [Side("Ana", ("Kelvia",)), Side("Ors", ("Kelvian",))])
-    'yes'
     >>> compare("fewest", [Side("Dune Rain", ("Ana", "Ors")), Side("Oru", ("Edo",))])
     'Oru'
     """

@@ -58,8 +58,6 @@ def ground(head: str, relation: str, tail: str, passages: Sequence[tuple[int, Pa
     >>> page = Passage("Ana Vorr", ("Ana Vorr (1901 – 1970) was a poet.", "She was born in Oru."))
     >>> ground("Ana Vorr", "place of birth", "Oru", [(1, page)]).status
     'stated'
-    >>> ground("Ana Vorr", "place of death", "Oru", [(1, page)]).status
-    'together'
     """
     definition = RELATIONS.get(relation, Relation(relation, "name"))
     best = _ABSENT
@@ -167,8 +165,6 @@ def find_further_values(sentence: str, relation: str, tail: str) -> tuple[str, .
 
     >>> find_further_values("It was directed by Ana Vorr and Ors Velt.", "director", "Ors Velt")
     ('Ana Vorr',)
-    >>> find_further_values("It was directed by Ana Vorr and scored by Ors Velt.", "director", "Ana Vorr")
-    ()
     """
     if relation not in RELATIONS or not RELATIONS[relation].allows_several:
         return ()

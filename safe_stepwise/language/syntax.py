@@ -182,8 +182,6 @@ def parse(text: str, names: frozenset[str] = frozenset(), replacements: tuple[Re
     >>> syntax = parse("Dune Rain wasn't directed by Ana Vorr.")
     >>> [(p.predicate, p.is_denied, {role: a.name for role, a in p.arguments}) for p in syntax.predications]
     [('direct', True, {'obj': 'Dune Rain', 'subj': 'Ana Vorr'})]
-    >>> syntax.span_of(syntax.predications[0])
-    (0, 37)
     """
     text = text[:MAX_TEXT_CHARS]
     phrases = (Replacement(*m.span(), m.expand(words)) for pattern, words in _PHRASES for m in pattern.finditer(text))

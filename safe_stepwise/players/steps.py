@@ -9,7 +9,7 @@ it usually writes the first step that is missing. The verifier gives the checker
 abstains, and another label at its error rate.
 
 If gold passages are hidden, the generator says that it does not find the fact, and the verifier says Missing Evidence
-with a query, if its schema has that label (`players.evidence`).
+with a query, if its schema has that label (`players.facts`).
 """
 
 import re
@@ -30,15 +30,18 @@ from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
 from safe_stepwise.methods.scene import Scene, SubAnswer
-from safe_stepwise.players.evidence import (
+from safe_stepwise.players.facts import (
+    Facts,
     ask_for_evidence,
     denial,
+    draw_distractor,
+    flaw_of,
     hide_stand_ins,
     is_hidden,
     may_lack_evidence,
+    pick_wrong_answer,
     with_stand_ins,
 )
-from safe_stepwise.players.facts import Facts, draw_distractor, flaw_of, pick_wrong_answer
 from safe_stepwise.players.symbolic import DEAF, Rates, Role, format_verdict, is_listed, scene_of
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step

@@ -62,9 +62,6 @@ def judge(grounds: Grounds, chain: Chain, *, retrieval: Retrieval = words, sigma
     >>> steps = ("The director of Dune Rain is Ors Velt.", "Ors Velt's spouse is Ana.")
     >>> judge(grounds, Chain(steps, "Ana")).path
     'faithful'
-    >>> backwards = judge(grounds, Chain(steps[::-1], "Ana"))
-    >>> backwards.path, backwards.fault, backwards.first
-    ('unfaithful', 'order', 2)
     """
     answer_is_right = any(nouns.is_alike(chain.answer, answer) for answer in grounds.answers)
     stating = [n for n in range(len(chain.steps)) if n + 1 not in chain.concluding]
