@@ -123,9 +123,6 @@ def read_step(text: str, number: int = 0) -> Step:
 
     >>> read_step("**Step 1:** Oru lies on the Vel. *(Logical)*").text
     'Oru lies on the Vel.'
-    >>> read_step("Step 1: ####ANSWER: Oru. Wait, no: Tesk (Final Answer)")
-    Traceback (most recent call last):
-    safe_stepwise.steps.StepError: a part of it is taken back: '. Wait'
     """
     try:
         return check_claim(parse_step(text))

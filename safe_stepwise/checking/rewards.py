@@ -120,7 +120,7 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
     'Wrong Conclusion'
     """
     texts = split_steps(text)
-    labels, accepted = _label_all(_label_by_plan(checker), texts)
+    labels, accepted = _label_all(partial(_label_by_plan, checker), texts)
     established = checker.established(accepted)
     read_together = len(established) - len(set(established.values()))
     conclusions = {step.number for step in accepted if step.kind == "Logical"}
@@ -144,7 +144,7 @@ def judge_by_passages_alone(question: Question, text: str) -> JudgedTrajectory:
     1.0
     """
     texts = split_steps(text)
-    labels, accepted = _label_all(_label_by_passages(question), texts)
+    labels, accepted = _label_all(partial(_label_by_passages, question), texts)
     is_ended = set(labels) == {CORRECT} and accepted[-1].kind == "Final Answer"
     distinct = {" ".join(normal_words(step.text).split()) for step in accepted}
     earned = is_ended and len(distinct) == len(accepted) and _are_linked(question, accepted[:-1])
@@ -174,26 +174,18 @@ def split_steps(text: str) -> list[str]:
     return [step for step in _STEP.split(text)[1:] if step.strip()]
 
 
-def _label_by_plan(checker: Checker) -> Labeller:
-    def label(previous: Sequence[Step], step: Step) -> str | None:
-        verdict = checker.check(previous, step)
-        return verdict.error_type if verdict else None
-
-    return label
+def _label_by_plan(checker: Checker, previous: Sequence[Step], step: Step) -> str | None:
+    verdict = checker.check(previous, step)
+    return verdict.error_type if verdict else None
 
 
-def _label_by_passages(question: Question) -> Labeller:
-    labels = {SOUND: CORRECT, UNDECIDED: None}
-
-    def label(previous: Sequence[Step], step: Step) -> str | None:
-        if step.kind == "Final Answer" and not exact_match(final_answer(step), question.accepted):
-            return "Wrong Conclusion"
-        if normal_words(step.text) in {normal_words(earlier.text) for earlier in previous}:
-            return "Redundancy"
-        verdict = judge_by_passages(question.question, question.passages, previous, step)
-        return labels.get(verdict.label, verdict.label)
-
-    return label
+def _label_by_passages(question: Question, previous: Sequence[Step], step: Step) -> str | None:
+    if step.kind == "Final Answer" and not exact_match(final_answer(step), question.accepted):
+        return "Wrong Conclusion"
+    if normal_words(step.text) in {normal_words(earlier.text) for earlier in previous}:
+        return "Redundancy"
+    label = judge_by_passages(question.question, question.passages, previous, step).label
+    return {SOUND: CORRECT, UNDECIDED: None}.get(label, label)
 
 
 def _label_all(label: Labeller, texts: Sequence[str]) -> tuple[list[str | None], list[Step]]:
@@ -320,7 +312,7 @@ def _judge_rows(table: Sequence[Mapping[str, Any]]) -> list[Judge | None]:
 
 
 def _make_plan_judge(checker: Checker) -> Judge:
-    return Judge(_label_by_plan(checker), partial(judge_trajectory, checker))
+    return Judge(partial(_label_by_plan, checker), partial(judge_trajectory, checker))
 
 
 def _judge_own_row(row: Mapping[str, Any], columns: rows.Columns, place: str) -> Judge:
@@ -344,7 +336,7 @@ def _make_own_judge(own_row: str) -> Judge:
         path = _annotated_path(question)
         checker = Checker(question, path, path)
     except PlanError:
-        return Judge(_label_by_passages(question), partial(judge_by_passages_alone, question))
+        return Judge(partial(_label_by_passages, question), partial(judge_by_passages_alone, question))
     return _make_plan_judge(checker)
 
 

@@ -288,8 +288,9 @@ def coverage(words: frozenset[str], text: str) -> float:
     return len(words & content_words(text)) / len(words) if words else 0.0
 
 
+@lru_cache(maxsize=65536)
 def has_value(page: Passage, value: str) -> bool:
-    """Whether a passage has a name, date or number anywhere, even within a word ("1940s").
+    """Whether a passage has a name, date or number anywhere, even within a word ("1940s"; cached).
 
     >>> has_value(Passage("Oru", ("It grew in the 1940s.",)), "1940")
     True

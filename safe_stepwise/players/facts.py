@@ -21,7 +21,7 @@ from typing import Literal
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan, describe, described_subjects
+from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, describe, described_subjects
 from safe_stepwise.checking.wordings import missing, phrase, render, search_query, sought
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.graphs.hop_lookup import locate
@@ -136,8 +136,16 @@ class Facts:
 
     @property
     def wrong_answer(self) -> str:
-        """The question's wrong answer (`pick_wrong_answer`)."""
-        return pick_wrong_answer(self.question, self.plan)
+        """The question's wrong answer, always the same: yes for no, a compared entity, or a distractor."""
+        answer = self.question.answer
+        if answer.lower() in ("yes", "no"):
+            return "no" if answer.lower() == "yes" else "yes"
+        if self.plan.kind != "sequential":
+            for head in (t.head for item in self.plan.items for t in item.triples):
+                name = without_qualifier(head)
+                if exact_match(name, self.question.accepted) != 1:
+                    return name
+        return draw_distractor(self.question, answer, Random(self.question.id))
 
     def ensure_wrong(self, answer: str) -> str:
         """Return an answer that follows from a mistake, or `wrong_answer` if it happens to be right."""
@@ -200,19 +208,6 @@ class Facts:
         candidates = candidates or [n for n, _ in pages if n != self.passage(place)] or [1]
         titled = [n for n in candidates if without_qualifier(pages[n - 1][1].title) == about]
         return titled[0] if titled else chance.choice(candidates)
-
-
-def pick_wrong_answer(question: Question, plan: Plan) -> str:
-    """Return the wrong answer of a question, always the same: yes for no, a compared entity, or a distractor."""
-    answer = question.answer
-    if answer.lower() in ("yes", "no"):
-        return "no" if answer.lower() == "yes" else "yes"
-    if plan.kind != "sequential":
-        for head in (t.head for item in plan.items for t in item.triples):
-            name = without_qualifier(head)
-            if exact_match(name, question.accepted) != 1:
-                return name
-    return draw_distractor(question, answer, Random(question.id))
 
 
 def normalize_quotes(text: str) -> str:

@@ -39,7 +39,6 @@ from safe_stepwise.players.facts import (
     hide_stand_ins,
     is_hidden,
     may_lack_evidence,
-    pick_wrong_answer,
     with_stand_ins,
 )
 from safe_stepwise.players.symbolic import DEAF, Rates, Role, format_verdict, is_listed, scene_of
@@ -233,7 +232,7 @@ class _StepWriter:
             return True
         sound = self.done.values()
         doubtful = [s for s in self.previous if s.kind == "Logical" and s.number not in sound]
-        wrong = normal_name(pick_wrong_answer(self.question, self.checker.plan))
+        wrong = normal_name(facts_of(self.question).wrong_answer)
         return any(f" {wrong} " in f" {normal_name(step.text)} " for step in doubtful)
 
     def step(self, place: int) -> Step:
@@ -278,7 +277,7 @@ class _StepWriter:
 
     def otherwise(self, place: int) -> Step:
         """Write the step at a place with another value, result or answer."""
-        wrong_answer = pick_wrong_answer(self.question, self.checker.plan)
+        wrong_answer = facts_of(self.question).wrong_answer
         if place == len(self.items):
             return self._step(f"{ANSWER_MARKER} {wrong_answer}", place)
         item, seed = self.items[place], str(self.chance.randrange(100))
