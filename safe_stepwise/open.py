@@ -61,29 +61,20 @@ def _open_player(kind: str, setting: str) -> Engine:
     return openers[kind](setting)
 
 
-def _cascade(setting: str) -> Engine:
-    from safe_stepwise.players.cascade import CascadeEngine, read_cascade
+def _combination(example: str) -> EngineKind:
+    def open_combination(setting: str) -> Engine:
+        from safe_stepwise.players import cascade, voting
 
-    return CascadeEngine(*read_cascade(setting, open_engine))
+        if example.startswith("cascade"):
+            return cascade.CascadeEngine(*cascade.read_cascade(setting, open_engine))
+        return voting.VotingEngine(*voting.read_votes(setting, open_engine))
 
+    def check_combination(setting: str) -> None:
+        from safe_stepwise.players import cascade, voting
 
-def _check_cascade(setting: str) -> None:
-    from safe_stepwise.players.cascade import read_cascade
+        (cascade.read_cascade if example.startswith("cascade") else voting.read_votes)(setting, check_spec)
 
-    read_cascade(setting, check_spec)
-
-
-def _votes(setting: str) -> Engine:
-    from safe_stepwise.players.voting import VotingEngine, read_votes
-
-    votes, spec = read_votes(setting)
-    return VotingEngine(votes, open_engine(spec))
-
-
-def _check_votes(setting: str) -> None:
-    from safe_stepwise.players.voting import read_votes
-
-    check_spec(read_votes(setting)[1])
+    return EngineKind(example, open_combination, check_combination)
 
 
 def small_verifier() -> Path:
@@ -128,8 +119,8 @@ KINDS: Mapping[str, EngineKind] = {
     "encoder": _player("encoder:./build/verifier/model", Model.read),
     "small": _player("small", _check_small),
     "checker": _player("checker"),
-    "cascade": EngineKind("cascade:checker,nli:./my-cross-encoder", _cascade, _check_cascade),
-    "votes": EngineKind("votes:5:openai:MODEL@http://localhost:8000/v1", _votes, _check_votes),
+    "cascade": _combination("cascade:checker,nli:./my-cross-encoder"),
+    "votes": _combination("votes:5:openai:MODEL@http://localhost:8000/v1"),
     "symbolic": _player("symbolic"),
     "chance": _player("chance:reject=0.2"),
     "mock": EngineKind(mock.EXAMPLE, mock.MockEngine.read),

@@ -45,8 +45,7 @@ class Claims:
     def entities(self) -> tuple[str, ...]:
         """The heads and tails of the plan's facts, and the gold passages' titles."""
         ends = [name for item in self.facts for name in item.ends]
-        titles = [page.title for _, page in self.question.gold]
-        return tuple(dict.fromkeys([*ends, *titles]))
+        return tuple(dict.fromkeys([*ends, *(page.title for _, page in self.question.gold)]))
 
     def is_in_passages(self, value: str) -> bool:
         """Whether some passage has a value."""

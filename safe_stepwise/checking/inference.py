@@ -107,8 +107,7 @@ class Count:
         """Whether a step gives the right count; None if it does not name the head with exactly one number."""
         if not reading.mentions(self.head):
             return None
-        bare = without_qualifier(self.head)
-        remaining = re.sub(re.escape(bare), " ", reading.claim, flags=re.IGNORECASE)
+        remaining = re.sub(re.escape(without_qualifier(self.head)), " ", reading.claim, flags=re.IGNORECASE)
         numbers = {as_number(number) for number in _NUMBERS.findall(remaining)}
         return None if len(numbers) != 1 else numbers == {float(self.number)}
 

@@ -18,8 +18,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.language.grounding import stated_dates
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.language.syntax import names_in_text
-from safe_stepwise.language.text import as_date, as_number, has_words, normal_words
-from safe_stepwise.language.tracing import TracedText
+from safe_stepwise.language.text import TracedText, as_date, as_number, has_words, normal_words
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER, EMPHASIS, StepError, final_answer, format_step

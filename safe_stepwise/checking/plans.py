@@ -182,7 +182,7 @@ def describe(sentence: str) -> str:
 
 
 def _citation_order(question: Question, title: str) -> int:
-    """Return the index of a title's first supporting fact, as people reason (R4C); without one, the number of facts."""
+    """Return the index of a title's first supporting fact, as people reason (R4C), or the number of all facts."""
     titles = [fact.title for fact in question.supporting_facts]
     return titles.index(title) if title in titles else len(titles)
 

@@ -133,16 +133,7 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
 
 
 def judge_by_passages_alone(question: Question, text: str) -> JudgedTrajectory:
-    """Judge a trajectory of a question without a plan; ``needed`` is then the number of its steps.
-
-    >>> from safe_stepwise.records import Passage
-    >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",))
-    >>> question = Question("q", "", "", "Who directed Dune Rain?", "Ors Velt", passages=(page,))
-    >>> trajectory = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
-    ... Step 2: ####ANSWER: Ors Velt (Final Answer)'''
-    >>> judge_by_passages_alone(question, trajectory).reward
-    1.0
-    """
+    """Judge a trajectory of a question without a plan; ``needed`` is then the number of its steps."""
     texts = split_steps(text)
     labels, accepted = _label_all(partial(_label_by_passages, question), texts)
     is_ended = set(labels) == {CORRECT} and accepted[-1].kind == "Final Answer"
@@ -301,24 +292,22 @@ def _judge_rows(table: Sequence[Mapping[str, Any]]) -> list[Judge | None]:
     if _LABEL_COLUMNS.isdisjoint(names):
         guessed_columns = rows.guess_columns(table)
         rows.check_columns(guessed_columns, table, "the rows", "rename the columns that hold them")
-        return [_judge_own_row(row, guessed_columns, f"row {n}") for n, row in enumerate(table, 1)]
+        judges: list[Judge | None] = []
+        for number, row in enumerate(table, 1):
+            with at_place(f"row {number}", (ValueError, TypeError)):
+                own_row = rows.with_answer(rows.own_columns(row, guessed_columns))
+                judges.append(_make_own_judge(canonical_json(own_row)))
+        return judges
     if lacking := [name for name in COLUMNS if name not in names]:
         raise UserError(
             f"the rows have no column {', '.join(lacking)}: train on rows of a config that ends in _labeled "
             "(musique_labeled), and keep all of their columns"
         )
-    checkers = map(checker_of, table)
-    return [_make_plan_judge(checker) if checker else None for checker in checkers]
+    return [_make_plan_judge(checker) if checker else None for checker in map(checker_of, table)]
 
 
 def _make_plan_judge(checker: Checker) -> Judge:
     return Judge(partial(_label_by_plan, checker), partial(judge_trajectory, checker))
-
-
-def _judge_own_row(row: Mapping[str, Any], columns: rows.Columns, place: str) -> Judge:
-    """Return the judge of an own row; raises ``UserError`` with ``place`` for a row that can't be used."""
-    with at_place(place, (ValueError, TypeError)):
-        return _make_own_judge(canonical_json(rows.with_answer(rows.own_columns(row, columns))))
 
 
 @lru_cache(maxsize=_CACHED_CHECKERS)
@@ -341,8 +330,7 @@ def _make_own_judge(own_row: str) -> Judge:
 
 
 def _is_passage(page: Any) -> bool:
-    has_text = isinstance(page, dict) and isinstance(page.get("text"), str)
-    return has_text or (isinstance(page, dict) and isinstance(page.get("sentences"), list))
+    return isinstance(page, dict) and (isinstance(page.get("text"), str) or isinstance(page.get("sentences"), list))
 
 
 def _annotated_path(question: Question) -> tuple[Triple, ...]:

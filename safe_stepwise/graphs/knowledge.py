@@ -259,8 +259,6 @@ class GraphKnowledge:
     [('by',), ('by', '~by')]
     >>> knowledge.rank_ends(Candidate("Oru", ("by", "~by")))
     ('Vel',)
-    >>> knowledge.chains(Candidate("Oru", ("by", "~by")), 9)
-    [('Oru', 'Ana', 'Vel')]
     """
 
     def __init__(self, graph: GraphStore, hops: int = HOPS) -> None:

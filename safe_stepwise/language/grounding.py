@@ -247,8 +247,7 @@ def _is_work_of(relation: Relation, text: Text, span: tuple[int, int, int, int],
     if not turned:
         works = mentions(text, name) if _POSSESSED.match(text.clean, end) else ()
         return any(_POSSESSED.fullmatch(text.clean, end, work) for work, _ in works)
-    makers = mentions(text, name)
-    if any(_POSSESSED.fullmatch(text.clean, maker, start) for _, maker in makers):
+    if any(_POSSESSED.fullmatch(text.clean, maker, start) for _, maker in mentions(text, name)):
         return True
     opening = cues_between(text.clean, "credit", 0, _MAX_PROFESSION_OFFSET)
     is_maker = is_about(text, name) and any(cue.label in relation.cues for cue in opening)
@@ -340,8 +339,7 @@ def _find_relatives(text: str) -> tuple[tuple[Span, ...], tuple[int, ...]]:
 
 def _is_adjective(text: str, start: int, end: int) -> bool:
     """Whether the span describes the subject, as in "is a 1954 Kelvian film"."""
-    opening = _IS_A.search(text[max(0, start - 60) : start])
-    return bool(opening) and text[end : end + 2].strip().isalpha()
+    return bool(_IS_A.search(text[max(0, start - 60) : start])) and text[end : end + 2].strip().isalpha()
 
 
 def _is_origin(text: str, start: int, end: int) -> bool:

@@ -94,8 +94,7 @@ class Facts:
         if self.question.decomposition:
             answers = {normal_name(hop.answer) for hop in self.question.decomposition}
             return head in answers and tail not in answers
-        items = self.plan.items
-        joints = {normal_name(self.claims.joint(item, items[use])) for use in item.uses}
+        joints = {normal_name(self.claims.joint(item, self.plan.items[use])) for use in item.uses}
         return tail in joints and head not in joints
 
     def answer(self, place: int) -> str:

@@ -170,8 +170,7 @@ def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
         verdict = sound
     if chance.random() < rates.error_rate:
         labels = [n for n in (*check_order(step.kind), CORRECT) if is_listed(request, n)]
-        wrong_labels = [n for n in labels if n != verdict.error_type] or labels
-        label = chance.choice(wrong_labels)
+        label = chance.choice([n for n in labels if n != verdict.error_type] or labels)
         verdict = Feedback(label, f"The step is taken for a case of {label}.", guidance)
     hidden = [item for item in checker.plan.items if is_hidden(item, scene.question)]
     if not hidden:

@@ -55,13 +55,6 @@ def judge(grounds: Grounds, chain: Chain, *, retrieval: Retrieval = words, sigma
     Each step of the verdict has the triples it was matched to and the best score τ̃ (0-1). A score below ``sigma`` is a
     factual fault. Steps in ``chain.concluding`` are skipped. A chain without other steps, and a
     question without graph or path, are ``unjudgeable``.
-
-    >>> from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
-    >>> path = [Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana")]
-    >>> grounds = grounds_of_paths("Who married Dune Rain's director?", ["Ana"], [path])
-    >>> steps = ("The director of Dune Rain is Ors Velt.", "Ors Velt's spouse is Ana.")
-    >>> judge(grounds, Chain(steps, "Ana")).path
-    'faithful'
     """
     answer_is_right = any(nouns.is_alike(chain.answer, answer) for answer in grounds.answers)
     stating = [n for n in range(len(chain.steps)) if n + 1 not in chain.concluding]
