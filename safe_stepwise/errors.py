@@ -7,6 +7,7 @@ import difflib
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -60,22 +61,16 @@ def at_place(place: str, error_types: type[Exception] | tuple[type[Exception], .
 
 def tell_in_one_line() -> None:
     """Make an uncaught `UserError` print one line, without a traceback; for users' own scripts."""
-    if isinstance(sys.excepthook, _OneLineHook):
-        return
-    sys.excepthook = _OneLineHook(sys.excepthook)
+    if getattr(sys.excepthook, "func", None) is not _print_error:
+        sys.excepthook = partial(_print_error, sys.excepthook)
 
 
-class _OneLineHook:
-    """An exception hook that prints a `UserError` as one line and leaves other errors to the previous hook."""
-
-    def __init__(self, previous: Any) -> None:
-        self._previous = previous
-
-    def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if isinstance(error, UserError):
-            print("error:", error.line, file=sys.stderr)
-        else:
-            self._previous(kind, error, trace)
+def _print_error(previous: Any, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print a `UserError` as one line, and leave other errors to the previous hook."""
+    if isinstance(error, UserError):
+        print("error:", error.line, file=sys.stderr)
+    else:
+        previous(kind, error, trace)
 
 
 _ROOT = Path(__file__).resolve().parents[1]

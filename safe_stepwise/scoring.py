@@ -69,8 +69,6 @@ def exact_match(prediction: str, references: Sequence[str], benchmark: str = CUS
 def f1(prediction: str, references: Sequence[str], benchmark: str) -> float:
     """Return token F1 against the best reference, from 0 to 1; raises as ``exact_match`` does.
 
-    >>> f1("Oru town", ["Oru"], "hotpotqa") == f1("Oru town", ["Oru"], "musique") == 2 / 3
-    True
     >>> f1("yes it is", ["yes"], "hotpotqa"), f1("yes it is", ["yes"], "musique")
     (0.0, 0.5)
     """

@@ -99,9 +99,6 @@ def parse_step(text: str) -> Step:
 
     >>> parse_step("step 3:  #### Answer: Oru (final answer).")
     Step(number=3, text='####ANSWER: Oru', kind='Final Answer')
-    >>> parse_step("Step two: Oru lies on the Vel. (Attribution)")
-    Traceback (most recent call last):
-    safe_stepwise.steps.StepError: the step's number 'two' is not written in digits
     """
     text = text.strip()
     if not text:
@@ -126,9 +123,6 @@ def read_step(text: str, number: int = 0) -> Step:
 
     >>> read_step("**Step 1:** Oru lies on the Vel. *(Logical)*").text
     'Oru lies on the Vel.'
-    >>> read_step("Step 1: ####ANSWER: Oru. Wait, no: Tesk (Final Answer)")
-    Traceback (most recent call last):
-    safe_stepwise.steps.StepError: a part of it is taken back: '. Wait'
     """
     try:
         return check_claim(parse_step(text))

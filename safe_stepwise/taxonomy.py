@@ -87,8 +87,6 @@ def check_order(kind: StepKind, incomplete_evidence: bool = False) -> tuple[str,
 
     >>> check_order("Logical")
     ('Overthinking', 'Off-topic', 'Redundancy', 'Inefficiency', 'Logical Fallacy')
-    >>> check_order("Final Answer", incomplete_evidence=True)
-    ('Wrong Conclusion',)
     """
     if kind not in STEP_KINDS:
         raise ValueError(f"unknown step kind {kind!r}; known: {', '.join(STEP_KINDS)}")

@@ -28,8 +28,8 @@ from builders.work.parquet import DatasetWriter, FilesByConfig
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import conversation
 from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.graph_store import read_triples
 from safe_stepwise.graphs.path_order import end_key, ends_in_question, find_unreached
-from safe_stepwise.graphs.store import read_triples
 from safe_stepwise.methods.paths import path_request, prompt_of
 from safe_stepwise.records import Triple, canonical_json, identity
 from safe_stepwise.store import names

@@ -24,7 +24,7 @@ from typing import Any
 from builders.benchmarks import sources
 from builders.benchmarks.terms import TERMS
 from safe_stepwise.errors import RowError
-from safe_stepwise.graphs.store import NamedTriple
+from safe_stepwise.graphs.graph_store import NamedTriple
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store import boundary, fields
 

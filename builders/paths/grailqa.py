@@ -24,7 +24,7 @@ from builders.benchmarks import sources
 from builders.benchmarks.terms import terms_of
 from builders.paths import metaqa
 from safe_stepwise.errors import RowError
-from safe_stepwise.graphs.store import inverse
+from safe_stepwise.graphs.graph_store import inverse
 from safe_stepwise.records import Candidate, KGQuestion, RelationPath
 from safe_stepwise.store import fields
 from safe_stepwise.store.rows import entries

@@ -15,7 +15,7 @@ from builders.work import plans, shards
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.commands.values import Count, Name, Share
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.store import GraphStore
+from safe_stepwise.graphs.graph_store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.code import code_digest

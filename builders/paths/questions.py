@@ -12,7 +12,7 @@ from builders.paths import relation_readers
 from builders.paths.weak import Explored, Templates, explore_all
 from builders.work.rejects import Reject, RejectPolicy
 from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.graphs.store import GraphStore
+from safe_stepwise.graphs.graph_store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import CONSTRAINT_KINDS, Constraint, KGQuestion, RelationPath
 from safe_stepwise.store.boundary import read

@@ -10,7 +10,7 @@ from builders.benchmarks import Source
 from builders.benchmarks.sources import RawRow, SourceChunk, canonical_split, decode
 from builders.paths import freebase, grailqa, metaqa
 from safe_stepwise.errors import RowError, UserError, at_place, check_choice
-from safe_stepwise.graphs.store import GraphStore, NamedTriple, read_triples
+from safe_stepwise.graphs.graph_store import GraphStore, NamedTriple, read_triples
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store import files
 

@@ -21,10 +21,10 @@ from builders.paths.world import Path, PathQuestion, Refuse, bare
 from builders.steps.questions import source_record
 from builders.verified.lookup import labelled
 from builders.work.plans import Plan
-from safe_stepwise.graphs import store
+from safe_stepwise.graphs import graph_store
+from safe_stepwise.graphs.graph_store import BACKWARDS, GraphStore, inverse
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import BACKWARDS, GraphStore, inverse
 from safe_stepwise.language.text import normal_words
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import Candidate, KGQuestion, Label, Question, RelationPath, Triple
@@ -256,7 +256,7 @@ def to_question(question: KGQuestion, graph: GraphStore, gold_paths: GoldPaths) 
 
 def list_walks(graph: GraphStore, topic: str, path: RelationPath, limit: int) -> Iterator[tuple[Path, str]]:
     """Yield the facts and the end of each walk along a relation path, of ``limit`` at most, that has no fact twice."""
-    for chain in store.instances(graph, topic, path, limit):
+    for chain in graph_store.instances(graph, topic, path, limit):
         walk = facts(chain, path)
         if len(set(walk)) == len(walk):
             yield walk, chain[-1]

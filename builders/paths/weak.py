@@ -22,7 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from safe_stepwise.graphs.store import HOPS, GraphStore, inverse, search
+from safe_stepwise.graphs.graph_store import HOPS, GraphStore, inverse, search_paths
 from safe_stepwise.records import KGQuestion, RelationPath
 from safe_stepwise.scoring import set_f1
 
@@ -54,13 +54,13 @@ class Explored:
 def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, max_hops: int = HOPS) -> Explored:
     """Search the paths from a topic entity, and sort them, best first; ``hops`` are the question's, 0 if unknown.
 
-    >>> from safe_stepwise.graphs.store import GraphStore
+    >>> from safe_stepwise.graphs.graph_store import GraphStore
     >>> graph = GraphStore([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Oru", "in", "1901")])
     >>> found = explore(graph, "Oru", frozenset(["Ana"])).candidates
     >>> [(c.path, c.f1, c.is_best) for c in found]
     [(('by',), 1.0, True), (('by', '~by', 'by'), 1.0, False)]
     """
-    ends_by_path = search(graph, topic, max_hops)
+    ends_by_path = search_paths(graph, topic, max_hops)
     nodes = {*graph.nodes(answers)}
     hits = {path: reached for path, ends in ends_by_path.items() if (reached := ends & nodes)}
     distance: dict[int, int] = {}

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from evaluators.deliberation.options import Labels, Options, SplitRule
 from evaluators.outcomes import grouped, numbered
 from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.graph_store import GraphStore
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath, identity
 from safe_stepwise.store import files, names, parquet

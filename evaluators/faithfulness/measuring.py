@@ -16,7 +16,7 @@ from evaluators.outcomes import Outcome
 from safe_stepwise.checking.faithfulness.grounds import Chain, Rule, ends_of, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
-from safe_stepwise.graphs.store import read_triples
+from safe_stepwise.graphs.graph_store import read_triples
 from safe_stepwise.language.text import normal_name, normal_words, strip_diacritics
 from safe_stepwise.records import Question, Triple, canonical_json
 from safe_stepwise.store.files import sha256_of

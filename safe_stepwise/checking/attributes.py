@@ -6,7 +6,6 @@ where that has "a 1954 film". They share no predication, but express a relation 
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from safe_stepwise.language.relations import RELATIONS, is_nation
 from safe_stepwise.language.senses import Expression, meaning_of
@@ -21,21 +20,13 @@ _QUALIFIERS = frozenset(
 _VALUE_ROLES = frozenset("in on of is at when from attr obj subj to".split())
 
 
-class Attribute(NamedTuple):
-    """What a claim may say: that a relation joins a head to each of its values."""
-
-    head: str
-    relation: str
-    values: tuple[str, ...]
-
-
-def attributes_in(claim: Predication, words: Sequence[Word]) -> Iterator[Attribute]:
-    """Yield the attributes that a claim may give, one for each relation; ``words`` are those of its text.
+def attributes_in(claim: Predication, words: Sequence[Word]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the attributes that a claim may give, as (head, relation, values); ``words`` are those of its text.
 
     >>> from safe_stepwise.language.syntax import parse
     >>> syntax = parse("Ana Vorr's nationality is Danish.")
     >>> [attribute for claim in syntax.predications for attribute in attributes_in(claim, syntax.words)]
-    [Attribute(head='Ana Vorr', relation='country of citizenship', values=('Danish',))]
+    [('Ana Vorr', 'country of citizenship', ('Danish',))]
     """
     is_qualified = not _QUALIFIERS.isdisjoint(word.lemma for word in words)
     for expression in claim.expressions:
@@ -44,10 +35,10 @@ def attributes_in(claim: Predication, words: Sequence[Word]) -> Iterator[Attribu
         head, values = ends
         if expression.sense == "population" and len(values) == 1:
             place, number = sorted((head, values[0]), key=lambda value: value[:1].isdigit())
-            yield Attribute(place, "population", (number,))
+            yield place, "population", (number,)
         for relation in _relations_of(expression.sense):
             if all(_is_of_kind(value, relation) for value in values) and not (relation == "sibling" and is_qualified):
-                yield Attribute(head, relation, values)
+                yield head, relation, values
 
 
 def _find_head_and_values(

@@ -52,14 +52,10 @@ class _Case:
 
 
 class Checker:
-    """Checks the steps of one question.
+    """Checks the steps of one question, by a verified label's reasoning path and knowledge graph.
 
-    Args:
-        question: with its passages, in the numbering that steps cite, and its answer.
-        path, graph: a verified label's reasoning path and knowledge graph.
-        style: which wordings the findings use (`wordings.WordingStyle`).
-
-    Raises ``PlanError`` if the path gives no plan.
+    Steps cite the question's passages by number. ``style``: which wordings the findings use. Raises ``PlanError`` if
+    the path gives no plan.
 
     >>> from safe_stepwise.records import Passage
     >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
@@ -326,8 +322,7 @@ class Checker:
             return None
         if any(map(_names_somebody, parse(fold(case.step.text)).predications)):
             return None
-        gap = self._first_gap(case) or None
-        return self._report(case, "Inefficiency", "no_operation", missing=gap)
+        return self._report(case, "Inefficiency", "no_operation", missing=self._first_gap(case) or None)
 
     def _check_contradictory(self, case: _Case) -> Feedback | None:
         reading = case.reading
@@ -392,7 +387,7 @@ class Checker:
         conclusion = self._parse_conclusion(case.reading)
         if verdict := self._check_comparison(case, conclusion):
             return verdict
-        if inference.marks_conclusion(case.reading) and conclusion.right is not None:
+        if inference.conclusion_of(case.reading.claim) and conclusion.right is not None:
             return self._check_conclusion(case, conclusion)
         if (calculated := self._find_calculation(case.reading)) is not None:
             return self._check_calculation(case, *calculated)
@@ -427,7 +422,7 @@ class Checker:
             return self._report(case, "Logical Fallacy", "baseless", missing=gap)
         last = len(self.plan.items) - 1
         if conclusion.right:
-            is_decided = self.plan.operation not in (None, "same") and not inference.marks_conclusion(case.reading)
+            is_decided = self.plan.operation not in (None, "same") and not inference.conclusion_of(case.reading.claim)
             says_alike = is_decided and inference.claim_polarity(case.reading.claim) == "yes"
             if says_alike or not self._asserts(case, case.step.text):
                 return None
@@ -497,8 +492,7 @@ class Checker:
     def _describe_grounds(self, case: _Case, place: int) -> dict[str, Any]:
         """Return the steps that a derivation rests on, and what they say, unless that is long."""
         items, places = self.plan.items, self.plan.items[place].uses
-        rests_on_all = self.plan.kind == "sequential" or any(use not in case.established for use in places)
-        if rests_on_all:
+        if self.plan.kind == "sequential" or any(use not in case.established for use in places):
             places = self.plan.fact_places
         steps = list_steps(sorted({case.established[use] for use in places}))
         claims = [self._describe(case, items[use]) for use in places]
@@ -563,8 +557,7 @@ class Checker:
 
     def _report_correct(self, case: _Case, code: str, *places: int, **values: Any) -> Feedback:
         established = {**case.established, **dict.fromkeys(places, case.step.number)}
-        accepted = [*case.previous, case.step]
-        guidance = self.guidance(established, accepted, case.step.text)
+        guidance = self.guidance(established, [*case.previous, case.step], case.step.text)
         return self._report(case, CORRECT, code, guidance, **values)
 
     def _report_fact(self, item: Item, case: _Case, error_type: str, code: str, **values: Any) -> Feedback:

@@ -40,20 +40,16 @@ class Claims:
         self.passages = question.passages
         self.facts = [plan.items[place] for place in plan.fact_places]
         self._stated: dict[tuple[object, ...], bool] = {}
-        self._in_passages: dict[str, bool] = {}
 
     @cached_property
     def entities(self) -> tuple[str, ...]:
         """The heads and tails of the plan's facts, and the gold passages' titles."""
         ends = [name for item in self.facts for name in item.ends]
-        titles = [page.title for _, page in self.question.gold]
-        return tuple(dict.fromkeys([*ends, *titles]))
+        return tuple(dict.fromkeys([*ends, *(page.title for _, page in self.question.gold)]))
 
     def is_in_passages(self, value: str) -> bool:
         """Whether some passage has a value."""
-        if value not in self._in_passages:
-            self._in_passages[value] = any(has_value(page, value) for page in self.passages)
-        return self._in_passages[value]
+        return any(has_value(page, value) for page in self.passages)
 
     def searchable_context(self, previous: Sequence[Step]) -> Passage:
         """Return the question and some accepted steps as one text to search."""

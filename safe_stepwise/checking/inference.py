@@ -104,16 +104,10 @@ class Count:
         return f"{self.head} has {self.amount(self.number)}"
 
     def is_stated(self, reading: Reading) -> bool | None:
-        """Whether a step gives the right count; None if it does not name the head with exactly one number.
-
-        >>> two = Count("Dune Rain", "director", 2)
-        >>> two.is_stated(read_step("By Step 1 and Step 2, Dune Rain has three directors."))
-        False
-        """
+        """Whether a step gives the right count; None if it does not name the head with exactly one number."""
         if not reading.mentions(self.head):
             return None
-        bare = without_qualifier(self.head)
-        remaining = re.sub(re.escape(bare), " ", reading.claim, flags=re.IGNORECASE)
+        remaining = re.sub(re.escape(without_qualifier(self.head)), " ", reading.claim, flags=re.IGNORECASE)
         numbers = {as_number(number) for number in _NUMBERS.findall(remaining)}
         return None if len(numbers) != 1 else numbers == {float(self.number)}
 
@@ -144,15 +138,6 @@ def calculation_of(plan: Plan, item: Item) -> Lifespan | Count | None:
         tails = Side(facts[0].head, tuple(triple.tail for triple in facts))
         return Count(facts[0].head, facts[0].relation, count_values(tails))
     return None
-
-
-def marks_conclusion(reading: Reading) -> bool:
-    """Whether a step marks its claim as a conclusion ("so", "the answer is").
-
-    >>> [marks_conclusion(read_step(text)) for text in ("So the answer is yes.", "Oru is a town.")]
-    [True, False]
-    """
-    return bool(conclusion_of(reading.claim))
 
 
 def says_the_answer(reading: Reading) -> bool:

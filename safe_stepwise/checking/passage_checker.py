@@ -18,8 +18,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.language.grounding import stated_dates
 from safe_stepwise.language.sentences import split_sentences
 from safe_stepwise.language.syntax import names_in_text
-from safe_stepwise.language.text import as_date, as_number, has_words, normal_words
-from safe_stepwise.language.tracing import TracedText
+from safe_stepwise.language.text import TracedText, as_date, as_number, has_words, normal_words
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER, EMPHASIS, StepError, final_answer, format_step
@@ -125,14 +124,11 @@ def judge_last(
     ]
     allowed = (SOUND,) if step.kind == "Final Answer" else (SOUND, UNDECIDED)
     claims = ((label, s) for label, s in zip(labels, previous, strict=True) if s.number not in searches)
-    return judge_by_passages(question, _split_pages(passages), [s for label, s in claims if label in allowed], step)
+    accepted = [s for label, s in claims if label in allowed]
+    return judge_by_passages(question, [*map(split_page, passages)], accepted, step)
 
 
-@lru_cache(maxsize=512)
-def _split_pages(passages: tuple[Passage, ...]) -> list[Passage]:
-    return [split_page(page) for page in passages]
-
-
+@lru_cache(maxsize=4096)
 def split_page(page: Passage) -> Passage:
     """Split a passage of one text into sentences; without a title, it gets the name that opens it as its title."""
     lines = page.text.splitlines() if len(page.sentences) == 1 else []
@@ -265,7 +261,7 @@ def judge_by_passages(
         label = "Logical Fallacy" if is_logical else "Contradictory"
         return replace(verdict, label=label, reason="the dates that it compares say otherwise")
     if is_logical and verdict.label == UNDECIDED and inference.says_the_answer(reading):
-        answer = normal_words(inference.conclusion_of(reading.claim)).strip(" .")
+        answer = normal_words(conclusion_of(reading.claim)).strip(" .")
         if (concluded := _judge_answer(question, measures, previous, answer)).label == SOUND:
             return replace(concluded, claims=verdict.claims)
     if is_right and is_asserted(step.text, pages, context):
@@ -369,7 +365,7 @@ def _judge_answer(question: str, measures: Sequence[Measure], previous: Sequence
     if not answer or not previous:
         return PassageVerdict(UNDECIDED, "no accepted step comes before the answer")
     is_right = _decides_for(question, measures, answer) if comparatives_in(question) else None
-    concluding = [s for s in previous if s.kind == "Logical" or inference.marks_conclusion(read_step(s.text))][-1:]
+    concluding = [s for s in previous if s.kind == "Logical" or conclusion_of(read_step(s.text).claim)][-1:]
     if not comparatives_in(question):  # else a fact that was read may be of either side
         concluding.append(previous[-1])
     if is_right is None:

@@ -182,14 +182,7 @@ def describe(sentence: str) -> str:
 
 
 def _citation_order(question: Question, title: str) -> int:
-    """Return the index of a title's first supporting fact, as people reason (R4C), or the number of facts without one.
-
-    >>> from safe_stepwise.records import SupportingFact
-    >>> facts = (SupportingFact("Oru", 1), SupportingFact("Vel", 0))
-    >>> question = Question("q", "b", "train", "Where?", "Oru", supporting_facts=facts)
-    >>> [_citation_order(question, title) for title in ("Oru", "Vel", "Marn")]
-    [0, 1, 2]
-    """
+    """Return the index of a title's first supporting fact, as people reason (R4C), or the number of all facts."""
     titles = [fact.title for fact in question.supporting_facts]
     return titles.index(title) if title in titles else len(titles)
 

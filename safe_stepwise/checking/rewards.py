@@ -18,7 +18,7 @@ earlier step. Even so, a true sentence that names the answer may be about someth
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -46,7 +46,7 @@ COLUMNS = (
     *("evidence", "decomposition", "reasoning_path", "knowledge_graph"),
 )
 """The columns of a labelled row that the checker needs."""
-_LABEL_COLUMNS = ("reasoning_path", "knowledge_graph")
+_LABEL_COLUMNS = frozenset(("reasoning_path", "knowledge_graph"))
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("id", "kind"), ""),
     **dict.fromkeys(("aliases", "supporting_facts", "evidence", "decomposition"), ()),
@@ -118,14 +118,9 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
     >>> checker = Checker(question, [hop], [hop])
     >>> judge_trajectory(checker, "Step 1: ####ANSWER: Ors Velt (Final Answer)").fault
     'Wrong Conclusion'
-    >>> trajectory = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
-    ... Step 2: From Step 1 it follows that the answer is Ors Velt. (Logical)
-    ... Step 3: ####ANSWER: Ors Velt (Final Answer)'''
-    >>> judge_trajectory(checker, trajectory).reward
-    1.0
     """
     texts = split_steps(text)
-    labels, accepted = _label_all(_label_by_plan(checker), texts)
+    labels, accepted = _label_all(partial(_label_by_plan, checker), texts)
     established = checker.established(accepted)
     read_together = len(established) - len(set(established.values()))
     conclusions = {step.number for step in accepted if step.kind == "Logical"}
@@ -138,18 +133,9 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
 
 
 def judge_by_passages_alone(question: Question, text: str) -> JudgedTrajectory:
-    """Judge a trajectory of a question without a plan; ``needed`` is then the number of its steps.
-
-    >>> from safe_stepwise.records import Passage
-    >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",))
-    >>> question = Question("q", "", "", "Who directed Dune Rain?", "Ors Velt", passages=(page,))
-    >>> trajectory = '''Step 1: According to Passage 1, Dune Rain was directed by Ors Velt. (Attribution)
-    ... Step 2: ####ANSWER: Ors Velt (Final Answer)'''
-    >>> judge_by_passages_alone(question, trajectory).reward
-    1.0
-    """
+    """Judge a trajectory of a question without a plan; ``needed`` is then the number of its steps."""
     texts = split_steps(text)
-    labels, accepted = _label_all(_label_by_passages(question), texts)
+    labels, accepted = _label_all(partial(_label_by_passages, question), texts)
     is_ended = set(labels) == {CORRECT} and accepted[-1].kind == "Final Answer"
     distinct = {" ".join(normal_words(step.text).split()) for step in accepted}
     earned = is_ended and len(distinct) == len(accepted) and _are_linked(question, accepted[:-1])
@@ -179,26 +165,18 @@ def split_steps(text: str) -> list[str]:
     return [step for step in _STEP.split(text)[1:] if step.strip()]
 
 
-def _label_by_plan(checker: Checker) -> Labeller:
-    def label(previous: Sequence[Step], step: Step) -> str | None:
-        verdict = checker.check(previous, step)
-        return verdict.error_type if verdict else None
-
-    return label
+def _label_by_plan(checker: Checker, previous: Sequence[Step], step: Step) -> str | None:
+    verdict = checker.check(previous, step)
+    return verdict.error_type if verdict else None
 
 
-def _label_by_passages(question: Question) -> Labeller:
-    labels = {SOUND: CORRECT, UNDECIDED: None}
-
-    def label(previous: Sequence[Step], step: Step) -> str | None:
-        if step.kind == "Final Answer" and not exact_match(final_answer(step), question.accepted):
-            return "Wrong Conclusion"
-        if normal_words(step.text) in {normal_words(earlier.text) for earlier in previous}:
-            return "Redundancy"
-        verdict = judge_by_passages(question.question, question.passages, previous, step)
-        return labels.get(verdict.label, verdict.label)
-
-    return label
+def _label_by_passages(question: Question, previous: Sequence[Step], step: Step) -> str | None:
+    if step.kind == "Final Answer" and not exact_match(final_answer(step), question.accepted):
+        return "Wrong Conclusion"
+    if normal_words(step.text) in {normal_words(earlier.text) for earlier in previous}:
+        return "Redundancy"
+    label = judge_by_passages(question.question, question.passages, previous, step).label
+    return {SOUND: CORRECT, UNDECIDED: None}.get(label, label)
 
 
 def _label_all(label: Labeller, texts: Sequence[str]) -> tuple[list[str | None], list[Step]]:
@@ -298,14 +276,10 @@ def judge_for_row(row: Mapping[str, Any]) -> Judge | None:
     return _judge_rows([row])[0]
 
 
-def _has_labels(names: Iterable[str]) -> bool:
-    return any(name in _LABEL_COLUMNS for name in names)
-
-
 def _split_columns(columns: Mapping[str, Any], number: int) -> list[dict[str, Any]]:
     """Split columns into rows; other values are left out. Raises ``UserError`` for own columns of another length."""
     lists = {name: values for name, values in columns.items() if isinstance(values, list | tuple)}
-    if _has_labels(columns):
+    if not _LABEL_COLUMNS.isdisjoint(columns):
         lists = {name: columns[name] for name in COLUMNS if name in columns}
     elif short := [name for name, values in lists.items() if len(values) != number]:
         raise UserError(f"{short[0]} has {len(lists[short[0]])} values for {number} completions: give one of each")
@@ -315,27 +289,25 @@ def _split_columns(columns: Mapping[str, Any], number: int) -> list[dict[str, An
 def _judge_rows(table: Sequence[Mapping[str, Any]]) -> list[Judge | None]:
     """Return the judge of each row: by its label, or without labels, by its annotations or passages."""
     names = dict.fromkeys(name for row in table for name in row)
-    if not _has_labels(names):
+    if _LABEL_COLUMNS.isdisjoint(names):
         guessed_columns = rows.guess_columns(table)
         rows.check_columns(guessed_columns, table, "the rows", "rename the columns that hold them")
-        return [_judge_own_row(row, guessed_columns, f"row {n}") for n, row in enumerate(table, 1)]
+        judges: list[Judge | None] = []
+        for number, row in enumerate(table, 1):
+            with at_place(f"row {number}", (ValueError, TypeError)):
+                own_row = rows.with_answer(rows.own_columns(row, guessed_columns))
+                judges.append(_make_own_judge(canonical_json(own_row)))
+        return judges
     if lacking := [name for name in COLUMNS if name not in names]:
         raise UserError(
             f"the rows have no column {', '.join(lacking)}: train on rows of a config that ends in _labeled "
             "(musique_labeled), and keep all of their columns"
         )
-    checkers = map(checker_of, table)
-    return [_make_plan_judge(checker) if checker else None for checker in checkers]
+    return [_make_plan_judge(checker) if checker else None for checker in map(checker_of, table)]
 
 
 def _make_plan_judge(checker: Checker) -> Judge:
-    return Judge(_label_by_plan(checker), partial(judge_trajectory, checker))
-
-
-def _judge_own_row(row: Mapping[str, Any], columns: rows.Columns, place: str) -> Judge:
-    """Return the judge of an own row; raises ``UserError`` with ``place`` for a row that can't be used."""
-    with at_place(place, (ValueError, TypeError)):
-        return _make_own_judge(canonical_json(rows.with_answer(rows.own_columns(row, columns))))
+    return Judge(partial(_label_by_plan, checker), partial(judge_trajectory, checker))
 
 
 @lru_cache(maxsize=_CACHED_CHECKERS)
@@ -353,13 +325,12 @@ def _make_own_judge(own_row: str) -> Judge:
         path = _annotated_path(question)
         checker = Checker(question, path, path)
     except PlanError:
-        return Judge(_label_by_passages(question), partial(judge_by_passages_alone, question))
+        return Judge(partial(_label_by_passages, question), partial(judge_by_passages_alone, question))
     return _make_plan_judge(checker)
 
 
 def _is_passage(page: Any) -> bool:
-    has_text = isinstance(page, dict) and isinstance(page.get("text"), str)
-    return has_text or (isinstance(page, dict) and isinstance(page.get("sentences"), list))
+    return isinstance(page, dict) and (isinstance(page.get("text"), str) or isinstance(page.get("sentences"), list))
 
 
 def _annotated_path(question: Question) -> tuple[Triple, ...]:

@@ -16,7 +16,6 @@ from safe_stepwise.language import syntax
 from safe_stepwise.language.relations import is_nation, nation_pattern
 from safe_stepwise.language.syntax import Argument, Predication, Replacement, Syntax, Word, parse
 from safe_stepwise.language.text import as_date, as_number, dates_in, fold, fold_traced, normal_name, strip_diacritics
-from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import wording
 from safe_stepwise.records import Passage
 
@@ -107,7 +106,7 @@ class Source:
         self.tokens = frozenset(re.findall(r"\w+", self.text))
         self.stems = {stem(word) for word in self.tokens}
         self.excluded = frozenset(re.findall(r"\w+", excluded)) - self.tokens - STOP_WORDS
-        self.traced = fold_traced(TracedText.from_source(passage.text))
+        self.traced = fold_traced(passage.text)
 
     @cached_property
     def names(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_country, is_nation
-from safe_stepwise.language.text import as_date, without_qualifier
+from safe_stepwise.language.text import as_date, whole_words_pattern, without_qualifier
 from safe_stepwise.language.vocabulary import load, word_list, wording
 from safe_stepwise.records import Passage, Triple
 
@@ -134,6 +134,12 @@ def state(triples: Sequence[Triple], choice: int) -> str:
     return pick(wordings(triple), choice)
 
 
+def state_sentence(triples: Sequence[Triple]) -> str:
+    """Write a fact as a sentence, in the first wording."""
+    clause = state(triples, 0)
+    return f"{clause[:1].upper()}{clause[1:]}."
+
+
 def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
     """Quote a passage's sentence (number from 0) so that it can be understood by itself.
 
@@ -199,7 +205,7 @@ def _cut_after_needed(sentence: str, needed: str) -> str:
     """Cut a sentence longer than `MAX_QUOTATION_CHARS` after the clause that has ``needed``."""
     if len(sentence) <= MAX_QUOTATION_CHARS:
         return sentence
-    match = re.search(rf"(?<!\w){re.escape(needed)}(?!\w)", sentence, re.IGNORECASE)
+    match = whole_words_pattern(needed, re.IGNORECASE).search(sentence)
     for end in re.finditer(r"[,;] | and | but ", sentence[match.end() :]) if match else ():
         clause = sentence[: match.end() + end.start()] if match else sentence
         if clause.count("(") == clause.count(")") and clause.count('"') % 2 == 0:
@@ -225,8 +231,6 @@ def phrase_question(triples: Sequence[Triple], for_head: bool = False) -> str:
 
     >>> phrase_question([Triple("Dune Rain", "director", "Ors Velt")])
     'Who directed Dune Rain?'
-    >>> phrase_question([Triple("Oru", "when was … founded", "1901")])
-    'When was Oru founded?'
     >>> mascot = [Triple("Oru", "mascot", "Bo")]
     >>> phrase_question(mascot), phrase_question(mascot, for_head=True)
     ('What is the mascot of Oru?', 'What has Bo as its mascot?')

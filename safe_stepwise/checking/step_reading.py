@@ -9,8 +9,7 @@ from itertools import accumulate, islice
 
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
-from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, fold, has_words
-from safe_stepwise.language.tracing import TracedText
+from safe_stepwise.language.text import MONTHS, TracedText, as_date, as_number, dates_in, fold, has_words
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 
@@ -266,11 +265,7 @@ def _remove_frame(text: str) -> str:
 
 
 def _names_something(frame: str) -> bool:
-    """Whether a name or number comes before the passage that a frame cites.
-
-    >>> _names_something("Ana is 40, and it is Passage 1 that"), _names_something("In Passage 1,")
-    (True, False)
-    """
+    """Whether a name or number comes before the passage that a frame cites ("Ana is 40, and it is Passage 1 that")."""
     before = _STEP_LIST.sub("", frame[: _CITED.search(frame).start()])  # type: ignore[union-attr]
     return bool(re.search(r"[A-Z\d]", re.sub(r"\bI\b|^\W*\w", "", before)))
 
@@ -291,18 +286,17 @@ def coverage(words: frozenset[str], text: str) -> float:
     return len(words & content_words(text)) / len(words) if words else 0.0
 
 
+@lru_cache(maxsize=65536)
 def has_value(page: Passage, value: str) -> bool:
-    """Whether a passage has a name, date or number anywhere, even within a word ("1940s").
+    """Whether a passage has a name, date or number anywhere, even within a word ("1940s"; cached).
 
     >>> has_value(Passage("Oru", ("It grew in the 1940s.",)), "1940")
     True
     """
     date = as_date(value)
     if date and date.month:
-        days = dates_in(read(page).clean)
-        return any(day.year and day.agrees(date) for day in days)
-    is_mentioned = first_mention(read(page), value) is not None
-    return is_mentioned or _letters_and_digits(value) in _letters_of(page)
+        return any(day.year and day.agrees(date) for day in dates_in(read(page).clean))
+    return first_mention(read(page), value) is not None or _letters_and_digits(value) in _letters_of(page)
 
 
 @lru_cache(maxsize=4096)

@@ -37,7 +37,6 @@ from safe_stepwise.language.relations import RELATIONS, is_nation, nation_patter
 from safe_stepwise.language.senses import SINGLE, are_alike, meaning_of, sense_cues, senses_of
 from safe_stepwise.language.syntax import Argument, Predication, Replacement, Syntax, Word, is_source_name, parse
 from safe_stepwise.language.text import as_number, fold, fold_traced, has_words, is_latin, strip_diacritics
-from safe_stepwise.language.tracing import TracedText
 from safe_stepwise.language.vocabulary import load, word_list, wording
 from safe_stepwise.records import Passage, Triple
 
@@ -116,8 +115,6 @@ def weigh(
     which may say what somebody is. ``concludes``: words of conclusions ("so") need no passage.
 
     >>> page = Passage("Dune Rain", ("Dune Rain is a 1954 film directed by Ors Velt.",))
-    >>> weigh("The director of Dune Rain was Ors Velt.", [(1, page)]).is_borne_out
-    True
     >>> weigh("Ors Velt was directed by Dune Rain.", [(1, page)]).contradiction.status
     'otherwise'
     """
@@ -158,7 +155,7 @@ class _Weighing:
     ) -> None:
         self.facts = facts
         self.sources = [(number, source_of(passage)) for number, passage in passages]
-        self.traced = remove_silences(fold_traced(TracedText.from_source(text)))
+        self.traced = remove_silences(fold_traced(text))
         text = self.traced.text
         self.copies = _find_copied_pieces(text, [source.grams for _, source in self.sources])
         names = {name for fact in facts for name in (fact.head, fact.tail)}
@@ -353,8 +350,7 @@ class _Weighing:
 
     def _only_frames(self, word: Word) -> bool:
         """Whether a word only says where a claim was read."""
-        is_source = is_source_name(word.name)
-        return is_source or word.lemma in REPORTING or word.tag in ("PUNCT", "ADP", "DET")
+        return is_source_name(word.name) or word.lemma in REPORTING or word.tag in ("PUNCT", "ADP", "DET")
 
     def _weigh_claim(self, claim: Predication) -> Finding | None:
         arguments = [a for _, a in claim.arguments]
@@ -444,8 +440,7 @@ class _Weighing:
             self.stated_nouns.add(claim.token)
             return self._accept(claim, [*matched, *values], located)
         if sum(bool(a.value) for a in match.exchanged) > 1:
-            reason = f"Passage {number} says it the other way round"
-            return Finding("otherwise", reason, **located)
+            return Finding("otherwise", f"Passage {number} says it the other way round", **located)
         if self._has_rival(claim, match, fact, source):
             reason = f"Passage {number} says {self._word(claim)!r} with another name or date"
             return Finding("otherwise", reason, **located)
@@ -530,8 +525,7 @@ class _Weighing:
 
     def _joins_two_ends(self, claim: Predication) -> bool:
         """Whether a claim without names has two ends, which a passage may have the other way round."""
-        roles = {role for role, a in claim.arguments if not (a.is_pronoun or a.is_source)}
-        return len(roles & ENDS) > 1
+        return len(ENDS & {role for role, a in claim.arguments if not (a.is_pronoun or a.is_source)}) > 1
 
     def _has_antecedent(self, argument: Argument) -> bool:
         is_singular = argument.is_pronoun and argument.noun in SINGULAR
@@ -584,8 +578,8 @@ class _Weighing:
         pairs = ((w, following) for w, following in zip(words, followers, strict=True) if not w.name)
         denials = [w for w, following in pairs if w.text.lower() in denying and following not in _NO_DENIALS]
         if len(denials) > sum(claim.is_denied for claim in self.syntax.predications):
-            reason = f"what {denials[-1].text!r} denies is not read"
-            yield Finding("not read", reason, part=denials[-1].text, span=denials[-1].span)
+            last = denials[-1]
+            yield Finding("not read", f"what {last.text!r} denies is not read", part=last.text, span=last.span)
 
     def _find_missing_names(self) -> Iterator[Finding]:
         """Yield a finding for each name that no passage has, or that no supported claim has."""
@@ -652,8 +646,7 @@ class _Weighing:
         spelling = word.text.lower()
         if is_nation(spelling):
             return any(nation_pattern(spelling).search(clean(sentence)) for sentence in self._stating_sentences)
-        forms = (word.lemma, spelling)
-        stems = {stem(other) for form in forms for other in (form, *SYNONYMS.get(form, ()))}
+        stems = {stem(other) for form in (word.lemma, spelling) for other in (form, *SYNONYMS.get(form, ()))}
         return any(not stems.isdisjoint(map(stem, words_of(sentence))) for sentence in self._stating_sentences)
 
     def _is_read(self, word: Word) -> bool:
@@ -684,8 +677,7 @@ def _contains(span: tuple[int, int], inner: tuple[int, int]) -> bool:
 
 def _locate_fact(number: int, source: Source, fact: Predication) -> dict[str, Any]:
     start, _ = source.traced.source_span(*source.syntax.span_of(fact))
-    sentences = source.passage.sentences
-    ends = accumulate(len(sentence.strip()) + 1 for sentence in sentences)
+    ends = accumulate(len(sentence.strip()) + 1 for sentence in source.passage.sentences)
     return _locate_sentence(number, source.passage, next((n for n, end in enumerate(ends) if start < end), 0))
 
 

@@ -8,8 +8,9 @@ selects them, so that equal steps get equal findings and a dataset is not writte
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from itertools import product
+from itertools import count, product
 from typing import Any, Literal
 
 from safe_stepwise.checking.plans import Item
@@ -20,6 +21,8 @@ from safe_stepwise.records import Passage
 WordingStyle = Literal["seen", "unseen", "brief", "brief unseen"]
 """Which wordings are used: full or brief ones. The ``unseen`` ones are reserved for tests."""
 HELD_BACK: Mapping[WordingStyle, WordingStyle] = {"seen": "unseen", "brief": "brief unseen"}
+_HALVES = {"seen": "seen", "unseen": "unseen", "brief": "seen", "brief unseen": "unseen"}
+"""The key of each style's wordings in the vocabulary files."""
 
 _PHRASE_FIELD = re.compile(r"{(\w+)}|\[([^\]]*)\]")
 
@@ -35,16 +38,6 @@ def choice_for(*texts: str) -> int:
 
 class _MissingValue(Exception):
     """A wording has a field for which no value was given."""
-
-
-def vocabulary_key(style: WordingStyle) -> str:
-    """Return the key of a style's wordings in the vocabulary files."""
-    return "unseen" if style.endswith("unseen") else "seen"
-
-
-def is_brief(style: WordingStyle) -> bool:
-    """Whether brief wordings are preferred to full ones."""
-    return style.startswith("brief")
 
 
 def phrase(kind: str, seed: str, *, style: WordingStyle = "seen", **values: object) -> str:
@@ -66,36 +59,31 @@ def phrase(kind: str, seed: str, *, style: WordingStyle = "seen", **values: obje
 
 
 def _word_phrase(kind: str, style: WordingStyle, seed: str, values: Mapping[str, str]) -> str:
-    brief = load("brief")["phrases"] if is_brief(style) else {}
-    options: Sequence[str] = (brief.get(kind) or load("phrases")[kind])[vocabulary_key(style)]
+    brief = load("brief")["phrases"] if style.startswith("brief") else {}
+    options: Sequence[str] = (brief.get(kind) or load("phrases")[kind])[_HALVES[style]]
     start = choice_for(seed, kind)
     for n in range(len(options)):
-        try:
-            return _fill_fields(options[(start + n) % len(options)], style, seed, values)
-        except _MissingValue:
-            continue
+        with suppress(_MissingValue):
+            return _fill_fields(pick(options, start + n), style, seed, values)
     raise _MissingValue(kind)
 
 
 def _fill_fields(option: str, style: WordingStyle, seed: str, values: Mapping[str, str]) -> str:
     """Fill the fields of a wording; values are inserted verbatim, even if they contain braces."""
-    pieces: list[str] = []
-    end = 0
-    for number, field in enumerate(_PHRASE_FIELD.finditer(option)):
-        pieces.append(option[end : field.start()])
-        end = field.end()
-        name, alternatives = field.groups()
+    numbers = count()
+
+    def fill_field(field: re.Match[str]) -> str:
+        number, (name, alternatives) = next(numbers), field.groups()
         if name is None:
-            choices = alternatives.split("|")
-            chosen = choices[choice_for(seed, option, str(number)) % len(choices)]
-            pieces.append(_fill_fields(chosen, style, seed, values))
-        elif name in values:
-            pieces.append(values[name])
-        elif name in load("phrases"):
-            pieces.append(_word_phrase(name, style, seed, values))
-        else:
-            raise _MissingValue(name)
-    return "".join([*pieces, option[end:]])
+            chosen = pick(alternatives.split("|"), choice_for(seed, option, str(number)))
+            return _fill_fields(chosen, style, seed, values)
+        if name in values:
+            return values[name]
+        if name in load("phrases"):
+            return _word_phrase(name, style, seed, values)
+        raise _MissingValue(name)
+
+    return _PHRASE_FIELD.sub(fill_field, option)
 
 
 _VERDICT_FIELD = re.compile(r"{(\w+)}(\.?)")
@@ -139,12 +127,12 @@ def grammar(
     >>> list(grammar("diagnosis", "contradicted"))
     ['finding', 'reason', 'join']
     """
-    verdicts = load("brief") if is_brief(style) else {}
+    verdicts = load("brief") if style.startswith("brief") else {}
     verdicts = verdicts if code in verdicts.get(section, ()) else load("verdicts")
     kinds = dict(verdicts[section][code])
     full_texts = kinds.pop("whole", [])
     kinds["join"] = [verdicts["joins"][next(iter(kinds))], full_texts]
-    choices = {kind: _options(tree, vocabulary_key(style)) for kind, tree in kinds.items()}
+    choices = {kind: _options(tree, _HALVES[style]) for kind, tree in kinds.items()}
 
     def with_fields(text: str) -> tuple[str, frozenset[str]]:
         return text, frozenset(name for name, _ in _VERDICT_FIELD.findall(text))
@@ -234,8 +222,7 @@ def quote_item(item: Item, passages: Sequence[Passage]) -> str | None:
     if triple.sentence is None or triple.sentence >= len(page.sentences):
         return None
     sentence = page.sentences[triple.sentence]
-    fits = len(sentence) <= LONGEST_QUOTE and triple.tail in sentence
-    return _in_quotes(sentence) if fits else None
+    return _in_quotes(sentence) if len(sentence) <= LONGEST_QUOTE and triple.tail in sentence else None
 
 
 def _in_quotes(sentence: str) -> str:

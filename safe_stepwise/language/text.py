@@ -1,24 +1,25 @@
 """Finds names, dates and numbers in a text, and normalises them for comparison.
 
 Texts are compared after `fold`, which unifies look-alike characters. Texts that are shown, stored or scored stay as
-they are."""
+they are; a `TracedText` keeps, for each character, where it comes from."""
 
 from __future__ import annotations
 
 import html
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from html.entities import html5
 from itertools import filterfalse
 from typing import NamedTuple
 
-from safe_stepwise.language.tracing import Replacement, TracedText
 from safe_stepwise.language.vocabulary import load, word_list, wording
 
 Span = tuple[int, int]
 """Start and end offsets in a text."""
+Replacement = str | Callable[[re.Match[str]], str]
 CAPITAL = r"[A-ZÀ-ÖØ-ÞŠŽČŁŚ]"
 """A capital letter, as a character class."""
 MONTHS = "january february march april may june july august september october november december".split()
@@ -57,6 +58,56 @@ _WRITTEN_INITIALS = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class TracedText:
+    """A text made from a source; character ``n`` stands for the source's characters ``starts[n]`` to ``ends[n]``."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    @classmethod
+    def from_source(cls, source: str) -> TracedText:
+        """Make a text that equals its source."""
+        return cls(source, range(len(source)), range(1, len(source) + 1))
+
+    def sub(self, pattern: re.Pattern[str], replacement: Replacement) -> TracedText:
+        """Replace as `re.sub` does; each character of a replacement stands for the whole match.
+
+        >>> traced = TracedText.from_source("4 &amp; 5").sub(re.compile("&amp;"), "and")
+        >>> traced.text, traced.source_span(2, 5), traced.source_span(6, 7)
+        ('4 and 5', (2, 7), (8, 9))
+        """
+        pieces, starts, ends, end = list[str](), list[int](), list[int](), 0
+        for match in pattern.finditer(self.text):
+            words = match.expand(replacement) if isinstance(replacement, str) else replacement(match)
+            start, stop = self.source_span(*match.span())
+            pieces += [self.text[end : match.start()], words]
+            starts += [*self.starts[end : match.start()], *[start] * len(words)]
+            ends += [*self.ends[end : match.start()], *[stop] * len(words)]
+            end = match.end()
+        if not pieces:
+            return self
+        pieces.append(self.text[end:])
+        return TracedText("".join(pieces), [*starts, *self.starts[end:]], [*ends, *self.ends[end:]])
+
+    def join(self, spans: Iterable[Span]) -> TracedText:
+        """Join the parts of the text at some spans."""
+        slices = [slice(start, end) for start, end in spans]
+        return TracedText(
+            "".join(self.text[span] for span in slices),
+            [offset for span in slices for offset in self.starts[span]],
+            [offset for span in slices for offset in self.ends[span]],
+        )
+
+    def source_span(self, start: int, end: int) -> Span:
+        """Return the span of the source for a span of the text; an empty one stays empty."""
+        if start < end:
+            return self.starts[start], self.ends[end - 1]
+        place = self.starts[start] if start < len(self.text) else max(self.ends[-1:], default=0)
+        return place, place
+
+
 @lru_cache(maxsize=32768)
 def fold(text: str) -> str:
     """Unify HTML entities, look-alike characters, ISO 8601 dates, some initials; remove invisible characters.
@@ -70,8 +121,9 @@ def fold(text: str) -> str:
     return text
 
 
-def fold_traced(text: TracedText) -> TracedText:
+def fold_traced(source: str) -> TracedText:
     """Fold a text (`fold`) and keep the offsets that its characters come from."""
+    text = TracedText.from_source(source)
     for concerns, pattern, replacement in _FOLDS:
         if concerns(text.text):
             text = text.sub(pattern, replacement)
@@ -80,8 +132,7 @@ def fold_traced(text: TracedText) -> TracedText:
 
 def _unescape_entity(entity: re.Match[str]) -> str:
     """Decode an HTML entity; an unknown one remains, though `html` would decode its beginning."""
-    is_known = entity[0].startswith("&#") or entity[0][1:] in html5
-    return html.unescape(entity[0]) if is_known else entity[0]
+    return html.unescape(entity[0]) if entity[0].startswith("&#") or entity[0][1:] in html5 else entity[0]
 
 
 def _remove_points(initials: re.Match[str]) -> str:
@@ -110,7 +161,7 @@ _MONTH_NUMBERS = {month[:3]: number for number, month in enumerate(MONTHS, 1)}
 _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTHS) + ")(?!\\w)"
 _YEAR = r"(?P<{}>\d{{3,4}})(?!\d)"
 _DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
-# The lookahead skips characters that can't begin a date: no digit and no month's first letter.
+# A group's name is its part and the number of the alternative in `_DATE` that has it: m2 is the second one's month.
 _FORMS = (("d", _DAY), ("m", _MONTH), ("y", _YEAR))
 _PARTS = {f"{part}{n}": form.format(f"{part}{n}") for part, form in _FORMS for n in range(1, 5)}
 _DATE = wording("text", "date", re.IGNORECASE, gap=r"\s*+(?:,\s*+)?", **_PARTS)
@@ -227,6 +278,12 @@ def has_words(text: str, words: str) -> bool:
     (True, False)
     """
     return f" {words} " in f" {text} "
+
+
+@lru_cache(maxsize=8192)
+def whole_words_pattern(words: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern for exactly these words, not as a part of longer words (cached)."""
+    return re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", flags)
 
 
 def overlaps(span: Span, other_span: Span) -> bool:

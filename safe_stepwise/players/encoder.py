@@ -36,7 +36,16 @@ class EncoderEngine(TransformersEngine):
         self.identity = {**self.identity, "encoding": VERSION, "words": code_digest(judge_last.__module__)}
 
     def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
-        return _LabelRunner.load(weights, device, dtype)
+        tokenizer, model = load_classifier(weights, "AutoModelForSequenceClassification", dtype)
+        names = tuple(name for _, name in sorted(model.config.id2label.items()))
+        if names != LABELS:
+            raise UserError(f"{weights}: labels {', '.join(names)}; name a model that train_encoder made")
+        if (version := getattr(model.config, VERSION_KEY, None)) != VERSION:
+            raise UserError(
+                f"{weights}: learnt version {version} of how a step is encoded, not {VERSION}; train again"
+            )
+        context = min(tokenizer.model_max_length, model.config.max_position_embeddings)
+        return _LabelRunner(tokenizer, model.to(device).eval(), context)
 
 
 @dataclass(slots=True)
@@ -54,19 +63,6 @@ class _LabelRunner:
     tokenizer: Any
     model: Any
     context: int
-
-    @classmethod
-    def load(cls, weights: Weights, device: str, dtype: str) -> "_LabelRunner":
-        tokenizer, model = load_classifier(weights, "AutoModelForSequenceClassification", dtype)
-        names = tuple(name for _, name in sorted(model.config.id2label.items()))
-        if names != LABELS:
-            raise UserError(f"{weights}: labels {', '.join(names)}; name a model that train_encoder made")
-        if (version := getattr(model.config, VERSION_KEY, None)) != VERSION:
-            raise UserError(
-                f"{weights}: learnt version {version} of how a step is encoded, not {VERSION}; train again"
-            )
-        context = min(tokenizer.model_max_length, model.config.max_position_embeddings)
-        return cls(tokenizer, model.to(device).eval(), context)
 
     def row(self, request: Request) -> Row | EngineError:
         scene = request.scene

@@ -7,6 +7,10 @@ A chain of steps may reach the right answer although a fact that the answer need
 At the rate ``spurious``, decided once per question, the symbolic generator states one fact with another value or
 relation, or omits it, and still ends with the right answer. The flaw depends only on the question.
 If a verifier reports it, the generator usually corrects it.
+
+A fact that is annotated but that no passage states gets a *stand-in*: a made-up passage after the real ones, so that
+the checker can make its plan. No player reads from a stand-in: the generator says that it does not find the fact, the
+verifier says what to search for. A retrieved passage that states the fact counts as gold.
 """
 
 import re
@@ -17,15 +21,21 @@ from typing import Literal
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan, describe
-from safe_stepwise.checking.wordings import phrase
-from safe_stepwise.language.text import as_date, as_number, normal_name
+from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, describe, described_subjects
+from safe_stepwise.checking.wordings import missing, phrase, render, search_query, sought
+from safe_stepwise.engines.base import EngineError
+from safe_stepwise.graphs.hop_lookup import locate
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
+from safe_stepwise.language.mentions import is_about
+from safe_stepwise.language.reading import read
+from safe_stepwise.language.text import as_date, as_number, normal_name, without_qualifier
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.methods.scene import SubAnswer
-from safe_stepwise.records import Question, Step, Triple
+from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import exact_match
+from safe_stepwise.taxonomy import CORRECT, ENTRIES, MISSING_EVIDENCE
 
-BRACKETS = re.compile(r"\s*\([^()]*\)$")
+_PASSAGE = re.compile(r"\bPassage (\d+)")
 
 
 def draw_distractor(question: Question, value: str, chance: Random) -> str:
@@ -36,7 +46,7 @@ def draw_distractor(question: Question, value: str, chance: Random) -> str:
     number = re.search(r"\d+", value) if as_number(value) is not None else None
     if number:
         return value.replace(number[0], str(int(number[0]) + chance.choice((1, 4, 9))))
-    titles = [BRACKETS.sub("", page.title) for page in question.passages if not page.is_gold]
+    titles = [without_qualifier(page.title) for page in question.passages if not page.is_gold]
     words = set(normal_name(value).split())
     candidates = [t for t in titles if not words & set(normal_name(t).split())]
     return chance.choice(candidates) if candidates else f"{value} the Other"
@@ -58,7 +68,7 @@ class Facts:
 
     def is_hidden(self, place: int) -> bool:
         """Whether the passages at hand lack the one that states a fact."""
-        return self.passage(place) > len(self.question.passages)
+        return is_hidden(self.plan.items[place], self.question)
 
     def question_for(self, place: int, answers: Mapping[int, SubAnswer]) -> str:
         """Write the simple question for the fact at a place, given earlier answers by place, right or wrong."""
@@ -84,8 +94,7 @@ class Facts:
         if self.question.decomposition:
             answers = {normal_name(hop.answer) for hop in self.question.decomposition}
             return head in answers and tail not in answers
-        items = self.plan.items
-        joints = {normal_name(self.claims.joint(item, items[use])) for use in item.uses}
+        joints = {normal_name(self.claims.joint(item, self.plan.items[use])) for use in item.uses}
         return tail in joints and head not in joints
 
     def answer(self, place: int) -> str:
@@ -126,8 +135,16 @@ class Facts:
 
     @property
     def wrong_answer(self) -> str:
-        """The question's wrong answer (`pick_wrong_answer`)."""
-        return pick_wrong_answer(self.question, self.plan)
+        """The question's wrong answer, always the same: yes for no, a compared entity, or a distractor."""
+        answer = self.question.answer
+        if answer.lower() in ("yes", "no"):
+            return "no" if answer.lower() == "yes" else "yes"
+        if self.plan.kind != "sequential":
+            for head in (t.head for item in self.plan.items for t in item.triples):
+                name = without_qualifier(head)
+                if exact_match(name, self.question.accepted) != 1:
+                    return name
+        return draw_distractor(self.question, answer, Random(self.question.id))
 
     def ensure_wrong(self, answer: str) -> str:
         """Return an answer that follows from a mistake, or `wrong_answer` if it happens to be right."""
@@ -188,21 +205,8 @@ class Facts:
         pages = list(enumerate(self.question.passages, 1))
         candidates = [n for n, page in pages if n != self.passage(place) and not page.is_gold]
         candidates = candidates or [n for n, _ in pages if n != self.passage(place)] or [1]
-        titled = [n for n in candidates if BRACKETS.sub("", pages[n - 1][1].title) == about]
+        titled = [n for n in candidates if without_qualifier(pages[n - 1][1].title) == about]
         return titled[0] if titled else chance.choice(candidates)
-
-
-def pick_wrong_answer(question: Question, plan: Plan) -> str:
-    """Return the wrong answer of a question, always the same: yes for no, a compared entity, or a distractor."""
-    answer = question.answer
-    if answer.lower() in ("yes", "no"):
-        return "no" if answer.lower() == "yes" else "yes"
-    if plan.kind != "sequential":
-        for head in (t.head for item in plan.items for t in item.triples):
-            name = BRACKETS.sub("", head)
-            if exact_match(name, question.accepted) != 1:
-                return name
-    return draw_distractor(question, answer, Random(question.id))
 
 
 def normalize_quotes(text: str) -> str:
@@ -251,3 +255,91 @@ def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> I
     if relations := _OTHERS.get(item.triples[0].relation):
         relation = chance.choice(relations)
         yield Flaw(place, "relation", state_fact([replace(t, relation=relation) for t in item.triples]))
+
+
+def with_stand_ins(question: Question) -> tuple[Question, tuple[Triple, ...]]:
+    """Return a question with all passages of its path, and the path; raise ``EngineError`` if a whole row lacks it."""
+    pages, path = list(question.passages), list[Triple]()
+    hops = annotated_hops(question)
+    for title in [] if hops else dict.fromkeys(fact.title for fact in question.supporting_facts):
+        _stand_in_title(question, title, pages)
+    for hop in hops:
+        place = locate(hop, question.gold or tuple(enumerate(pages, 1)))
+        if place is None and not lacks_passages(question):
+            raise EngineError(f"no passage states “{hop.triple.head} – {hop.triple.relation}”")
+        number, sentence = place or _locate_or_stand_in(hop, question, pages)
+        path += [replace(t, passage=number, sentence=sentence) for t in hop.triples]
+    completed = replace(question, passages=tuple(pages))
+    return completed, tuple(path) or tuple(described_subjects(completed))
+
+
+def lacks_passages(question: Question) -> bool:
+    """Whether a row lacks gold passages, according to its annotations."""
+    titles = {page.title for page in question.passages if page.is_gold}
+    annotated_titles = {fact.title for fact in question.supporting_facts}
+    return bool(annotated_titles - titles) or (not annotated_titles and len(question.gold) < question.hops)
+
+
+def _locate_or_stand_in(hop: AnnotatedHop, question: Question, pages: list[Passage]) -> tuple[int, int]:
+    """Return the passage after the gold ones that states a hop, or a stand-in for it."""
+    loose = replace(hop, triple=replace(hop.triple, passage=None))
+    for page in enumerate(pages, 1):
+        is_own = is_about(read(page[1]), hop.triple.head) or not hop.free
+        place = locate(loose, [page]) if is_own else None
+        if place is not None:
+            pages[page[0] - 1] = replace(page[1], is_gold=True)
+            return place
+    pages.append(Passage(hop.triple.head, (statements.state_sentence(hop.triples),), True))
+    return len(pages), 0
+
+
+def _stand_in_title(question: Question, title: str, pages: list[Passage]) -> None:
+    """Mark the passage with an annotated title as gold, or append a stand-in; for HotpotQA, which has no triples."""
+    places = [n for n, page in enumerate(pages) if page.title == title]
+    if any(pages[n].is_gold for n in places):
+        return
+    if places:
+        pages[places[0]] = replace(pages[places[0]], is_gold=True)
+        return
+    last = max(question.supporting_sentences(title))
+    pages.append(Passage(title, (f"{title} is described elsewhere.",) * (last + 1), True))
+
+
+def is_hidden(item: Item, question: Question) -> bool:
+    """Whether the question's passages lack the one that an item reads."""
+    return item.passage_number is not None and item.passage_number > len(question.passages)
+
+
+def denial(item: Item, passages: Sequence[Passage]) -> str:
+    """Write the sentence in which a generator says that it does not find a fact; ``passages`` include stand-ins."""
+    if item.sentence is not None:
+        return f"None of the passages is about {sought(item, passages)}."
+    return " ".join(f"None of the passages states {missing(item, passages)}.".split())
+
+
+def may_lack_evidence(feedback: Feedback | None, step: Step) -> bool:
+    """Whether a step is wrong, or may be, because its evidence is missing."""
+    if step.kind == "Final Answer":
+        return False
+    if feedback is None:
+        return True
+    entry = ENTRIES[feedback.error_type]
+    is_proved = entry.name == CORRECT or entry.is_contradiction
+    return not is_proved and entry.category != "Procedural"
+
+
+def ask_for_evidence(item: Item, passages: Sequence[Passage], step: Step | None = None) -> Feedback:
+    """Build the verdict that an item's evidence is missing, with the query for it."""
+    gap, text = missing(item, passages), step.text if step else ""
+    diagnosis = render("diagnosis", "missing_evidence", text, what=gap)
+    guidance = render("guidance", "search", text, what=gap)
+    return Feedback(MISSING_EVIDENCE, diagnosis, guidance, search_query(item, passages))
+
+
+def hide_stand_ins(feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]) -> Feedback:
+    """Replace the texts of a verdict that name a stand-in passage by those of the verdict about missing evidence."""
+    substitute, count = ask_for_evidence(item, passages), len(question.passages)
+    for field in ("diagnosis", "guidance"):
+        if any(int(number) > count for number in _PASSAGE.findall(getattr(feedback, field))):
+            feedback = replace(feedback, **{field: getattr(substitute, field)})
+    return feedback

@@ -30,7 +30,10 @@ class ProcessRewardEngine(TransformersEngine):
     kind = "prm"
 
     def _load(self, weights: Weights, device: str, dtype: str) -> Runner:
-        return _StepRunner.load(weights, device, dtype)
+        tokenizer, model = load_classifier(weights, "AutoModelForTokenClassification", dtype)
+        if model.config.num_labels != _LABELS:
+            raise UserError(f"{weights}: has {model.config.num_labels} labels; a reward model of steps has two")
+        return _StepRunner(tokenizer, model.to(device).eval(), model.config.get_text_config().max_position_embeddings)
 
 
 @dataclass(slots=True)
@@ -47,13 +50,6 @@ class _StepRunner:
     tokenizer: Any
     model: Any
     context: int
-
-    @classmethod
-    def load(cls, weights: Weights, device: str, dtype: str) -> "_StepRunner":
-        tokenizer, model = load_classifier(weights, "AutoModelForTokenClassification", dtype)
-        if model.config.num_labels != _LABELS:
-            raise UserError(f"{weights}: has {model.config.num_labels} labels; a reward model of steps has two")
-        return cls(tokenizer, model.to(device).eval(), model.config.get_text_config().max_position_embeddings)
 
     def row(self, request: Request) -> Row | EngineError:
         scene = request.scene

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from safe_stepwise.checking.faithfulness.retrieval import verbalise
 from safe_stepwise.checking.plans import DESCRIBED, describe
-from safe_stepwise.checking.statements import condition_on, phrase_question, state
+from safe_stepwise.checking.statements import condition_on, phrase_question, state, state_sentence
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.methods.scene import PromptingScene, Scene, SubAnswer, TripleScene
 from safe_stepwise.players.facts import Facts
@@ -113,8 +113,7 @@ def _number_steps(request: Request, facts: Facts, rates: Rates, chance: Random) 
 def _recall(facts: Facts, place: int) -> str:
     """State a fact without a passage; a relation with a graph's name, such as ``directed_by``, in its own words."""
     triples = facts.plan.items[place].triples
-    clause = state(triples, 0)
-    return verbalise(triples[0]) if re.search("[._]", triples[0].relation) else f"{clause[:1].upper()}{clause[1:]}."
+    return verbalise(triples[0]) if re.search("[._]", triples[0].relation) else state_sentence(triples)
 
 
 def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:

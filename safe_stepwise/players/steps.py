@@ -9,7 +9,7 @@ it usually writes the first step that is missing. The verifier gives the checker
 abstains, and another label at its error rate.
 
 If gold passages are hidden, the generator says that it does not find the fact, and the verifier says Missing Evidence
-with a query, if its schema has that label (`players.evidence`).
+with a query, if its schema has that label (`players.facts`).
 """
 
 import re
@@ -30,8 +30,17 @@ from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
 from safe_stepwise.methods.scene import Scene, SubAnswer
-from safe_stepwise.players.evidence import denial, is_for_want, is_hidden, search, with_stand_ins, without_hidden
-from safe_stepwise.players.facts import Facts, draw_distractor, flaw_of, pick_wrong_answer
+from safe_stepwise.players.facts import (
+    Facts,
+    ask_for_evidence,
+    denial,
+    draw_distractor,
+    flaw_of,
+    hide_stand_ins,
+    is_hidden,
+    may_lack_evidence,
+    with_stand_ins,
+)
 from safe_stepwise.players.symbolic import DEAF, Rates, Role, format_verdict, is_listed, scene_of
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
@@ -161,13 +170,12 @@ def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
         verdict = sound
     if chance.random() < rates.error_rate:
         labels = [n for n in (*check_order(step.kind), CORRECT) if is_listed(request, n)]
-        wrong_labels = [n for n in labels if n != verdict.error_type] or labels
-        label = chance.choice(wrong_labels)
+        label = chance.choice([n for n in labels if n != verdict.error_type] or labels)
         verdict = Feedback(label, f"The step is taken for a case of {label}.", guidance)
     hidden = [item for item in checker.plan.items if is_hidden(item, scene.question)]
     if not hidden:
         return verdict
-    return without_hidden(verdict, scene.question, hidden[0], checker.passages)
+    return hide_stand_ins(verdict, scene.question, hidden[0], checker.passages)
 
 
 def _check_within_view(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feedback | None:
@@ -175,9 +183,9 @@ def _check_within_view(scene: Scene, checker: Checker, step: Step, may_search: b
     verdict = checker.check(scene.previous, step)
     place = checker.next_item(checker.established(scene.previous))
     item = checker.plan.items[place] if place is not None else None
-    if item is None or not is_hidden(item, scene.question) or not is_for_want(verdict, step):
+    if item is None or not is_hidden(item, scene.question) or not may_lack_evidence(verdict, step):
         return verdict
-    return search(item, checker.passages, step) if may_search else None
+    return ask_for_evidence(item, checker.passages, step) if may_search else None
 
 
 def _generate(request: Request, rates: Rates, chance: Random) -> Step:
@@ -223,7 +231,7 @@ class _StepWriter:
             return True
         sound = self.done.values()
         doubtful = [s for s in self.previous if s.kind == "Logical" and s.number not in sound]
-        wrong = normal_name(pick_wrong_answer(self.question, self.checker.plan))
+        wrong = normal_name(facts_of(self.question).wrong_answer)
         return any(f" {wrong} " in f" {normal_name(step.text)} " for step in doubtful)
 
     def step(self, place: int) -> Step:
@@ -268,7 +276,7 @@ class _StepWriter:
 
     def otherwise(self, place: int) -> Step:
         """Write the step at a place with another value, result or answer."""
-        wrong_answer = pick_wrong_answer(self.question, self.checker.plan)
+        wrong_answer = facts_of(self.question).wrong_answer
         if place == len(self.items):
             return self._step(f"{ANSWER_MARKER} {wrong_answer}", place)
         item, seed = self.items[place], str(self.chance.randrange(100))

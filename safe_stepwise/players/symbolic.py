@@ -264,7 +264,6 @@ def format_verdict(verdict: Feedback, request: Request, scene: Scene) -> str:
     return format_feedback(with_evidence(verdict, q.question, q.passages, scene.previous, scene.step), EVIDENCE_FIRST)
 
 
-EXAMPLE = "chance:reject=0.2"
 GUIDANCE = "Write this step again, without the error."
 """The chance verifier's guidance for every rejected step."""
 
@@ -289,7 +288,7 @@ class ChanceEngine(Player):
         except (KeyError, ValueError):
             reject, seed = -1.0, 0
         if values or not 0 <= reject <= 1:
-            raise UserError(f"chance:{settings}: write {EXAMPLE}, a share from 0 to 1, or ...,seed=3")
+            raise UserError(f"chance:{settings}: write chance:reject=0.2, a share from 0 to 1, or ...,seed=3")
         return cls(reject, seed)
 
     def write_reply(self, request: Request, chance: Random) -> str:

@@ -8,9 +8,9 @@ asked again. Each verdict costs N requests, which are under way together.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from safe_stepwise.engines.base import Completion, Engine, EngineError, Relay, Request, request_key
 from safe_stepwise.errors import UserError
@@ -21,6 +21,7 @@ from safe_stepwise.taxonomy import CORRECT
 
 EXAMPLE = "votes:5:openai:MODEL@http://localhost:8000/v1"
 MAX_VOTES = 64
+T = TypeVar("T")
 
 
 class VotingEngine(Relay):
@@ -61,10 +62,10 @@ def _count_votes(request: Request, replies: Sequence[Completion]) -> Completion:
     return replace(verdict, usage=usage, score=passing / len(labelled) if request.labels else None)
 
 
-def read_votes(setting: str) -> tuple[int, str]:
-    """Read ``N:SPEC``; raise ``UserError`` for anything else.
+def read_votes(setting: str, open_voter: Callable[[str], T]) -> tuple[int, T]:
+    """Read ``N:SPEC``, and open the voter by its spec; raise ``UserError`` for anything else.
 
-    >>> read_votes("5:openai:m@http://a/v1,http://b/v1")
+    >>> read_votes("5:openai:m@http://a/v1,http://b/v1", str)
     (5, 'openai:m@http://a/v1,http://b/v1')
     """
     number, colon, spec = setting.partition(":")
@@ -74,4 +75,4 @@ def read_votes(setting: str) -> tuple[int, str]:
         raise UserError(f"votes:{setting}: from 2 to {MAX_VOTES} verdicts vote")
     if spec.partition(":")[0] in ("votes", "cascade"):
         raise UserError(f"votes:{setting}: name one verifier; a cascade may have votes as a stage")
-    return int(number), spec.strip()
+    return int(number), open_voter(spec.strip())

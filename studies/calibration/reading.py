@@ -21,7 +21,7 @@ from evaluators.outcomes import grouped
 from safe_stepwise.checking import statements, wordings
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.graphs.comparisons import is_comparison
-from safe_stepwise.graphs.store import read_triples
+from safe_stepwise.graphs.graph_store import read_triples
 from safe_stepwise.records import Triple
 from safe_stepwise.store import names
 from studies.calibration.cases import CalibrationSource, word_film_fact, word_plainly

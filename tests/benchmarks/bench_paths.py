@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import mean
 
 from safe_stepwise.engines.transformers import Trie
-from safe_stepwise.graphs import store
+from safe_stepwise.graphs import graph_store
+from safe_stepwise.graphs.graph_store import GraphStore, NamedTriple
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import GraphStore, NamedTriple
 from safe_stepwise.methods.path_proposing import propose_request
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.tables import text_table
@@ -73,7 +73,8 @@ def by_hops(graph: GraphStore, topic: str, path: RelationPath, encode: Encode) -
 def at_once(graph: GraphStore, topic: str, path: RelationPath, encode: Encode) -> int:
     """Choose among all paths; return their number."""
     del path
-    return choose(topic, sorted(store.search(graph, topic, HOPS), key=lambda path: (len(path), path)), encode)
+    paths = graph_store.search_paths(graph, topic, HOPS)
+    return choose(topic, sorted(paths, key=lambda path: (len(path), path)), encode)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--questions", type=positive, default=10)
     parser.add_argument("--tokenizer", type=Path)
     options = parser.parse_args(arguments)
-    store.MAX_PATHS = 10**9  # all paths, however many
+    graph_store.MAX_PATHS = 10**9  # all paths, however many
     numbers: dict[str, int] = {}
     encode: Encode = lambda text: [numbers.setdefault(w, len(numbers)) for w in re.findall(r"\w+|[^\w\s]+", text)]  # noqa: E731
     if options.tokenizer:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.graphs.store import NamedTriple
+from safe_stepwise.graphs.graph_store import NamedTriple
 
 WROTE, EDITED = "book.author.works_written", "book.editor.works_edited"
 EDITION, PUBLISHER = "book.book.editions", "book.edition.publisher"

@@ -7,8 +7,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+from safe_stepwise.graphs.graph_store import GraphStore, NamedTriple
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import GraphStore, NamedTriple
 from safe_stepwise.records import Candidate, RelationPath
 
 ASKED: dict[str, RelationPath] = {

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.players.evidence import denial
-from safe_stepwise.players.facts import flaw_of
+from safe_stepwise.players.facts import denial, flaw_of
 from safe_stepwise.players.steps import WORDINGS, checker_of, facts_of, ideal
 from safe_stepwise.records import Question, Step, Trajectory
 

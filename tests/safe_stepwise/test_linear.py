@@ -9,7 +9,7 @@ import pytest
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.inference import Lifespan, claim_polarity, marks_conclusion
+from safe_stepwise.checking.inference import Lifespan, claim_polarity, conclusion_of
 from safe_stepwise.checking.step_reading import content_words, has_value, read_step
 from safe_stepwise.graphs.comparisons import operation, without_names
 from safe_stepwise.graphs.knowledge_graph import entity_key
@@ -112,7 +112,7 @@ def steps(text: str) -> None:
     assert isinstance(reading.words, frozenset)
     reading.mentions("Ana Vorr")
     reading.mentions("3 May 1901")
-    marks_conclusion(reading)
+    conclusion_of(reading.claim)
     claim_polarity(text)
     Lifespan("Ana", "1900", "1950", 50).is_stated(reading)
     content_words(text)

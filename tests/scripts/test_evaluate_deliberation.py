@@ -553,7 +553,7 @@ def test_a_bad_row_is_named(tmp_path: Path, line: str, said: str) -> None:
         main(arguments(tmp_path, tmp_path / "out", "--paths", "oracle"))
     kb.write_text("a|b\n")
     asked.write_text(asked.read_text().splitlines()[0] + "\n")
-    with pytest.raises(UserError, match=r"kb\.txt:1: 'a\|b' is no triple"):
+    with pytest.raises(UserError, match=r"kb\.txt, line 1: is no triple \('a\|b'\)"):
         main(arguments(tmp_path, tmp_path / "out", "--paths", "oracle"))
 
 

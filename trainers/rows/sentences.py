@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from safe_stepwise.language.relations import is_nation
+from safe_stepwise.language.text import MONTHS, whole_words_pattern
 from safe_stepwise.players.encoding import split_text_of
 from safe_stepwise.records import Passage
 from safe_stepwise.taxonomy import CORRECT
@@ -26,7 +27,7 @@ MIN_WORDS, MAX_WORDS = 5, 35
 _CONTEXT = 1
 """Sentences on either side of the claim's own that stand in its excerpt."""
 _OPENINGS = ("According to Passage {}, ", "Based on Passage {}, ", "Passage {} says that ", "From Passage {}: ")
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_MONTHS = "|".join(map(str.title, MONTHS))
 _DATE = rf"\d{{1,2}} (?:{_MONTHS}) \d{{4}}|(?:{_MONTHS}) \d{{1,2}}, \d{{4}}"
 _NAME = r"(?:[A-Z]\.|[A-Z][\w'’-]+)"
 _VALUE = re.compile(rf"{_DATE}|\b\d[\d,.]*\d\b|\b\d\b|{_NAME}(?: (?:of |the |de |von )?{_NAME})*")
@@ -103,7 +104,7 @@ def _claims_of(passage: Passage) -> Iterator[Claim]:
     sentences, subject = split_text_of(passage), _BRACKETS.sub("", passage.title)
     if not subject or not sentences:
         return
-    names_subject, stands_for_it = _whole_name_pattern(subject), _pronoun_of(sentences)
+    names_subject, stands_for_it = whole_words_pattern(subject), _pronoun_of(sentences)
     for index, sentence in enumerate(sentences):
         text = _BRACKETS.sub("", sentence).rstrip(".")
         if pronoun := stands_for_it.match(text):
@@ -116,13 +117,8 @@ def _pronoun_of(sentences: Sequence[str]) -> re.Pattern[str]:
     return _PRONOUNS[_IS_PERSON.search(sentences[0]) is not None]
 
 
-def _whole_name_pattern(name: str) -> re.Pattern[str]:
-    """Return the pattern of a name that is not a part of another word."""
-    return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-
-
 def _replace_whole(name: str, replacement: str, text: str) -> str:
-    return _whole_name_pattern(name).sub(lambda _: replacement, text)
+    return whole_words_pattern(name).sub(lambda _: replacement, text)
 
 
 def _drop_end(text: str, chance: random.Random) -> str:

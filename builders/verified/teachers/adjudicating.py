@@ -185,8 +185,7 @@ def claim_of(hop: AnnotatedHop) -> str:
     >>> claim_of(AnnotatedHop(Triple("Oru", "Who founded …?", "Ors Velt"), True, ("Oru",)))
     'The answer to “Who founded Oru?” is Ors Velt.'
     """
-    claim = statements.state(hop.triples, 0)
-    return f"{claim[:1].upper()}{claim[1:]}."
+    return statements.state_sentence(hop.triples)
 
 
 def claim_of_answer(question: Question) -> str:

@@ -109,9 +109,6 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     >>> grounds = Grounds("Where was the director of Dune Rain born?", ("Oru",), (path,), path)
     >>> judge(grounds, Chain(("Ana Vorr directed Dune Rain.", "She was born in Oru."), "Oru")).path
     'faithful'
-    >>> verdict = judge(grounds, Chain(("Ana Vorr directed Dune Rain.", "She was born in Vel."), "Oru"))
-    >>> verdict.path, verdict.fault, verdict.first
-    ('unfaithful', 'factual', 2)
     """
     answer_is_right = is_right(chain.answer, grounds.answers)
     paths = [path for path in grounds.paths if path]

@@ -11,26 +11,26 @@ of the path, and whether the path leads to the answer (Algorithm 2). Where the p
   path, else the given one. So a path in reverse is incoherent, and case 2 of Table 8 lacks its last fact.
 - A comparison is not a walk, so Algorithm 2 could not call any comparison faithful. Here each of its steps continues
   from an entity of the question or of an earlier step; as in the paper, missing branches are not noticed.
-- A step may state several triples. If the path is not in order, `joining` looks for further ones whose score reaches
-  σ and whose ends a step names in full. If they mend the path, and such a step names nothing else, the path is
-  faithful; no other verdict changes. The steps of a comparison keep one triple each.
+- A step may state several triples, which the paper leaves to future work (footnote 2). If the path is not in order,
+  `join_steps` looks for further ones whose score reaches σ and whose ends a step names in full. If they mend the
+  path, and such a step names nothing else, the path is faithful; no other verdict changes. The steps of a comparison
+  keep one triple each.
 - ``path`` ignores whether the given answer is right. In case 3 of Table 8 it is wrong: the paper prints correct
   reasoning, Algorithm 2 calls it an answer error.
 
 The rule keeps its weakness: it assumes that a step says what the nearest triple says.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from heapq import nlargest
-from itertools import pairwise
+from itertools import combinations, pairwise, permutations, product
 
 from rapidfuzz.fuzz import partial_ratio, ratio
 
 from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
-from safe_stepwise.checking.faithfulness.joining import ScoredTriple, State, join_steps, walk
 from safe_stepwise.checking.faithfulness.retrieval import Retrieval, verbalise, words
 from safe_stepwise.graphs.path_order import end_key, find_unreached
 from safe_stepwise.language.syntax import names_in_text
@@ -41,6 +41,12 @@ SIGMA = 0.7
 """The paper's threshold σ (3.2.2)."""
 _MAX_NAME_CHARS = 200  # of a name that is looked for, as time grows with them; no benchmark has more
 _TOP_TRIPLES = 10  # triples that a step is compared with (Algorithm 1's K)
+_MAX_JOINED = 3  # triples of one step
+ScoredTriple = tuple[Triple, float]
+State = tuple[str | None, bool]
+"""The entity where a walk may be (None before it begins), and whether it has passed a goal."""
+_Choice = tuple[int, float, tuple[Path, ...]]
+"""The number of triples so far, the negated sum of their scores, and the triples of each step."""
 
 
 def judge(grounds: Grounds, chain: Chain, *, retrieval: Retrieval = words, sigma: float = SIGMA) -> ChainVerdict:
@@ -49,16 +55,6 @@ def judge(grounds: Grounds, chain: Chain, *, retrieval: Retrieval = words, sigma
     Each step of the verdict has the triples it was matched to and the best score τ̃ (0-1). A score below ``sigma`` is a
     factual fault. Steps in ``chain.concluding`` are skipped. A chain without other steps, and a
     question without graph or path, are ``unjudgeable``.
-
-    >>> from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
-    >>> path = [Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana")]
-    >>> grounds = grounds_of_paths("Who married Dune Rain's director?", ["Ana"], [path])
-    >>> steps = ("The director of Dune Rain is Ors Velt.", "Ors Velt's spouse is Ana.")
-    >>> judge(grounds, Chain(steps, "Ana")).path
-    'faithful'
-    >>> backwards = judge(grounds, Chain(steps[::-1], "Ana"))
-    >>> backwards.path, backwards.fault, backwards.first
-    ('unfaithful', 'order', 2)
     """
     answer_is_right = any(nouns.is_alike(chain.answer, answer) for answer in grounds.answers)
     stating = [n for n in range(len(chain.steps)) if n + 1 not in chain.concluding]
@@ -72,7 +68,7 @@ def judge(grounds: Grounds, chain: Chain, *, retrieval: Retrieval = words, sigma
     fault: Fault = "factual" if any(step.fault for step in steps) else ""
     if not fault:
         place, fault = _find_order_fault(grounds, chain.answer, ranked)
-        if fault and (joined := _join_steps(grounds, chain, ranked, sigma)):
+        if fault and (joined := _mend_path(grounds, chain, ranked, sigma)):
             place, fault = None, ""
             steps = [replace(step, triples=joined.get(n, step.triples)) for n, step in enumerate(steps)]
         if place is not None:
@@ -121,7 +117,7 @@ def _find_order_fault(
     return (None, "") if place is None else (numbers[place], "order")
 
 
-def _join_steps(
+def _mend_path(
     grounds: Grounds, chain: Chain, ranked: Mapping[int, Sequence[ScoredTriple]], sigma: float
 ) -> dict[int, Path]:
     """Return the triples of each step, by its number (from 0), that make a walk to the answer; {} if none do."""
@@ -160,3 +156,44 @@ def _find_broken_place(path: Path, goals: Sequence[str]) -> int | None:
         return None
     turns = (n for n, (a, b) in enumerate(pairwise(path), 1) if not nouns.is_same(a.tail, b.head))
     return next(turns, len(path) - 1)
+
+
+def join_steps(steps: Sequence[Sequence[ScoredTriple]], goals: Collection[str]) -> tuple[Path, ...]:
+    """Return the triples of each step that together make a walk to a goal; () if there is no such walk.
+
+    The walk has the fewest triples; ties go to the highest sum of scores (dynamic programming). Each step has its
+    candidates, the nearest first. A candidate that is the nearest of a step goes to no other step.
+    """
+    nearest = {nouns.fact_of(candidates[0][0]) for candidates in steps}
+    best: dict[State, _Choice] = {(None, False): (0, 0.0, ())}
+    for first, *others in steps:
+        further = [candidate for candidate in others if nouns.fact_of(candidate[0]) not in nearest]
+        best_after: dict[State, _Choice] = {}
+        for (state, (count, cost, paths)), (path, score) in product(best.items(), _orders_with(first, further)):
+            choice = (count + len(path), cost - score, (*paths, path))
+            for state_after in walk(state, path, goals):
+                if state_after not in best_after or choice[:2] < best_after[state_after][:2]:
+                    best_after[state_after] = choice
+        best = best_after
+    ends = (choice for (_, at_goal), choice in best.items() if at_goal)
+    return min(ends, key=lambda choice: choice[:2], default=(0, 0.0, ()))[2]
+
+
+def _orders_with(first: ScoredTriple, further: Sequence[ScoredTriple]) -> list[tuple[Path, float]]:
+    """List the orders of a step's nearest triple with up to two others, each with the sum of scores."""
+    chosen = [(first, *others) for size in range(_MAX_JOINED) for others in combinations(further, size)]
+    return [
+        (tuple(triple for triple, _ in order), sum(score for _, score in order))
+        for candidates in chosen
+        for order in permutations(candidates)
+    ]
+
+
+def walk(state: State, path: Path, goals: Collection[str]) -> Iterator[State]:
+    """Yield where a walk may be after the triples of a path."""
+    if not path:
+        yield state
+        return
+    place, at_goal = state
+    for end in (path[0].head, path[0].tail) if place is None else nouns.onward(path[0], place):
+        yield from walk((end, at_goal or end in goals), path[1:], goals)

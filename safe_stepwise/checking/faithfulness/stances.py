@@ -47,7 +47,9 @@ def stance_on_known(step: StepText, triple: Triple, meaning: Meaning) -> Stance:
         return "no"
     stances = {_stance_of_tie(tie, meaning) for tie in _find_ties(step, heads, tails)}
     if not stances:
-        return "near" if _share_a_sentence(step, heads, tails) else "no"
+        stops = step.reading.text.stops
+        head_sentences, tail_sentences = ({bisect_left(stops, start) for start, _ in ends} for ends in (heads, tails))
+        return "near" if head_sentences & tail_sentences else "no"
     return next(stance for stance in _STRONGEST_FIRST if stance in stances)
 
 
@@ -96,11 +98,6 @@ def _end_matcher(spellings: Set[str], other_end: Set[str]) -> IsEnd:
         return any(has_words(words, spelling) or has_words(spelling, words) for spelling in spellings)
 
     return is_end
-
-
-def _share_a_sentence(step: StepText, heads: Iterable[Span], tails: Iterable[Span]) -> bool:
-    sentences = [{bisect_left(step.reading.text.stops, start) for start, _ in spans} for spans in (heads, tails)]
-    return bool(sentences[0] & sentences[1])
 
 
 def stance_on_free(step: StepText, triple: Triple) -> Stance:

@@ -155,8 +155,7 @@ def parse_text(
     >>> parse_text("Dune Rain was directed by Ana Vorr.").spans_of("Ana Vorr")
     ((27, 35),)
     """
-    reading = read_step(as_read(text))
-    return StepText(reading, tuple(focus), tuple(familiar), aliases or {}, tuple(entities))
+    return StepText(read_step(as_read(text)), tuple(focus), tuple(familiar), aliases or {}, tuple(entities))
 
 
 def as_read(text: str) -> str:
@@ -229,5 +228,4 @@ def nearest_pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Sp
 
 
 def contains(longer: Span, span: Span) -> bool:
-    is_inside = longer[0] <= span[0] and span[1] <= longer[1]
-    return is_inside and longer[1] - longer[0] > span[1] - span[0]
+    return longer != span and longer[0] <= span[0] and span[1] <= longer[1]

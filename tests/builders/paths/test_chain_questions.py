@@ -16,7 +16,7 @@ from evaluators.outcomes import QuestionRecord
 from safe_stepwise.checking.faithfulness.grounds import Chain, Rule, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.store import GraphStore
+from safe_stepwise.graphs.graph_store import GraphStore
 from safe_stepwise.records import KGQuestion, canonical_json
 from safe_stepwise.store import boundary
 from scripts import evaluate_stepwise

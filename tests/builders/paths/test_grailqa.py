@@ -15,7 +15,7 @@ from builders.paths import grailqa, weak
 from builders.paths.questions import ANNOTATED, BEST, Questions
 from builders.paths.relation_readers import check_graph
 from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.graphs.store import GraphStore, inverse
+from safe_stepwise.graphs.graph_store import GraphStore, inverse
 from safe_stepwise.records import Candidate
 from safe_stepwise.store.names import paths_set
 from scripts import build_paths

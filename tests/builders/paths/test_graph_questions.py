@@ -10,7 +10,7 @@ from builders.paths.questions import GoldPaths, Questions
 from builders.paths.sources import derive, find_gold, with_paths
 from builders.paths.world import PathQuestion as Asked
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.store import GraphStore
+from safe_stepwise.graphs.graph_store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, Triple
 from tests.makers import films

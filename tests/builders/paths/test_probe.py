@@ -160,7 +160,7 @@ def test_a_knowledge_base_that_is_none(synthetic: Path, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"id": "1"}\n')
     files = ["--kb", str(tmp_path / "kb.txt"), "--questions", str(tmp_path / "q.jsonl")]
     where = ["--verified", str(synthetic), "--output", str(tmp_path / "out")]
-    with pytest.raises(UserError, match=r"kb\.txt:2: 'no triple' is no triple; write head"):
+    with pytest.raises(UserError, match=r"kb\.txt, line 2: is no triple \('no triple'\); write head"):
         build_path_probe.main([*where, *files])
     (tmp_path / "kb.txt").write_text("a|b|c\n")
     with pytest.raises(UserError, match=r"q\.jsonl:1 \(id 1\): missing field 'question'; mend the row"):

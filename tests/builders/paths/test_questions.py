@@ -60,5 +60,5 @@ def test_where_they_are_not_only_what_is_put_is_searched(tmp_path: Path, searche
 def test_a_graph_that_is_none_is_named(tmp_path: Path) -> None:
     kb, asked = films.written(tmp_path, 1)
     kb.write_text("Oru|by|Ana\na|b\n")
-    with pytest.raises(UserError, match=r"kb\.txt:2: 'a\|b' is no triple"):
+    with pytest.raises(UserError, match=r"kb\.txt, line 2: is no triple \('a\|b'\)"):
         Questions("metaqa", (str(asked),), "test", kb, 3)

@@ -13,7 +13,7 @@ from builders.paths.kg_build import held_out
 from builders.paths.weak import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATION, Explored, explore, negatives
 from builders.paths.weak import WRONG_RELATION as WRONG
 from builders.work.parquet import interleave
-from safe_stepwise.graphs.store import GraphStore
+from safe_stepwise.graphs.graph_store import GraphStore
 from tests.makers import films
 
 GRAPH = GraphStore(films.triples())

@@ -9,7 +9,7 @@ import pytest
 
 from builders.paths.relation_readers import questions
 from builders.paths.weak import Templates, drop_rare, explore, popularity
-from safe_stepwise.graphs.store import GraphStore, read_triples
+from safe_stepwise.graphs.graph_store import GraphStore, read_triples
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion
 from tests.makers.films import execute

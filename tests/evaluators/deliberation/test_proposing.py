@@ -29,8 +29,8 @@ from evaluators.deliberation.questions import Case, PathExample, PathsSet, selec
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.graphs import knowledge
+from safe_stepwise.graphs.graph_store import GraphStore
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.deliberation import PathOptions
 from safe_stepwise.methods.path_proposing import completion_of, joint_completion, masked
 from safe_stepwise.players.judging import OVER_PATHS

@@ -41,7 +41,8 @@ def test_of_an_entity_with_many_triples_those_between_what_is_named(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "told_of"), [("a|b\n", ":1: 'a|b' is no triple"), ("a|b|c\na||c\n", ":2:"), ("\n", "no triple")]
+    ("text", "told_of"),
+    [("a|b\n", ", line 1: is no triple ('a|b')"), ("a|b|c\na||c\n", ", line 2:"), ("\n", "no triple")],
 )
 def test_what_is_no_graph_is_one_line(tmp_path: Path, text: str, told_of: str) -> None:
     (file := tmp_path / "kb.txt").write_text(text)
@@ -50,7 +51,7 @@ def test_what_is_no_graph_is_one_line(tmp_path: Path, text: str, told_of: str) -
     assert told_of in str(raised.value)
     (tmp_path / "kb.gz").write_bytes(gzip.compress(b"a|b|c")[:-9])
     for name in ("kb.gz", "none.txt"):
-        with pytest.raises(UserError, match="can't be read"):
+        with pytest.raises(UserError, match="cannot be read"):
             read_knowledge(tmp_path / name)
 
 

@@ -14,8 +14,8 @@ from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes
 from evaluators.traces.page import read_traces, write
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
+from safe_stepwise.graphs.graph_store import GraphStore
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.deliberation import NAME, PathOptions, deliberate
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Candidate, KGQuestion, Trajectory

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safe_stepwise.graphs.graph_store import GraphStore, instances, read_triples
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import GraphStore, instances, read_triples
 from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Constraint
-from tests.safe_stepwise.graphs.test_store import EVERY, triples_of_a_graph
+from tests.safe_stepwise.graphs.test_graph_store import EVERY, triples_of_a_graph
 
 GRAPH = GraphStore(
     [

@@ -19,8 +19,8 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
+from safe_stepwise.graphs.graph_store import GraphStore, read_triples
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import GraphStore, read_triples
 from safe_stepwise.methods.deliberation import NO_ANSWER, NO_PATHS, PathOptions, answers_of, deliberate
 from safe_stepwise.methods.path_deliberating import (
     MAX_RELATIONS,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from safe_stepwise.checking.faithfulness import paper
 from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds, grounds_of_paths
-from safe_stepwise.checking.faithfulness.joining import join_steps
 from safe_stepwise.checking.faithfulness.judging import judge_chain
+from safe_stepwise.checking.faithfulness.paper import join_steps
 from safe_stepwise.records import Triple
 
 CORFU = Triple("Corfu", "location.country.administrative_divisions", "Greece")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs import store
-from safe_stepwise.graphs.store import GraphStore, NamedTriple, instances, inverse, read_triples, search
+from safe_stepwise.graphs import graph_store
+from safe_stepwise.graphs.graph_store import GraphStore, NamedTriple, instances, inverse, read_triples, search_paths
 from safe_stepwise.records import RelationPath
 from tests.makers.films import execute
 
@@ -36,7 +36,7 @@ def walked(triples: list[NamedTriple], chain: tuple[str, ...], path: RelationPat
 
 
 def paths_from(graph: GraphStore, topic: str, hops: int) -> list[tuple[str, ...]]:
-    return sorted(search(graph, topic, hops), key=lambda path: (len(path), path))
+    return sorted(search_paths(graph, topic, hops), key=lambda path: (len(path), path))
 
 
 @given(triples_of_a_graph, st.lists(st.sampled_from([*RELATIONS, *map(inverse, RELATIONS)]), min_size=1, max_size=3))
@@ -66,7 +66,7 @@ def test_steps_are_those_of_the_edges(triples: list[NamedTriple]) -> None:
 @given(triples_of_a_graph, st.sampled_from(NAMES))
 def test_a_search_finds_each_path_that_leads_somewhere_and_no_other(triples: list[NamedTriple], topic: str) -> None:
     graph = GraphStore(triples)
-    found = search(graph, topic, 2)
+    found = search_paths(graph, topic, 2)
     both = [*RELATIONS, *map(inverse, RELATIONS)]
     every = [(one,) for one in both] + [(one, two) for one in both for two in both]
     reached = {path: execute(graph, topic, path) for path in every}
@@ -78,14 +78,14 @@ def test_a_search_finds_each_path_that_leads_somewhere_and_no_other(triples: lis
 @given(triples_of_a_graph, st.sampled_from(NAMES), st.integers(1, 9))
 def test_hop_by_hop_the_same_paths_are_found(triples: list[NamedTriple], topic: str, limit: int) -> None:
     graph = GraphStore(triples)
-    found, pending = dict(search(graph, topic, 3, limit=limit)), [()]
+    found, pending = dict(search_paths(graph, topic, 3, limit=limit)), [()]
     assert len(found) <= limit or {len(path) for path in found} == {1}
     while pending:
-        further = search(graph, topic, 3, pending.pop(), limit)
+        further = search_paths(graph, topic, 3, pending.pop(), limit)
         deepest = max(map(len, further), default=0)
         pending += [path for path in further if len(path) == deepest]
         found |= further
-    assert found == search(graph, topic, 3)
+    assert found == search_paths(graph, topic, 3)
 
 
 DENSE = [(f"e{one}", f"r{(one * other) % 7}", f"e{other}") for one in range(40) for other in range(40) if one != other]
@@ -94,16 +94,16 @@ DENSE = [(f"e{one}", f"r{(one * other) % 7}", f"e{other}") for one in range(40) 
 def test_a_dense_graph_is_searched_as_far_as_a_bound_allows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(store, "MAX_PATHS", 300)
+    monkeypatch.setattr(graph_store, "MAX_PATHS", 300)
     graph = GraphStore(DENSE)
-    store._note_cut.cache_clear()
+    graph_store._note_cut.cache_clear()
     assert paths_from(graph, "e1", 6) == paths_from(graph, "e1", 2) == paths_from(graph, "e1", 10**12)
     assert {len(path) for path in paths_from(graph, "e1", 6)} == {1, 2}
     (line,) = capsys.readouterr().err.splitlines()  # once
     assert line.startswith("note: from 'e1' paths of up to 2 relations are searched: 3 would be more than 300 paths")
-    monkeypatch.setattr(store, "MAX_PATHS", 10**9)
-    monkeypatch.setattr(store, "MAX_REACHED", 200)
-    store._note_cut.cache_clear()
+    monkeypatch.setattr(graph_store, "MAX_PATHS", 10**9)
+    monkeypatch.setattr(graph_store, "MAX_REACHED", 200)
+    graph_store._note_cut.cache_clear()
     assert len(paths_from(GraphStore(DENSE), "e1", 6)[-1]) <= 2
     assert "200 entities on the way" in capsys.readouterr().err
 
@@ -113,7 +113,7 @@ def test_chains_of_a_dense_graph_are_visited_as_far_as_a_bound_allows(monkeypatc
     graph = GraphStore([*DENSE, ("e1", "only", "end")])
     nowhere = ("r1", "r2", "r3", "r1", "r2", "r3", "~only")  # leads to the topic alone: dead ends without end
     whole = list(instances(graph, "e1", ("r1", "r2"), EVERY))
-    monkeypatch.setattr(store, "MAX_VISITED", 2_000)
+    monkeypatch.setattr(graph_store, "MAX_VISITED", 2_000)
     assert list(instances(graph, "e1", nowhere, EVERY)) == []
     assert list(instances(graph, "e1", ("r1", "r2"), EVERY)) == whole
     assert len(list(instances(graph, "e1", ("r1", "r2", "r3"), 5))) == 5
@@ -143,12 +143,12 @@ def test_triples_are_read_from_lines_however_packed(mark: str, packed: bool, tmp
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"a|b|c\na|b\n", r"kb.txt:2: 'a\|b' is no triple"),
-        (b"a|b|c\na||c\n", "kb.txt:2"),
-        (b"a|b|c|d\n", "kb.txt:1"),
-        (b"a|b|\xff\n", "kb.txt:1: not UTF-8"),
+        (b"a|b|c\na|b\n", r"kb.txt, line 2: is no triple \('a\|b'\)"),
+        (b"a|b|c\na||c\n", "kb.txt, line 2"),
+        (b"a|b|c|d\n", "kb.txt, line 1"),
+        (b"a|b|\xff\n", "kb.txt, line 1: is no triple .'utf-8' codec"),
         (b"\n", "holds no triples"),
-        (gzip.compress(b"a|b|c\n" * 99, mtime=0)[:-9], "can't be read to its end"),
+        (gzip.compress(b"a|b|c\n" * 99, mtime=0)[:-9], "cannot be read"),
     ],
 )
 def test_what_is_no_triple_is_told_with_its_line(content: bytes, said: str, tmp_path: Path) -> None:
