@@ -16,6 +16,7 @@ from safe_stepwise.players.encoding import LABELS, excerpt_passages, render_pair
 from safe_stepwise.records import Passage, identity
 from safe_stepwise.store import names
 from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.codec import passage_of
 from safe_stepwise.taxonomy import CORRECT
 from trainers.config import SENTENCE, STEP, VIEWS, EncoderRecipe, Filters, View
 from trainers.rows.base import BadRow, DatasetSource, Row, RowKind, kind_of
@@ -44,7 +45,7 @@ class EncoderRows(RowKind):
     def _render(self, rows: Sequence[Row], view: View) -> Iterator[Row]:
         if view != SENTENCE:
             return _render_view(rows, view)
-        passages = [page for row in rows for page in _passages_of(row)]
+        passages = [passage_of(page) for row in rows for page in row["passages"]]
         return _render_sentences(passages, self.recipe.sentences, self.recipe.seed)
 
     def rows(self, dataset: str, split: str, filters: Filters) -> tuple[DatasetSource, list[Row]]:
@@ -62,10 +63,6 @@ class EncoderRows(RowKind):
         return code_digest(render_pair.__module__)
 
 
-def _passages_of(row: Row) -> list[Passage]:
-    return [Passage(page["title"], (page["text"],)) for page in row["passages"]]
-
-
 def _render_sentences(passages: Sequence[Passage], pairs: int, seed: int) -> Iterator[Row]:
     for step, excerpt, label in dict.fromkeys(make_claims(passages, pairs, seed)):
         id_ = identity([step, excerpt])[:32]
@@ -75,7 +72,7 @@ def _render_sentences(passages: Sequence[Passage], pairs: int, seed: int) -> Ite
 def _render_view(rows: Iterable[Row], view: View) -> Iterator[Row]:
     """Yield steps in a view, without those whose label needs more than the view has."""
     for row in rows:
-        passages = _passages_of(row)
+        passages = [*map(passage_of, row["passages"])]
         previous, step, label = row["previous_steps"], row["current_step"], row["error_type"]
         if view == STEP:
             pair = render_pair(row["question"], passages, previous, step)
