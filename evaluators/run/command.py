@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluators import report_page
 from evaluators.comparison import report, score_tables, scores
 from evaluators.comparison.systems import LETTERS, System, condition_text, find_differing, values_by_name
 from evaluators.derivations import read_derivations
@@ -16,7 +15,7 @@ from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.outcomes import METRICS, QuestionRecord
 from evaluators.prompting.measures import SAMPLES
-from evaluators.run.evaluation import ALL, Evaluation, evaluate, write
+from evaluators.run.evaluation import ALL, Evaluation, evaluate, settings_of, write_evaluation
 from evaluators.run.options import Options
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.errors import UserError
@@ -24,8 +23,8 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Question, QuestionSet, select_passages
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store import files, names, progress, published_tables, tables
-from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_parts
+from safe_stepwise.store import files, names, progress, tables
+from safe_stepwise.store.files import sha256_of, write_parts
 
 _FILES = (*(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS), *faithfulness.OWNED)
 """The files of an evaluation, beside its report."""
@@ -60,7 +59,12 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
         plan = options.plan(questions.questions, Opener(options.timeout), corpus, replies, notes)
         scoring = {question.benchmark: CUSTOM for question in questions.questions}
         scoring |= {name: benchmark.SCORING for name, benchmark in benchmarks.items()}
-        return _run_plan(replace(plan, scoring=scoring, derivations=derivations), options.seed, published)
+        plan = replace(plan, scoring=scoring, derivations=derivations)
+        runs = evaluate(plan)
+        records = [QuestionRecord.from_question(question, plan.conditions) for question in plan.questions]
+        places = plan.output, plan.report
+        written = write_evaluation(*places, settings_of(plan), runs, records, options.seed, published)
+    return render_summary(plan, *written)
 
 
 def _select_questions(options: Options, read: ReadQuestions) -> QuestionSet:
@@ -85,20 +89,6 @@ def _select_questions(options: Options, read: ReadQuestions) -> QuestionSet:
         progress.note(f"{message}, and stay whole")
     reduced = [remove_random_gold(q, options.seed, options.drop_gold_count) for q in read_set.questions]
     return replace(read_set, questions=tuple(reduced))
-
-
-def _run_plan(plan: Evaluation, seed: int, published: Sequence[published_tables.PublishedScore]) -> str:
-    runs = evaluate(plan)
-    results = write(plan, runs)
-    comparison = report.write([outcome for run in runs for outcome in run.outcomes], plan.report, seed, published)
-    # The questions as far as they are kept, so that faithfulness can be measured anew.
-    questions = [QuestionRecord.from_question(q, plan.conditions).as_question for q in plan.questions]
-    pairs = [pair for run in runs for pair in zip(run.outcomes, questions, strict=True)]
-    faithfulness_results, faithfulness_text = faithfulness.measure_evaluation(pairs, plan.output, plan.report)
-    report_page.write(plan.report)
-    contents = {**results, "comparison": comparison.results, **faithfulness_results}
-    write_atomically(plan.output / names.RESULTS, json_bytes(contents))
-    return render_summary(plan, results, faithfulness_text)
 
 
 def render_summary(plan: Evaluation, results: Mapping[str, Any], faithfulness_text: str = "") -> str:
