@@ -20,7 +20,7 @@ from evaluators.deliberation.proposing import Proposer, answer_case, make_propos
 from evaluators.deliberation.questions import Case, QuestionRows, QuestionSet
 from evaluators.deliberation.scorers import HEADLINE, METRICS, TITLES
 from evaluators.outcomes import Outcome, QuestionRecord
-from evaluators.run.runner import Task, Work, run_tasks
+from evaluators.run.runner import Task, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import deliberation, path_deliberating, path_proposing
@@ -134,14 +134,10 @@ def run_deliberation(options: Options, rows_of: Callable[[Options], QuestionRows
 def _run_plan(plan: Plan) -> str:
     options, output = plan.options, plan.options.output
     cases = plan.questions.cases
-    work = Work(
-        questions=[[case.question, {t: list(paths) for t, paths in case.gold_paths.items()}] for case in cases],
-        tasks=[*map(plan.task, plan.proposers.values())],
-        clients=plan.clients,
-        output=output,
-        at_once=options.at_once,
-    )
-    runs = dict(zip(plan.proposers, run_tasks(work), strict=True))
+    identities = [[case.question, {t: list(paths) for t, paths in case.gold_paths.items()}] for case in cases]
+    tasks = [*map(plan.task, plan.proposers.values())]
+    results_by_task = run_tasks(identities, tasks, plan.clients, output, options.at_once)
+    runs = dict(zip(plan.proposers, results_by_task, strict=True))
     (output / RESULTS).unlink(missing_ok=True)
     outcomes = (outcome for name, run in runs.items() for outcome in _make_outcomes(plan, name, run))
     files.write_lines(output / TRAJECTORIES, map(Outcome.to_json, outcomes))

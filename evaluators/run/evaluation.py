@@ -19,7 +19,7 @@ from evaluators.derivations import Derivation
 from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import CORPUS, DROP_GOLD, METRICS, PASSAGES, Outcome, QuestionRecord, conditions_of, grouped
 from evaluators.prompting.measures import measure_trajectory, score_outcomes
-from evaluators.run.runner import Task, Work, run_tasks
+from evaluators.run.runner import Task, run_tasks
 from evaluators.uptake import MENDED, findings_at, list_retries
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
@@ -143,14 +143,9 @@ SystemRun = tuple[tuple[Outcome, ...], Any]
 
 def evaluate(plan: Evaluation) -> list[SystemRun]:
     """Run each setting over all questions, in order; raises the errors of `run_tasks`."""
-    work = Work(
-        questions=[identity(question) for question in plan.questions],
-        tasks=[_task(plan, setting) for setting in plan.settings],
-        clients=plan.clients,
-        output=plan.output,
-        at_once=plan.at_once,
-    )
-    return run_tasks(work)
+    questions = [identity(question) for question in plan.questions]
+    tasks = [_task(plan, setting) for setting in plan.settings]
+    return run_tasks(questions, tasks, plan.clients, plan.output, plan.at_once)
 
 
 def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
