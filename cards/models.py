@@ -79,9 +79,8 @@ class Base:
 
 def filters_of(training: Record, neutral: Record) -> dict[str, Any]:
     """Return by name the recipe's filters that left rows out, unlike the ``neutral`` values."""
-    # Adapters of older versions lack some filters.
-    filters = {**neutral, **training["recipe"]["filters"]}
-    return {name: value for name, value in filters.items() if name not in neutral or value != neutral[name]}
+    filters = training["recipe"]["filters"].items()
+    return {name: value for name, value in filters if name not in neutral or value != neutral[name]}
 
 
 def model_card(

@@ -152,11 +152,7 @@ def round_p(p: float) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust a family of p-values by Holm's method, in their order.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
+    """Adjust a family of p-values by Holm's method, in their order."""
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         largest = max(largest, min(1.0, p_values[index] * (len(p_values) - rank)))

@@ -51,11 +51,7 @@ class System:
         options: Mapping[str, Any],
         conditions: Mapping[str, Any] = MappingProxyType({}),
     ) -> "System":
-        """Make the system of an outcome's fields; raises ``TypeError`` or the like where they are no mappings.
-
-        >>> System.make("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
-        (('generator', 'g'), ('verifier', 'v'))
-        """
+        """Make the system of an outcome's fields; raises ``TypeError`` or the like where they are no mappings."""
         roles = sort_by(players, METHODS[method].roles if method in METHODS else ())
         return cls(
             str(method),

@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from evaluators import outcomes as reading
-from evaluators.comparison import ablation, score_tables
+from evaluators import report_page
+from evaluators.comparison import ablation, report, score_tables
 from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import VARIANT, System, name_systems, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import METRIC_NAMES, Outcome, QuestionRecord, grouped
-from evaluators.run.evaluation import write_evaluation
+from evaluators.run.evaluation import write_outcomes
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json, identity
 from safe_stepwise.store import files, published_tables
 from safe_stepwise.store.boundary import read_json
-from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically
 from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, REPORT_PAGE, RESULTS, TRAJECTORIES
 from safe_stepwise.store.tables import text_table
 
@@ -214,10 +215,13 @@ def join(options: Options) -> str:
     further = [row for row in rows if row.table != published_tables.MAIN[row.paper]]
     systems = [(tuple(outcomes), None) for outcomes in grouped(union.outcomes, system_of).values()]
     with files.lock_folder(output, "join", OWNED):
-        (output / RESULTS).unlink(missing_ok=True)
+        results = write_outcomes(output, _describe_settings(runs, union, judge, seed), systems, union.questions)
+        comparison = report.write(union.outcomes, output / REPORT, seed, main)
         ablation.write(ablated, options.reference, output / REPORT, further)
-        settings = _describe_settings(runs, union, judge, seed)
-        _, earned = write_evaluation(output, output / REPORT, settings, systems, union.questions, seed, main)
+        faithfulness_results, earned = faithfulness.measure_evaluation(output, output / REPORT)
+        report_page.write(output / REPORT)
+        contents = {**results, "comparison": comparison.results, **faithfulness_results}
+        write_atomically(output / RESULTS, json_bytes(contents))
     return _render(runs, union, options, ablated, earned)
 
 

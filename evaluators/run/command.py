@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evaluators import report_page
 from evaluators.comparison import report, score_tables, scores
 from evaluators.comparison.systems import LETTERS, System, condition_text, find_differing, values_by_name
 from evaluators.derivations import read_derivations
@@ -15,7 +16,7 @@ from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.outcomes import METRICS, QuestionRecord
 from evaluators.prompting.measures import SAMPLES
-from evaluators.run.evaluation import ALL, Evaluation, evaluate, settings_of, write_evaluation
+from evaluators.run.evaluation import ALL, Evaluation, evaluate, settings_of, write_outcomes
 from evaluators.run.options import Options
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.errors import UserError
@@ -24,7 +25,7 @@ from safe_stepwise.open import Opener
 from safe_stepwise.records import Question, QuestionSet, select_passages
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import files, names, progress, tables
-from safe_stepwise.store.files import sha256_of, write_parts
+from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_parts
 
 _FILES = (*(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS), *faithfulness.OWNED)
 """The files of an evaluation, beside its report."""
@@ -62,9 +63,14 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
         plan = replace(plan, scoring=scoring, derivations=derivations)
         runs = evaluate(plan)
         records = [QuestionRecord.from_question(question, plan.conditions) for question in plan.questions]
-        places = plan.output, plan.report
-        written = write_evaluation(*places, settings_of(plan), runs, records, options.seed, published)
-    return render_summary(plan, *written)
+        results = write_outcomes(plan.output, settings_of(plan), runs, records)
+        outcomes = [outcome for group, _ in runs for outcome in group]
+        comparison = report.write(outcomes, plan.report, options.seed, published)
+        faithfulness_results, faithfulness_text = faithfulness.measure_evaluation(plan.output, plan.report)
+        report_page.write(plan.report)
+        contents = {**results, "comparison": comparison.results, **faithfulness_results}
+        write_atomically(plan.output / names.RESULTS, json_bytes(contents))
+    return render_summary(plan, results, faithfulness_text)
 
 
 def _select_questions(options: Options, read: ReadQuestions) -> QuestionSet:

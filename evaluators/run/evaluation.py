@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import safe_stepwise
-from evaluators import report_page
-from evaluators.comparison import report
 from evaluators.comparison.scores import AVERAGE
 from evaluators.comparison.systems import values_by_name
 from evaluators.derivations import Derivation
-from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import CORPUS, DROP_GOLD, METRICS, PASSAGES, Outcome, QuestionRecord, conditions_of, grouped
 from evaluators.prompting.measures import measure_trajectory, score_outcomes
 from evaluators.run.runner import Task, run_tasks
@@ -34,7 +31,6 @@ from safe_stepwise.records import Question, Trajectory, all_attempts, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store import code, files
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
-from safe_stepwise.store.published_tables import PublishedScore
 
 ALL = "all"
 """Scores over all questions; `AVERAGE` is the mean of the benchmarks (SAFE v1, Table 3)."""
@@ -202,35 +198,22 @@ def measure_mended(question: Question, trajectory: Trajectory) -> dict[str, list
     return {MENDED: labels} if any(labels) else {}
 
 
-def write_evaluation(
-    folder: Path,
-    report_folder: Path,
-    settings: Mapping[str, Any],
-    runs: Sequence[SystemRun],
-    questions: Sequence[QuestionRecord],
-    seed: int,
-    published: Sequence[PublishedScore],
-) -> tuple[dict[str, Any], str]:
-    """Write all files, ``results.json`` last; return its content and a text on whether right answers were earned."""
+def write_outcomes(
+    folder: Path, settings: Mapping[str, Any], runs: Sequence[SystemRun], questions: Iterable[QuestionRecord]
+) -> dict[str, Any]:
+    """Write trajectories and questions; return ``results.json``, which the caller writes last: settings and scores."""
     (folder / RESULTS).unlink(missing_ok=True)
     outcomes = [outcome for group, _ in runs for outcome in group]
     files.write_lines(folder / TRAJECTORIES, map(Outcome.to_json, outcomes))
     files.write_lines(folder / QUESTIONS, map(QuestionRecord.to_json, questions))
-    comparison = report.write(outcomes, report_folder, seed, published)
-    faithfulness_results, text = faithfulness.measure_evaluation(folder, report_folder)
-    report_page.write(report_folder)
     attempts = (attempt for outcome in outcomes for attempt in all_attempts(outcome.trajectory))
     roles = list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))
-    results = {
+    return {
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome in outcomes),
         "settings": settings,
         "runs": [{**summarize_system(group, roles), "judge_agreement": agreement} for group, agreement in runs],
-        "comparison": comparison.results,
-        **faithfulness_results,
     }
-    files.write_atomically(folder / RESULTS, files.json_bytes(results))
-    return results, text
 
 
 def settings_of(plan: Evaluation) -> dict[str, Any]:

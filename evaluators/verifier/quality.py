@@ -155,11 +155,6 @@ def measure_agreement(first: Sequence[JudgedStep], other_judged: Sequence[Judged
 
     ``left_out`` counts the other rows that both judged. ``kappa`` is Cohen's, None if it is undefined: without
     rows, or if both give a single label throughout.
-
-    >>> one = [JudgedStep(n, "b", "q", "Correct", "Correct") for n in "1234"]
-    >>> other = [*one[:3], JudgedStep("4", "b", "q", "Correct", "Redundancy")]
-    >>> measure_agreement(one, other)
-    {'rows': 4, 'left_out': 0, 'share': 0.75, 'kappa': 0.0}
     """
     labels_b = {row.id: row.verdict for row in other_judged}
     pairs = [(row.verdict, labels_b[row.id]) for row in first if row.id in labels_b]

@@ -44,18 +44,7 @@ def metadata(text: str, place: str) -> dict[str, Any]:
 
 
 def merge_card(card: str, remote_card: str, place: str) -> str:
-    """Return our card with the Hub's further tags and keys (but `OWNED_KEYS`), or as it is if there are none.
-
-    >>> theirs = "---\\ndoi: x\\ntags: [b]\\n---\\nOld."
-    >>> print(merge_card("---\\ntags: [a]\\n---\\nNew.", theirs, "hub"))
-    ---
-    tags:
-    - a
-    - b
-    doi: x
-    ---
-    New.
-    """
+    """Return our card with the Hub's further tags and keys (but `OWNED_KEYS`), or as it is if there are none."""
     local, remote = metadata(card, "our card"), metadata(remote_card, place)
     foreign = {k: v for k, v in remote.items() if k not in local and k not in OWNED_KEYS}
     tags = [t for t in _as_list(remote.get("tags")) if t not in ("synthetic", "simulated")]  # ours to decide
