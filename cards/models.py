@@ -221,11 +221,7 @@ def license_of_base(base: str) -> License | None:
 
 
 def license_of(readme: str, model: str) -> License | None:
-    """Return the licence of a base model's card, None if the card names no licence id.
-
-    >>> license_of("---\\nlicense: apache-2.0\\n---\\n# Qwen3", "Qwen/Qwen3-8B")
-    License(id='apache-2.0', said_by='the model card of Qwen/Qwen3-8B', name=None, link=None)
-    """
+    """Return the licence of a base model's card, None if the card names no licence id."""
     metadata = header(readme)
     license, name, link = (metadata.get(key) for key in ("license", "license_name", "license_link"))
     if not isinstance(license, str) or not _ID.fullmatch(license):

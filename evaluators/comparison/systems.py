@@ -285,11 +285,7 @@ def machine_of(method: str) -> Machine[object] | None:
 
 
 def title_of(method: str, state: str) -> str:
-    """Return a state's title; "" if the machine gives it none, or for an unknown method.
-
-    >>> title_of("sg_fsm1", "q2"), title_of("react", "act"), title_of("scouting", "q2")
-    ('Search', '', '')
-    """
+    """Return a state's title; "" if the machine gives it none, or for an unknown method."""
     machine = machine_of(method)
     return machine.titles.get(state, "") if machine else ""
 

@@ -181,15 +181,5 @@ def remove_random_gold(question: Question, seed: int = 0, count: int = 1) -> Que
 
 
 def remove_passage(question: Question, number: int) -> Question:
-    """Remove the passage with a number (from 1) from a question, and renumber those of its decomposition.
-
-    >>> from safe_stepwise.records import Passage
-    >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
-    >>> less = remove_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
-    >>> [page.title for page in less.passages]
-    ['Vel']
-    """
-    kept_numbers = [n for n in range(1, len(question.passages) + 1) if n != number]
-    places = {old_number: place for place, old_number in enumerate(kept_numbers, 1)}
-    hops = tuple(replace(hop, passage=places.get(hop.passage or 0)) for hop in question.decomposition)
-    return replace(question, passages=tuple(question.passages[n - 1] for n in kept_numbers), decomposition=hops)
+    """Remove the passage with a number (from 1) from a question, and renumber those of its decomposition."""
+    return select_passages(question, [n for n in range(1, len(question.passages) + 1) if n != number])

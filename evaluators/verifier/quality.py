@@ -41,14 +41,13 @@ from safe_stepwise.store.names import WORDINGS
 from safe_stepwise.taxonomy import CORRECT, labels
 
 UNPARSED = "unparsed"
-LABELS, TWELVE = labels(), labels(incomplete_evidence=True)
-OUTCOMES = (*LABELS, UNPARSED, FAILED)
-"""Possible verdicts on a step where no evidence is missing."""
+TWELVE = labels(incomplete_evidence=True)
+OUTCOMES = (*TWELVE, UNPARSED, FAILED)
+"""Possible verdicts on a step."""
 RESAMPLES = 1_000
 ROW_MEASURES = tuple(name for name in MEASURES if not name.startswith("first_error"))
 """The measures that need no trajectories."""
 
-_OUTCOMES = (*TWELVE, UNPARSED, FAILED)
 _N, _CORRECT = len(TWELVE), TWELVE.index(CORRECT)
 _WRONG = [n for n in range(_N) if n != _CORRECT]
 _LOCATED = 4
@@ -67,7 +66,7 @@ class JudgedStep:
     """One of `names.WORDINGS`, if the set has it."""
 
     def __post_init__(self) -> None:
-        if self.gold not in TWELVE or self.verdict not in _OUTCOMES:
+        if self.gold not in TWELVE or self.verdict not in OUTCOMES:
             raise ValueError(f"row {self.id}: unknown label in {self.gold!r}, {self.verdict!r}")
 
 
@@ -108,12 +107,6 @@ def measure_quality(
     ``erroneous`` and ``correct`` count trajectories; ``types`` are of each label that is gold or a verdict somewhere;
     ``confusion`` has rows by gold label and outcome, zeros left out; ``benchmarks`` the measures of each alone,
     ``wordings`` the number of rows and their measures, where rows say their wording.
-
-    >>> rows = [JudgedStep("1", "b", "q", "Correct", "Correct"),
-    ...         JudgedStep("2", "b", "q", "Redundancy", "Off-topic")]
-    >>> measures = measure_quality(rows, [])
-    >>> [measures["measures"][name] for name in ("accuracy", "error_f1", "macro_f1")]
-    [0.5, 1.0, 0.5]
     """
     counts = _by_question(judged, trajectories)
     confusion, _ = _split(counts.sum(axis=0))
@@ -132,7 +125,7 @@ def measure_quality(
         "intervals": pooled_intervals(counts, _measures, seed, resamples),
         "types": tuple(score for score in scores if score.gold or score.predicted),
         "confusion": {
-            gold: {outcome: int(n) for outcome, n in zip(_OUTCOMES, row, strict=True) if n}
+            gold: {outcome: int(n) for outcome, n in zip(OUTCOMES, row, strict=True) if n}
             for gold, row in zip(TWELVE, confusion, strict=True)
             if row.any()
         },
@@ -194,20 +187,20 @@ def _by_question(judged: Sequence[JudgedStep], trajectories: Sequence[Trajectory
     rows_of = {(row.benchmark, row.question) for row in judged}
     keys = sorted(rows_of | {(trajectory.benchmark, trajectory.question) for trajectory in trajectories})
     place = {key: n for n, key in enumerate(keys)}
-    confusion = np.zeros((len(keys), _N, len(_OUTCOMES)))
+    confusion = np.zeros((len(keys), _N, len(OUTCOMES)))
     located = np.zeros((len(keys), _LOCATED))
     for row in judged:
-        confusion[place[row.benchmark, row.question], TWELVE.index(row.gold), _OUTCOMES.index(row.verdict)] += 1
+        confusion[place[row.benchmark, row.question], TWELVE.index(row.gold), OUTCOMES.index(row.verdict)] += 1
     for trajectory in trajectories:
         first = 0 if trajectory.first_error is not None else 2
         cell = located[place[trajectory.benchmark, trajectory.question]]
         cell[first] += 1
         cell[first + 1] += trajectory.is_right
-    return np.concatenate([confusion.reshape(len(keys), _N * len(_OUTCOMES)), located], axis=1)
+    return np.concatenate([confusion.reshape(len(keys), _N * len(OUTCOMES)), located], axis=1)
 
 
 def _split(sums: Matrix) -> tuple[Matrix, Matrix]:
-    return sums[..., :-_LOCATED].reshape(*sums.shape[:-1], _N, len(_OUTCOMES)), sums[..., -_LOCATED:]
+    return sums[..., :-_LOCATED].reshape(*sums.shape[:-1], _N, len(OUTCOMES)), sums[..., -_LOCATED:]
 
 
 def harmonic_mean(first: Matrix, second: Matrix) -> Matrix:

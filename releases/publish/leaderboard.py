@@ -27,11 +27,7 @@ _SCORERS = {"exact_match": "exact", "f1": "f1"}
 
 
 def metadata(text: str, place: str) -> dict[str, Any]:
-    """Read the YAML header of a card; raise ``UserError`` that names ``place`` if it can't be read.
-
-    >>> metadata("---\\nlicense: mit\\n---\\n# Words", "README.md")
-    {'license': 'mit'}
-    """
+    """Read the YAML header of a card; raise ``UserError`` that names ``place`` if it can't be read."""
     block, _ = _split_card(text)
     try:
         data = boundary.parse_yaml(block.encode()) if block is not None else {}
