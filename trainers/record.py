@@ -48,7 +48,7 @@ class TrainingRun:
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that decides what is learnt: settings and digests."""
-        settings = plain(self.recipe)
+        settings: dict[str, Any] = plain(self.recipe)
         for key in (*_NOT_COMPARED, *_COVERED_BY_ROWS):
             settings.pop(key, None)
         for key in _FILTERS_COVERED_BY_ROWS:

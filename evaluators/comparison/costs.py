@@ -237,8 +237,7 @@ def transition_sheet(comparison: Comparison, machines: Sequence[MachineCounts]) 
     columns: list[Column[Transition]] = [
         *comparison.subject,
         Column("edge", lambda move: edge_text(move.system.method, move.state, move.next_state)),
-        Column(CSV_ONLY, lambda move: move.state, key="state"),
-        Column(CSV_ONLY, lambda move: move.next_state, key="next_state"),
+        *(Column(CSV_ONLY, attrgetter(name), key=name) for name in ("state", "next_state")),
         Column("count", lambda move: move.count, key="count"),
         Column("share, %", lambda move: move.share, percent, "percent"),
         Column("of its state, %", lambda move: move.share_of_state, percent, "percent_of_state"),

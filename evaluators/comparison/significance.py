@@ -102,11 +102,7 @@ def percentiles(values: Matrix) -> tuple[float, float] | None:
 
 
 def wilson(hits: int, rows: int) -> Estimate:
-    """Compute the share of ``hits`` in ``rows``, 1 or more, with Wilson's score interval (1927).
-
-    >>> wilson(8, 10)
-    Estimate(value=0.8, low=0.4902, high=0.9433)
-    """
+    """Compute the share of ``hits`` in ``rows``, 1 or more, with Wilson's score interval (1927)."""
     share, z = hits / rows, NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     middle = share + z * z / (2 * rows)
     margin = z * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))

@@ -147,10 +147,6 @@ def _run_plan(plan: Plan) -> str:
     results = _make_results(plan, runs)
     files.write_atomically(output / PAGE, render_page(results).encode("utf-8", "backslashreplace"))
     files.write_atomically(output / RESULTS, files.json_bytes(results))
-    return _render_final_text(plan, results)
-
-
-def _render_final_text(plan: Plan, results: Mapping[str, Any]) -> str:
     lines = [render_summary(results)]
     if failed := sum(run["failed"] for run in results["runs"]):
         lines.append(
@@ -159,7 +155,7 @@ def _render_final_text(plan: Plan, results: Mapping[str, Any]) -> str:
         lines += [f"the last that failed: {c.last_error}" for c in plan.clients if c.last_error][:1]
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    return "\n".join([*lines, "", *(str(plan.options.output / name) for name in (RESULTS, PAGE))])
+    return "\n".join([*lines, "", *(str(output / name) for name in (RESULTS, PAGE))])
 
 
 def _make_results(plan: Plan, runs: Mapping[str, Sequence[ScoredCase]]) -> dict[str, Any]:

@@ -12,9 +12,8 @@ such a row is in every denominator and never right, and both are counted apart.
 - ``parse_rate``: replies with a valid verdict, of all replies.
 
 **Trajectories** (ProcessBench, Zheng et al. 2024: find the first wrong step, or that there is none). The set holds
-single rows, so `step_set.build_trajectories` makes trajectories: an injected row, after the ideal steps before it, is
-a trajectory whose first error is its last step; the longest chains of ideal rows are trajectories without error.
-The verifier judges every step. The first step that it finds fault with is the flagged one.
+single rows, of which `step_set` makes trajectories. The first step that the verifier finds fault with is the flagged
+one.
 
 - ``first_error_erroneous``: share of erroneous trajectories whose flagged step is the first error,
   whatever type it names; ``first_error_correct``: share of correct ones with none flagged;

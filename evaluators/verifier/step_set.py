@@ -137,7 +137,7 @@ def read_cases(
     folder without such rows, or with rows of another form.
     """
     files = _files(folder, split, incomplete_evidence)
-    all_cases = chain.from_iterable(read_step_rows(file, COLUMNS, _case) for file in files)
+    all_cases: Iterator[StepCase] = chain.from_iterable(read_step_rows(file, COLUMNS, _case) for file in files)
     if incomplete_evidence and limit is not None:
         all_cases = iter(sorted(all_cases, key=lambda case: case.id))  # ids are hashes, so sorting by them shuffles
     cases = [*islice(all_cases, limit)]
@@ -205,13 +205,7 @@ def read_step_rows(
     read: Callable[[Mapping[str, Any]], T],
     condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
-    """Read a file's rows as `parquet.read_rows`; raise ``UserError``, too, where numbers stand for other labels."""
-    _check(file, columns)
-    return parquet.read_rows(file, read, columns, condition)
-
-
-def _check(file: Path, columns: Sequence[str]) -> None:
-    """Raise ``UserError`` where columns are missing, or label numbers differ."""
+    """Read a file's rows as `parquet.read_rows`; raise ``UserError``, too, for columns that lack or other labels."""
     try:
         schema = pq.read_schema(file)
         metadata = boundary.parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
@@ -226,3 +220,4 @@ def _check(file: Path, columns: Sequence[str]) -> None:
         # A config of eleven labels has all of the twelve but the last.
         if column in columns and class_names[column] != [*expected[: len(class_names[column])]]:
             raise UserError(f"{file}: its {column} has other names than this version knows")
+    return parquet.read_rows(file, read, columns, condition)

@@ -158,9 +158,7 @@ class AdapterStage(TrainingStage[Manifest]):
                 **self.release.options.model_options,
                 allowance=self.release.manifest.allowance.restrict([ROLE]),
                 incomplete_evidence=self.recipe.incomplete_evidence,
-                probes=isinstance(
-                    self.recipe, config.EncoderRecipe
-                ),  # who reads no more is worth no more
+                probes=isinstance(self.recipe, config.EncoderRecipe),  # who reads no more is worth no more
                 drop_category=self.recipe.filters.dropped_category,
             )
             print(run_verifiers(options, find_steps, add_annotations, label_by_probes))

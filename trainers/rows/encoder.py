@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from safe_stepwise.players.encoding import LABELS, excerpt_passages, render_pair
-from safe_stepwise.records import Passage, identity
+from safe_stepwise.records import identity
 from safe_stepwise.store import names
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import passage_of
@@ -44,9 +44,12 @@ class EncoderRows(RowKind):
 
     def _render(self, rows: Sequence[Row], view: View) -> Iterator[Row]:
         if view != SENTENCE:
-            return _render_view(rows, view)
+            yield from _render_view(rows, view)
+            return
         passages = [passage_of(page) for row in rows for page in row["passages"]]
-        return _render_sentences(passages, self.recipe.sentences, self.recipe.seed)
+        for step, excerpt, label in dict.fromkeys(make_claims(passages, self.recipe.sentences, self.recipe.seed)):
+            id_ = f"{identity([step, excerpt])[:32]}/{SENTENCE}"
+            yield {"id": id_, "prompt": [step, excerpt], "completion": label, "view": SENTENCE}
 
     def rows(self, dataset: str, split: str, filters: Filters) -> tuple[DatasetSource, list[Row]]:
         return read_steps(dataset, split, filters, (*LABEL_COLUMNS, *_COLUMNS))
@@ -61,12 +64,6 @@ class EncoderRows(RowKind):
 
     def prompt_digest(self) -> str:
         return code_digest(render_pair.__module__)
-
-
-def _render_sentences(passages: Sequence[Passage], pairs: int, seed: int) -> Iterator[Row]:
-    for step, excerpt, label in dict.fromkeys(make_claims(passages, pairs, seed)):
-        id_ = identity([step, excerpt])[:32]
-        yield {"id": f"{id_}/{SENTENCE}", "prompt": [step, excerpt], "completion": label, "view": SENTENCE}
 
 
 def _render_view(rows: Iterable[Row], view: View) -> Iterator[Row]:
