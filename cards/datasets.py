@@ -112,7 +112,7 @@ class DatasetCard:
             license=self.licenses if len(self.licenses) > 1 else self.licenses[0],
             pretty_name=self.dataset,
             task_categories=tasks,
-            size_categories=[size_category(self.rows)],
+            size_categories=[next((name for limit, name in _SIZES if self.rows < limit), "n>1M")],
             tags=tags,
             configs=[
                 {
@@ -124,15 +124,6 @@ class DatasetCard:
             ],
             **extra,
         )
-
-
-def size_category(rows: int) -> str:
-    """Return the Hub's size category of a number of rows.
-
-    >>> size_category(2_000)
-    '1K<n<10K'
-    """
-    return next((name for limit, name in _SIZES if rows < limit), "n>1M")
 
 
 def sources_of(builds: Sequence[Record]) -> tuple[Record, ...]:

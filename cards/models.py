@@ -9,7 +9,6 @@ that one of them lacks is an error, never a guess.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from cards.datasets import sources_of
@@ -22,11 +21,19 @@ from safe_stepwise.store import agreement, names
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
-_UNFILTERED: Record = {"drop_category": None, "drop_from_prompt": False, "feedback": "full", "origins": [],
-                       "rows": None, "tasks": [], "twins": True}  # fmt: skip
-"""Filters of a verifier's recipe that leave nothing out."""
-_ALL_PATHS: Record = {"labels": "filtered", "negatives": [], "paths": None, "rows": None}
-"""Filters of a proposer's recipe, and above of a verifier's, that leave nothing out."""
+_UNFILTERED: Record = {
+    "drop_category": None,
+    "drop_from_prompt": False,
+    "feedback": "full",
+    "labels": "filtered",
+    "negatives": [],
+    "origins": [],
+    "paths": None,
+    "rows": None,
+    "tasks": [],
+    "twins": True,
+}
+"""The filters of all kinds of recipes, with the values that leave nothing out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +84,10 @@ class Base:
         return self.revision if self.on_hub and _COMMIT.fullmatch(self.revision) else None
 
 
-def filters_of(training: Record, neutral: Record) -> dict[str, Any]:
-    """Return by name the recipe's filters that left rows out, unlike the ``neutral`` values."""
-    # Adapters of older versions lack some filters.
-    filters = {**neutral, **training["recipe"]["filters"]}
-    return {name: value for name, value in filters.items() if name not in neutral or value != neutral[name]}
+def filters_of(training: Record) -> dict[str, Any]:
+    """Return by name the recipe's filters that left rows out."""
+    filters = training["recipe"]["filters"].items()
+    return {name: value for name, value in filters if name not in _UNFILTERED or value != _UNFILTERED[name]}
 
 
 def model_card(
@@ -112,7 +118,7 @@ def model_card(
     datasets = [learnt, *learnt["plus"], *builds, *([measured.steps] if measured else [])]
     simulated = [dataset["simulated"] for dataset in datasets]
     # The training rows' dataset on the Hub (None if local), and the filters that left rows out.
-    filters, sources = filters_of(training, _UNFILTERED), sources_of(builds)
+    filters, sources = filters_of(training), sources_of(builds)
     data = {"published": hub_id(learnt["name"]), "revision": learnt["revision"], "filters": filters}
     made_up = [source["source"]["synthetic"] for source in sources]
     kind, prompts = "model" if config is None else "adapter", training.get("prompts", {})
@@ -182,7 +188,7 @@ def proposer_card(
     tags += [str(stage["recipe"]["method"]).lower() for stage in stages]
     tags += [*["synthetic"] * is_synthetic, *["simulated"] * bool(paths["simulated"])]
     scores = [result for evaluation in evaluations for result in evaluation.eval_results(learnt)]
-    body = fill("proposer.md.jinja", card=card, filters_of=partial(filters_of, neutral=_ALL_PATHS))
+    body = fill("proposer.md.jinja", card=card, filters_of=filters_of)
     return add_header(_make_metadata(card, hub_id(learnt), tags, scores, list(PATH_METRICS)), body)
 
 
@@ -222,11 +228,7 @@ def license_of_base(base: str) -> License | None:
 
 
 def license_of(readme: str, model: str) -> License | None:
-    """Return the licence of a base model's card, None if the card names no licence id.
-
-    >>> license_of("---\\nlicense: apache-2.0\\n---\\n# Qwen3", "Qwen/Qwen3-8B")
-    License(id='apache-2.0', said_by='the model card of Qwen/Qwen3-8B', name=None, link=None)
-    """
+    """Return the licence of a base model's card, None if the card names no licence id."""
     metadata = header(readme)
     license, name, link = (metadata.get(key) for key in ("license", "license_name", "license_link"))
     if not isinstance(license, str) or not _ID.fullmatch(license):

@@ -72,11 +72,7 @@ class LoopScores:
         return judge_of(self.results["settings"])
 
     def changed_options(self, system: Record) -> str:
-        """Render the options of a system that differ from its method's defaults; empty if none does.
-
-        >>> LoopScores("report", {}, None).changed_options({"method": "safe", "options": {"max_steps": 2}})
-        'max_steps=2'
-        """
+        """Render the options of a system that differ from its method's defaults; empty if none does."""
         method = METHODS.get(system["method"])
         defaults = base.option_values(base.options_type(method)()) if method else {}
         return ", ".join(f"{n}={value}" for n, value in system["options"].items() if defaults.get(n) != value)

@@ -27,12 +27,7 @@ class Coverage:
 
 
 def measure_coverage(statements: Iterable[tuple[str, str]], derivations: Sequence[Derivation]) -> Coverage:
-    """Return how much of the derivation that they agree with most texts cover, each with its passage's title.
-
-    >>> town, river = ("Oru", "lies on", "the Vel"), ("Vel", "is", "a river")
-    >>> measure_coverage([("Oru", "Oru lies on the Vel.")], [[("Oru", 0, town), ("Vel", 1, river)]])
-    Coverage(passages=0.5, triples=0.5)
-    """
+    """Return how much of the derivation that they agree with most texts cover, each with its passage's title."""
     texts: dict[str, str] = {}
     for title, text in statements:
         texts[title] = f"{texts.get(title, '')} {text}"

@@ -64,7 +64,9 @@ def make(release: Release[Any]) -> str:
                 release.close()
                 summaries += [result.summary] if result.summary else []
                 counts |= result.counts
-            _forget_work(output)
+            for home in _list_stage_folders(output):  # the files from which stages would have resumed
+                shutil.rmtree(home / names.WORK, ignore_errors=True)
+                (home / names.JOURNAL).unlink(missing_ok=True)
             pack(output)
             refuse_hidden(output)
             unmade = {name: option for name, option in skip.items() if name not in kept_parts}
@@ -163,13 +165,6 @@ def _lock(release: Release[Any], counts: Mapping[str, Any], skipped: Sequence[st
     files.write_atomically(output / names.README, render(output, record).encode())
     content = json.dumps({**record, "files": file_digests(output)}, indent=2, sort_keys=True)
     files.write_atomically(output / names.LOCK, f"{content}\n".encode())
-
-
-def _forget_work(output: Path) -> None:
-    """Remove the files from which stages would have resumed."""
-    for folder in _list_stage_folders(output):
-        shutil.rmtree(folder / names.WORK, ignore_errors=True)
-        (folder / names.JOURNAL).unlink(missing_ok=True)
 
 
 def _list_stage_folders(output: Path) -> Iterator[Path]:

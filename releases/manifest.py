@@ -56,12 +56,10 @@ class AdapterEntry(RecipeEntry):
     verifier: str | None = None
     """The engine's spec with which the adapter is measured on the test split, if it is measured."""
 
-    @property
-    def kind(self) -> type[VerifierRecipe] | type[EncoderRecipe]:
-        """The class of the recipe: that of an encoder has ``views``."""
-        keys = {*self.change, *((boundary.read_yaml(self.file) or ()) if self.file.is_file() else ())}
-        is_encoder = "views" in keys
-        return EncoderRecipe if is_encoder else VerifierRecipe
+    def recipe_type(self) -> type[VerifierRecipe] | type[EncoderRecipe]:
+        """Return the class of the recipe, whose file is read for it: that of an encoder has ``views``."""
+        keys = boundary.read_yaml(self.file) if self.file.is_file() else None
+        return EncoderRecipe if "views" in {*self.change, *(keys or ())} else VerifierRecipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +265,7 @@ class BlockEntry:
                 raise UserError(f"{place}.{OWN_SET}.refinement: is of the release's own set alone")
         for key, adapter in self.adapters.items():
             _check_name(key, f"{place}.adapters", (names.DATASETS, names.ADAPTER, names.REPORT))
-            adapter.check(f"{place}.adapters.{key}", adapter.kind)
+            adapter.check(f"{place}.adapters.{key}", adapter.recipe_type())
         if not self.adapters and (evaluation is None or steps is not None):
             raise UserError(f"{place}: add adapters (who learn its verifier_steps) or an evaluation")
         if self.learns_steps and manifest.verifier_steps is None:
@@ -337,7 +335,7 @@ class Manifest:
         if self.generator is not None:
             self.generator.check(names.GENERATOR, GeneratorRecipe)
         if self.adapter is not None:
-            self.adapter.check(names.ADAPTER, self.adapter.kind)
+            self.adapter.check(names.ADAPTER, self.adapter.recipe_type())
         if self.path_probe is not None:
             self.path_probe.check(self.builds)
         self._check_audits()

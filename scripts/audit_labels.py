@@ -39,7 +39,8 @@ def sample(options: SampleOptions) -> str:
     """Draw rows and write the page to judge them on."""
     selection = draw(options.input, options.kind, options.rows, options.seed)
     error_types = {entry.name: entry.definition for entry in TAXONOMY}
-    report.write_sample(selection, WORDS["noise_types"] if options.kind == LABELS else error_types, options.output)
+    meanings = WORDS["noise_types"] if options.kind == LABELS else error_types
+    page.write_page(options.output, report.render_sample(selection, meanings))
     counts = Counter(row.stratum for row in selection.rows)
     rows = [(", ".join(stratum), size, counts[stratum]) for stratum, size in selection.sizes.items()]
     table = tables.text_table([("stratum", "rows", "drawn"), *rows])

@@ -21,10 +21,7 @@ class Options(build_verified.Options):
 
 
 def verify(options: Options) -> None:
-    """Build the verified split and the labels of the options' file, and a page to read them.
-
-    Raises ``UserError`` for a mistake of the user.
-    """
+    """Build a file's verified split and labels, and a page to read them; raise ``UserError`` for bad input."""
     build_verified.build_verified(options)
     if not options.estimate and (options.output / VERIFIED).is_dir():  # another machine may still be at work
         print(view_labels.view_labels(view_labels.Options(folder=options.output)))

@@ -130,11 +130,6 @@ class Recipe:
             )
         return batches
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the keys and values as JSON has them, nested as in YAML."""
-        values: dict[str, Any] = boundary.plain(self)
-        return values
-
 
 @dataclass(frozen=True, slots=True)
 class VerifierRecipe(Recipe):

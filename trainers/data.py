@@ -169,9 +169,6 @@ def training_order(lengths: Sequence[int], epochs: float, rows_per_step: int, se
 
     Every whole epoch holds each row once. ``by_length`` sorts the rows within an optimizer step, so that a batch has
     rows of similar length. The list is fixed in advance, so that a resumed run sees the rows of an uninterrupted one.
-
-    >>> training_order([5, 1, 3, 2], 1.5, 2, seed=0, by_length=True)
-    [3, 0, 1, 2, 1, 0]
     """
     total = max(1, round(len(lengths) * epochs))
     shuffled: list[int] = []

@@ -194,9 +194,6 @@ def order_apart(prompts: Sequence[Hashable], epochs: float, batch: int, seed: in
     """Return row numbers in the order of training, every ``batch`` of them having different prompts.
 
     An epoch has as many whole batches as possible; it leaves out the remaining rows, which differ between epochs.
-
-    >>> order_apart("aaabbc", 1, 2, seed=0)
-    [0, 4, 2, 3, 1, 5]
     """
     row_order: list[int] = []
     for epoch in range(ceil(epochs)):

@@ -10,6 +10,7 @@ from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.players.encoding import VERSION
 from safe_stepwise.store import files, names
+from safe_stepwise.store.boundary import plain
 from trainers import config, models
 from trainers.data import Data, Example, ExtraSet
 from trainers.rows.base import RowKind
@@ -47,7 +48,7 @@ class TrainingRun:
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that decides what is learnt: settings and digests."""
-        settings = self.recipe.as_json()
+        settings: dict[str, Any] = plain(self.recipe)
         for key in (*_NOT_COMPARED, *_COVERED_BY_ROWS):
             settings.pop(key, None)
         for key in _FILTERS_COVERED_BY_ROWS:
@@ -57,7 +58,7 @@ class TrainingRun:
     @property
     def header(self) -> dict[str, Any]:
         """The fields of the record that are known before training; folders appear by name, without their path."""
-        data, weights, recipe = self.data, self.weights, self.recipe.as_json()
+        data, weights, recipe = self.data, self.weights, plain(self.recipe)
         for key in ("dataset", "base_model", "output", "start"):
             if recipe[key] and Path(recipe[key]).expanduser().is_dir():
                 recipe[key] = Path(recipe[key]).resolve().name
@@ -85,7 +86,7 @@ class TrainingRun:
     def require_same_training(self, complete: Mapping[str, Any]) -> None:
         """Raise ``UserError`` if the output holds the result of a different training; ``complete`` is its record."""
         trained = {key: value for key, value in complete["recipe"].items() if key not in _NOT_COMPARED}
-        recipe = sorted(self.recipe.as_json().items())
+        recipe = sorted(plain(self.recipe).items())
         current = {key: value for key, value in recipe if key in trained} | self.contents
         trained |= {
             "base_model": complete["base_model"]["revision"],

@@ -23,7 +23,7 @@ from trainers.interruption import Interruption
 from trainers.models import find_base
 from trainers.objectives import CLASSIFICATION, KTO, SFT, Objective, trainer_arguments
 from trainers.record import RECORD, TrainingRun
-from trainers.rows.base import RowKind, kind_of
+from trainers.rows.base import kind_of
 
 LOG = "log.jsonl"
 RUN = "run.json"
@@ -31,16 +31,13 @@ OUTPUTS = (names.WORK, models.MODEL, models.WEIGHTS, models.CONFIG, LOG, RECORD)
 """Names of everything that a run writes into its output folder."""
 
 
-def train(
-    recipe: Recipe, resume: bool = False, warn: Callable[[str], object] = print, kind: RowKind | None = None
-) -> Mapping[str, Any]:
+def train(recipe: Recipe, resume: bool = False, warn: Callable[[str], object] = print) -> Mapping[str, Any]:
     """Train by a recipe and write the adapter; return the content of ``training.json``.
 
     ``resume`` continues from the last complete checkpoint, or begins; for a complete output it returns its record.
-    Under ``accelerate launch`` only the first process writes. ``warn`` gets messages that stop nothing; ``kind`` is
-    the kind of the rows, by default that of the recipe. A first Ctrl-C or SIGTERM ends it as in
-    `trainers.interruption`. Raises ``UserError`` for a missing library, model or data set, for rows that can't be
-    trained on, and for an output that holds another run.
+    Under ``accelerate launch`` only the first process writes. ``warn`` gets messages that stop nothing. A first Ctrl-C
+    or SIGTERM ends it as in `trainers.interruption`. Raises ``UserError`` for a missing library, model or data set,
+    for rows that can't be trained on, and for an output that holds another run.
     """
     accumulation_steps = recipe.accumulation_steps(int(os.environ.get("WORLD_SIZE", 1)))
     models.need_libraries(recipe)
@@ -49,7 +46,7 @@ def train(
     complete_record = _read_complete_record(recipe, resume) if is_first else None
     weights, origin = find_base(recipe.base_model)
     start = models.find_start(recipe, weights)
-    kind = kind or kind_of(recipe)
+    kind = kind_of(recipe)
     training = TrainingRun(recipe, weights, origin, start, read_data(recipe, weights, kind), kind)
     if complete_record is not None:
         training.require_same_training(complete_record)

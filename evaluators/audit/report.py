@@ -89,12 +89,8 @@ def check_rows(scores: Mapping[str, Any], file: Path, folder: Path) -> None:
         )
 
 
-def write_sample(sample: AuditSample, meanings: Mapping[str, str], output: Path) -> None:
-    """Write a sample as one HTML page, with the labels' definitions; raise ``UserError`` if it can't be written."""
-    page.write_page(output, render_sample(sample, meanings))
-
-
 def render_sample(sample: AuditSample, meanings: Mapping[str, str]) -> str:
+    """Render a sample as one HTML page, with the labels' definitions."""
     name, styles = f"{sample.audited} {sample.sha256[:12]}", ("row", "style")
     return page.render_page(_TEMPLATES, name, _SCRIPTS, page_data(sample, meanings), styles)
 

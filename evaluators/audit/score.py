@@ -66,11 +66,7 @@ FORM_QUESTIONS: Mapping[str, tuple[FormQuestion, ...]] = {
 
 
 def questions_for(audited: Audited, stratum: Sequence[str]) -> tuple[FormQuestion, ...]:
-    """Return the questions that apply to a row by its label, ``stratum[1]``; a sound row has no type of noise.
-
-    >>> [q.name for q in questions_for("labels", ("musique", "none"))]
-    ['label', 'explanation', 'lacks_evidence']
-    """
+    """Return the questions that apply to a row by its label, ``stratum[1]``; a sound row has no type of noise."""
     is_sound = stratum[1] == SOUND[audited]
     return tuple(q for q in FORM_QUESTIONS[audited] if q.for_sound_rows or not is_sound)
 

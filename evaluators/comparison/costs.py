@@ -7,6 +7,7 @@ that questions took.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from evaluators.comparison.scores import CSV_ONLY, EARLY, Comparison, Failures, Row, bounds, categories, error_types
 from evaluators.comparison.systems import EVERY, MachineCounts, System, Transition, edge_text, machine_of, name_systems
@@ -50,9 +51,7 @@ def cost_sheet(comparison: Comparison) -> Sheet[RoleCost]:
         Column("role", lambda cost: cost.role, key="role"),
         Column(CSV_ONLY, lambda cost: cost.calls, key="calls"),
         Column("calls / question", lambda cost: cost.calls / max(1, cost.questions), decimal(2), "calls_per_question"),
-        Column("prompt", lambda cost: cost.prompt, count, "prompt_tokens"),
-        Column("cached", lambda cost: cost.cached, count, "cached_tokens"),
-        Column("computed", lambda cost: cost.computed, count, "computed_tokens"),
+        *(Column(kind, attrgetter(kind), count, f"{kind}_tokens") for kind in ("prompt", "cached", "computed")),
         Column("cached share, %", lambda c: c.cached / c.prompt if c.prompt else None, percent, "cached_percent"),
         Column("completion", lambda cost: cost.completion, count, "completion_tokens"),
         *([Column(_THOUGHT, lambda cost: cost.thought, count, "thought_tokens")] if has_thought else []),
@@ -238,8 +237,7 @@ def transition_sheet(comparison: Comparison, machines: Sequence[MachineCounts]) 
     columns: list[Column[Transition]] = [
         *comparison.subject,
         Column("edge", lambda move: edge_text(move.system.method, move.state, move.next_state)),
-        Column(CSV_ONLY, lambda move: move.state, key="state"),
-        Column(CSV_ONLY, lambda move: move.next_state, key="next_state"),
+        *(Column(CSV_ONLY, attrgetter(name), key=name) for name in ("state", "next_state")),
         Column("count", lambda move: move.count, key="count"),
         Column("share, %", lambda move: move.share, percent, "percent"),
         Column("of its state, %", lambda move: move.share_of_state, percent, "percent_of_state"),

@@ -166,11 +166,7 @@ class Cost:
         return int(dict(self.system.options).get("samples", 0))
 
     def samples_within(self, tokens: float) -> int:
-        """Return how many samples cost at most ``tokens``; 0 if a single one costs more.
-
-        >>> Cost(System("cot", (), ()), 900.0, 500.0, 100.0).samples_within(1230)
-        8
-        """
+        """Return how many samples cost at most ``tokens``; 0 if a single one costs more."""
         if tokens < self.first:
             return 0
         return 1 + int((tokens - self.first) / self.further) if self.further else 1

@@ -7,6 +7,7 @@ all the benchmarks of the paper.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from evaluators.comparison import significance, systems
 from evaluators.comparison.scores import AVERAGE, CSV_ONLY, Comparison, Difference, Row, bounds
@@ -85,8 +86,7 @@ def difference_sheet(comparison: Comparison) -> Sheet[Difference]:
         Column("benchmark", lambda d: d.benchmark or AVERAGE, key="benchmark"),
         Column("measure", lambda d: METRIC_NAMES[d.metric]),
         Column(CSV_ONLY, lambda d: d.metric, key="metric"),
-        Column("pairs", lambda d: d.pairs, key="pairs"),
-        Column("unpaired", lambda d: d.unpaired, key="unpaired"),
+        *(Column(name, attrgetter(name), key=name) for name in ("pairs", "unpaired")),
         Column("Δ", lambda d: d.estimate.value, signed),
         Column("95% CI", lambda d: d.estimate, lambda e: f"{signed(e.low)} to {signed(e.high)}"),
         Column(CSV_ONLY, lambda d: d.estimate.value, percent, "delta"),
@@ -95,8 +95,7 @@ def difference_sheet(comparison: Comparison) -> Sheet[Difference]:
         Column(CSV_ONLY, lambda d: d.test, key="test"),
         Column("p", lambda d: d.p, p_value),
         Column("p, Holm", lambda d: d.p_holm, p_value),
-        Column(CSV_ONLY, lambda d: d.p, key="p"),
-        Column(CSV_ONLY, lambda d: d.p_holm, key="p_holm"),
+        *(Column(CSV_ONLY, attrgetter(name), key=name) for name in ("p", "p_holm")),
     ]
     return Sheet(columns, [d for d in comparison.differences if d.benchmark in comparison.places])
 
@@ -130,11 +129,7 @@ def _values(estimates: Sequence[significance.Estimate | None]) -> list[str]:
 
 
 def choose_tables(tables: Iterable[str]) -> tuple[published_tables.PublishedScore, ...]:
-    """Return the rows of the papers' tables with these names (``v2``, ``v1:12``); raise ``UserError`` for another.
-
-    >>> list(dict.fromkeys(row.table for row in choose_tables(["v2", "v1:12"])))
-    ['2', '12']
-    """
+    """Return the rows of the papers' tables with these names (``v2``, ``v1:12``); raise ``UserError`` for another."""
     main: dict[str, str] = {paper: f"{paper}:{table}" for paper, table in published_tables.MAIN.items()}
     every_table = dict.fromkeys(f"{row.paper}:{row.table}" for row in printed().scores)
     names = [check_choice(text, [*main, *every_table], "--published") for text in tables]

@@ -102,11 +102,7 @@ def percentiles(values: Matrix) -> tuple[float, float] | None:
 
 
 def wilson(hits: int, rows: int) -> Estimate:
-    """Compute the share of ``hits`` in ``rows``, 1 or more, with Wilson's score interval (1927).
-
-    >>> wilson(8, 10)
-    Estimate(value=0.8, low=0.4902, high=0.9433)
-    """
+    """Compute the share of ``hits`` in ``rows``, 1 or more, with Wilson's score interval (1927)."""
     share, z = hits / rows, NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     middle = share + z * z / (2 * rows)
     margin = z * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
@@ -135,11 +131,7 @@ def flip_test(observed: float, flipped: Matrix) -> float:
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Return McNemar's exact two-sided p-value: the binomial over the discordant questions.
-
-    >>> mcnemar(0, 5), mcnemar(3, 3), mcnemar(0, 0)
-    (0.0625, 1.0, 1.0)
-    """
+    """Return McNemar's exact two-sided p-value: the binomial over the discordant questions."""
     discordant = wins + losses
     tail = sum(math.comb(discordant, k) for k in range(min(wins, losses) + 1))
     p: float = 2 * tail / 2**discordant
@@ -152,11 +144,7 @@ def round_p(p: float) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust a family of p-values by Holm's method, in their order.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
+    """Adjust a family of p-values by Holm's method, in their order."""
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         largest = max(largest, min(1.0, p_values[index] * (len(p_values) - rank)))

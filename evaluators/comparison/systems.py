@@ -51,11 +51,7 @@ class System:
         options: Mapping[str, Any],
         conditions: Mapping[str, Any] = MappingProxyType({}),
     ) -> "System":
-        """Make the system of an outcome's fields; raises ``TypeError`` or the like where they are no mappings.
-
-        >>> System.make("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
-        (('generator', 'g'), ('verifier', 'v'))
-        """
+        """Make the system of an outcome's fields; raises ``TypeError`` or the like where they are no mappings."""
         roles = sort_by(players, METHODS[method].roles if method in METHODS else ())
         return cls(
             str(method),
@@ -289,11 +285,7 @@ def machine_of(method: str) -> Machine[object] | None:
 
 
 def title_of(method: str, state: str) -> str:
-    """Return a state's title; "" if the machine gives it none, or for an unknown method.
-
-    >>> title_of("sg_fsm1", "q2"), title_of("react", "act"), title_of("scouting", "q2")
-    ('Search', '', '')
-    """
+    """Return a state's title; "" if the machine gives it none, or for an unknown method."""
     machine = machine_of(method)
     return machine.titles.get(state, "") if machine else ""
 

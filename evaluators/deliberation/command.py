@@ -20,7 +20,7 @@ from evaluators.deliberation.proposing import Proposer, answer_case, make_propos
 from evaluators.deliberation.questions import Case, QuestionRows, QuestionSet
 from evaluators.deliberation.scorers import HEADLINE, METRICS, TITLES
 from evaluators.outcomes import Outcome, QuestionRecord
-from evaluators.run.runner import Task, Work, run_tasks
+from evaluators.run.runner import Task, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import deliberation, path_deliberating, path_proposing
@@ -134,14 +134,10 @@ def run_deliberation(options: Options, rows_of: Callable[[Options], QuestionRows
 def _run_plan(plan: Plan) -> str:
     options, output = plan.options, plan.options.output
     cases = plan.questions.cases
-    work = Work(
-        questions=[[case.question, {t: list(paths) for t, paths in case.gold_paths.items()}] for case in cases],
-        tasks=[*map(plan.task, plan.proposers.values())],
-        clients=plan.clients,
-        output=output,
-        at_once=options.at_once,
-    )
-    runs = dict(zip(plan.proposers, run_tasks(work), strict=True))
+    identities = [[case.question, {t: list(paths) for t, paths in case.gold_paths.items()}] for case in cases]
+    tasks = [*map(plan.task, plan.proposers.values())]
+    results_by_task = run_tasks(identities, tasks, plan.clients, output, options.at_once)
+    runs = dict(zip(plan.proposers, results_by_task, strict=True))
     (output / RESULTS).unlink(missing_ok=True)
     outcomes = (outcome for name, run in runs.items() for outcome in _make_outcomes(plan, name, run))
     files.write_lines(output / TRAJECTORIES, map(Outcome.to_json, outcomes))
@@ -151,10 +147,6 @@ def _run_plan(plan: Plan) -> str:
     results = _make_results(plan, runs)
     files.write_atomically(output / PAGE, render_page(results).encode("utf-8", "backslashreplace"))
     files.write_atomically(output / RESULTS, files.json_bytes(results))
-    return _render_final_text(plan, results)
-
-
-def _render_final_text(plan: Plan, results: Mapping[str, Any]) -> str:
     lines = [render_summary(results)]
     if failed := sum(run["failed"] for run in results["runs"]):
         lines.append(
@@ -163,7 +155,7 @@ def _render_final_text(plan: Plan, results: Mapping[str, Any]) -> str:
         lines += [f"the last that failed: {c.last_error}" for c in plan.clients if c.last_error][:1]
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    return "\n".join([*lines, "", *(str(plan.options.output / name) for name in (RESULTS, PAGE))])
+    return "\n".join([*lines, "", *(str(output / name) for name in (RESULTS, PAGE))])
 
 
 def _make_results(plan: Plan, runs: Mapping[str, Sequence[ScoredCase]]) -> dict[str, Any]:

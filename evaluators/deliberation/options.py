@@ -93,11 +93,7 @@ class Options(ModelOptions):
 
 
 def split_name(spec: str) -> tuple[str, str]:
-    """Split ``NAME=SPEC`` into the name of a run and the spec of its proposer; without a name return "".
-
-    >>> split_name("SFT=vllm:m+a"), split_name("symbolic:error_rate=0.3")
-    (('SFT', 'vllm:m+a'), ('', 'symbolic:error_rate=0.3'))
-    """
+    """Split ``NAME=SPEC`` into the name of a run and the spec of its proposer; without a name return ""."""
     match = _NAMED_SPEC.fullmatch(spec)
     return (match[1].strip(), match[2]) if match else ("", spec)
 

@@ -133,7 +133,7 @@ class QuestionRows(Protocol):
 class QuestionSet:
     """All cases, and the indices of those to evaluate; `choose` makes it without gold paths, `with_gold` adds them."""
 
-    rows: QuestionRows
+    source: QuestionRows
     all_cases: tuple[Case, ...]
     indices: tuple[int, ...]
     train: PathsSet | None
@@ -164,7 +164,7 @@ class QuestionSet:
     def with_gold(self) -> "QuestionSet":
         """Return these questions with gold paths, which may take long."""
         by_template = self.train.gold_by_template if self.train else {}
-        gold_paths, origin = self.rows.find_gold_paths(by_template, self.indices)
+        gold_paths, origin = self.source.find_gold_paths(by_template, self.indices)
         pairs = zip(self.all_cases, gold_paths, strict=True)
         cases = tuple(replace(case, gold_paths=paths) for case, paths in pairs)
         return replace(self, all_cases=cases, description={**self.description, "gold": origin})
@@ -189,24 +189,24 @@ class QuestionSet:
 
     def knowledge(self) -> Iterator[GraphKnowledge]:
         """Yield the knowledge of each chosen case's graph, one at a time, as graphs are large."""
-        chosen, hops = frozenset(self.indices), self.rows.hops
-        for index, (case, graph) in enumerate(zip(self.all_cases, self.rows.graphs(), strict=False)):
+        chosen, hops = frozenset(self.indices), self.source.hops
+        for index, (case, graph) in enumerate(zip(self.all_cases, self.source.graphs(), strict=False)):
             if index in chosen:
                 yield GraphKnowledge(graph, max(hops, case.question.hops))
 
 
 def select_held_out(
-    cases: Sequence[Case], train: PathsSet | None, only: bool
+    cases: Sequence[Case], train: PathsSet | None, is_only: bool
 ) -> tuple[list[int], dict[str, int], str]:
     """Return the indices of the cases to use, the number of cases by split, and a warning or "".
 
-    With ``only``, use only cases of the set's test split; raise ``UserError`` if there are none.
+    With ``is_only``, use only cases of the set's test split; raise ``UserError`` if there are none.
     """
     if train is None:
         return [*range(len(cases))], {}, ""
     splits = [train.split_of(case) for case in cases]
     counts = {split or "neither": splits.count(split) for split in dict.fromkeys(splits)}
-    if not only:
+    if not is_only:
         train_count = counts.get(names.TRAIN, 0)
         note = (
             f"{train_count:,} of {len(cases):,} questions are in the train split of {train.folder}; "

@@ -211,12 +211,7 @@ def _cross_tabulate(outcomes: Sequence[JudgedOutcome], rule: Rule, measure: Answ
 
 
 def measure_spurious(right: Mapping[str, int]) -> dict[str, Any]:
-    """Compute the share of unfaithful chains among right answers (README.md), which ``right`` counts by verdict.
-
-    >>> share = measure_spurious({"faithful": 8, "unfaithful": 2, "unjudgeable": 10})
-    >>> share["value"], share["low"], share["high"], share["least"], share["most"]
-    (0.2, 0.0567, 0.5098, 0.1, 0.6)
-    """
+    """Compute the share of unfaithful chains among right answers (README.md), which ``right`` counts by verdict."""
     faithful, unfaithful, unjudgeable = (right[name] for name in get_args(Verdict))
     decided, chains = faithful + unfaithful, faithful + unfaithful + unjudgeable
     share = asdict(significance.wilson(unfaithful, decided)) if decided else dict.fromkeys(("value", "low", "high"))
@@ -232,9 +227,6 @@ def measure_gap(right: Mapping[str, int], questions: int) -> dict[str, float | N
     """Compute the gap between right answers and earned ones (README.md), in shares of ``questions``.
 
     ``right`` counts the right answers by result.
-
-    >>> measure_gap({"faithful": 6, "unfaithful": 1, "unjudgeable": 1}, 10)
-    {'answer': 0.8, 'reasoning': 0.6, 'low': 0.1, 'high': 0.2}
     """
     if not questions:
         return dict.fromkeys(("answer", "reasoning", "low", "high"))

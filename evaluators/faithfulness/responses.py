@@ -112,11 +112,7 @@ def _read_explanation(attempt: Attempt) -> str:
 
 
 def split_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of an explanation as steps, without list marks and without the conclusion.
-
-    >>> list(split_sentences("1. Oru lies on the Vel. It is a town.\\n2. So the answer is Oru."))
-    ['Oru lies on the Vel.', 'It is a town.']
-    """
+    """Yield the sentences of an explanation as steps, without list marks and without the conclusion."""
     for line in text[:MAX_EXPLANATION_CHARS].splitlines():
         for piece in sentencex.segment("en", _NUMBER.sub("", _BULLET.sub("", line.replace("**", "")))):
             sentence = _NUMBER.sub("", " ".join(piece.split()))

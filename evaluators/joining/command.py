@@ -15,7 +15,6 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-import safe_stepwise
 from evaluators import outcomes as reading
 from evaluators import report_page
 from evaluators.comparison import ablation, report, score_tables
@@ -23,12 +22,12 @@ from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import VARIANT, System, name_systems, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import METRIC_NAMES, Outcome, QuestionRecord, grouped
-from evaluators.run.evaluation import record, roles_of
+from evaluators.run.evaluation import write_outcomes
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json, identity
 from safe_stepwise.store import files, published_tables
 from safe_stepwise.store.boundary import read_json
-from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_lines
+from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically
 from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, REPORT_PAGE, RESULTS, TRAJECTORIES
 from safe_stepwise.store.tables import text_table
 
@@ -214,18 +213,16 @@ def join(options: Options) -> str:
     ablated = ablation.compare_with(union.outcomes, options.reference, seed)
     main = [row for row in rows if row.table == published_tables.MAIN[row.paper]]
     further = [row for row in rows if row.table != published_tables.MAIN[row.paper]]
+    systems = [(tuple(outcomes), None) for outcomes in grouped(union.outcomes, system_of).values()]
     with files.lock_folder(output, "join", OWNED):
-        (output / RESULTS).unlink(missing_ok=True)
-        write_lines(output / TRAJECTORIES, (outcome.to_json() for outcome in union.outcomes))
-        write_lines(output / QUESTIONS, (question.to_json() for question in union.questions))
+        results = write_outcomes(output, _describe_settings(runs, union, judge, seed), systems, union.questions)
         comparison = report.write(union.outcomes, output / REPORT, seed, main)
         ablation.write(ablated, options.reference, output / REPORT, further)
-        content = _make_results(runs, union, judge, seed)
-        rules = [*faithfulness.read_pairs(output)]
-        earned, summary = faithfulness.measure_evaluation(rules, output, output / REPORT)
+        faithfulness_results, earned = faithfulness.measure_evaluation(output, output / REPORT)
         report_page.write(output / REPORT)
-        write_atomically(output / RESULTS, json_bytes({**content, "comparison": comparison.results, **earned}))
-    return _render(runs, union, options, ablated, summary)
+        contents = {**results, "comparison": comparison.results, **faithfulness_results}
+        write_atomically(output / RESULTS, json_bytes(contents))
+    return _render(runs, union, options, ablated, earned)
 
 
 def _check_places(runs: Sequence[EvaluationRun], output: Path) -> None:
@@ -252,11 +249,10 @@ def _judge(runs: Sequence[EvaluationRun]) -> str | None:
     return next(iter(judged), None)
 
 
-def _make_results(runs: Sequence[EvaluationRun], union: Joined, judge: str | None, seed: int) -> dict[str, Any]:
-    """Return ``results.json`` as an evaluation writes it, with the joined runs as its sources."""
-    by_system = grouped(union.outcomes, system_of)
-    roles, systems = roles_of(union.outcomes), [*by_system]
-    settings = {
+def _describe_settings(runs: Sequence[EvaluationRun], union: Joined, judge: str | None, seed: int) -> dict[str, Any]:
+    """Return the settings in ``results.json`` as an evaluation has them, with the joined runs as its sources."""
+    systems = [*dict.fromkeys(map(system_of, union.outcomes))]
+    return {
         "joined": [
             {
                 "folder": run.folder.resolve().name,
@@ -274,12 +270,6 @@ def _make_results(runs: Sequence[EvaluationRun], union: Joined, judge: str | Non
         "conditions": values_by_name(item for system in systems for item in system.conditions),
         "judge": judge,
         "seed": seed,
-    }
-    return {
-        "version": safe_stepwise.__version__,
-        "simulated": any(outcome.simulated for outcome in union.outcomes),
-        "settings": settings,
-        "runs": [{**record(outcomes, roles), "judge_agreement": None} for outcomes in by_system.values()],
     }
 
 

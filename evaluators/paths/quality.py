@@ -54,12 +54,7 @@ class JudgedPath:
 
 
 def measure_quality(judged: Sequence[JudgedPath], *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Any]:
-    """Compute all measures of one engine's verdicts by one prompt, in any order.
-
-    >>> rows = [JudgedPath("b", "q", "valid", "NO"), JudgedPath("b", "q", "reversed", "NO")]
-    >>> measure_quality(rows)["measures"]["balanced"]
-    0.5
-    """
+    """Compute all measures of one engine's verdicts by one prompt, in any order."""
     counts = _count_by_question(judged)
     totals = counts.sum(axis=0).reshape(len(CORRUPTIONS), 3)
     values, spans = pooled_measures(counts, _measure), pooled_intervals(counts, _measure, seed, resamples)

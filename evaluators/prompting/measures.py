@@ -1,5 +1,8 @@
 """Measure a prompting method's trajectory beside EM and F1, by the annotations of the question.
 
+SG-FSM's machines answer hop by hop; with evidence (its Setting 2) every method names supporting facts and triples,
+SG-FSM1 those of its sub-answers.
+
 - **Salvaged**: EM and F1 with replies that only salvaging could read. Plain EM and F1 are strict.
 - **Facts, evidence, joint**: by the official definitions (`safe_stepwise.metric.evidence`), where
   the prompt asks for them and the benchmark has them: HotpotQA has no triples, MuSiQue gold passages.
@@ -12,18 +15,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from evaluators.derivations import Derivation, measure_coverage
 from evaluators.outcomes import Outcome, statistics_of
-from evaluators.prompting.answers import SupportedAnswer, is_hop_by_hop
 from evaluators.uptake import UPTAKE, count_uptake
-from safe_stepwise.methods import react, sg_fsm, sg_fsm_safe
+from safe_stepwise.methods import prompting, react, scene, sg_fsm, sg_fsm_safe
 from safe_stepwise.methods.prompting import PromptingOptions, readability, vote
 from safe_stepwise.methods.reading import UNREADABLE
 from safe_stepwise.metric import evidence
-from safe_stepwise.records import FAILED, Question, Trajectory, all_attempts
+from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory, all_attempts
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 
 Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
@@ -41,6 +43,79 @@ _SCORES = ("exact_match", "f1", "precision", "recall")
 _COUNTS = ("gold", "found", "right", "gold_passages", "located")
 _PASSAGE_BENCHMARKS = ("musique", CUSTOM)
 """Benchmarks that annotate supporting passages, not sentences."""
+FACTS, TRIPLES = "supporting_facts", "evidences"
+"""The fields of a reply with the facts and the triples that it gives as support."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportedAnswer:
+    """An answer to a question with what supports it.
+
+    ``facts`` (passage from 1, sentence from 0) and ``triples`` are None if the prompt did not ask for
+    them; ``passages`` are None if the method never cites a passage.
+    """
+
+    question: Question
+    trajectory: Trajectory
+    sub_answers: tuple[scene.SubAnswer, ...]
+    facts: tuple[tuple[int, int], ...] | None
+    triples: tuple[tuple[str, str, str], ...] | None
+    passages: frozenset[int] | None
+
+    @classmethod
+    def from_trajectory(cls, question: Question, trajectory: Trajectory, evidence: bool) -> "SupportedAnswer":
+        """Read a trajectory; ``evidence``: facts and triples were asked for. Only an answer that counts has any."""
+        answers, last = sg_fsm_safe.sub_answers(trajectory.attempts), _last(trajectory.attempts)
+        facts: Sequence[Sequence[int]] | None = None
+        triples: Sequence[Sequence[str]] | None = None
+        if evidence:
+            facts = last.get(FACTS, [(find.passage, n) for find in answers for n in find.sentences])
+            triples = last.get(TRIPLES, [find.evidence for find in answers if find.evidence])
+            if trajectory.stop_reason != ANSWERED:
+                facts = triples = ()
+        cited = {find.passage for find in answers} | {page for page, _ in facts or ()}
+        return cls(
+            question,
+            trajectory,
+            answers,
+            None if facts is None else tuple((page, sentence) for page, sentence in facts),
+            None if triples is None else tuple((h, r, t) for h, r, t in triples),
+            frozenset(cited) if evidence or is_hop_by_hop(trajectory) else None,
+        )
+
+    @property
+    def answer(self) -> str:
+        """The answer of strictly read replies."""
+        return self.trajectory.answer
+
+    @property
+    def salvaged(self) -> str:
+        """The answer if salvaged replies also count."""
+        return prompting.salvaged_answer(self.trajectory)
+
+    @property
+    def titles(self) -> list[str]:
+        """The passages' titles in the order of their numbers: the question's, then those that verdicts retrieved."""
+        retrieved = (page for attempt in self.trajectory.attempts for page in attempt.retrieved)
+        return [page.title for page in (*self.question.passages, *retrieved)]
+
+    @property
+    def cited_facts(self) -> list[tuple[str, int]]:
+        """The supporting facts in HotpotQA's form: titles instead of numbers."""
+        titles = self.titles
+        return [(titles[page - 1], sentence) for page, sentence in self.facts or ()]
+
+
+def is_hop_by_hop(trajectory: Trajectory) -> bool:
+    """Whether a trajectory's method gives sub-answers before the answer."""
+    return any(attempt.state == sg_fsm.DECOMPOSE for attempt in trajectory.attempts)
+
+
+def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
+    if any(attempt.state == prompting.ANSWERING for attempt in attempts):
+        return prompting.winning_fields(attempts)
+    replies = map(sg_fsm_safe.strict_fields, reversed(attempts))
+    return next((reply for reply in replies if FACTS in reply), {})
 
 
 def measure_trajectory(
@@ -201,7 +276,7 @@ def score_outcomes(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> di
     their majority, and of the best one (oracle). Retries have their uptake (`count_uptake`).
     """
     size, verdicts = len(outcomes), Counter(outcome.verdict for outcome in outcomes)
-    prompting = summarize(outcomes)
+    summary = summarize(outcomes)
     drawn = [outcome.measures[SAMPLES] for outcome in outcomes if SAMPLES in outcome.measures]
     judged = verdicts["correct"] + verdicts["incorrect"]
     return {
@@ -211,7 +286,7 @@ def score_outcomes(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> di
         "unscored": verdicts["unscored"],
         "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
         **statistics_of(outcomes, roles).as_json(),
-        **({"prompting": prompting} if prompting else {}),
+        **({"prompting": summary} if summary else {}),
         **({UPTAKE: uptake} if (uptake := count_uptake(outcomes)) else {}),
         **({SAMPLES: {name: sum(row[name] for row in drawn) / len(drawn) for name in drawn[0]}} if drawn else {}),
     }

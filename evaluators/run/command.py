@@ -16,7 +16,7 @@ from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.outcomes import METRICS, QuestionRecord
 from evaluators.prompting.measures import SAMPLES
-from evaluators.run.evaluation import ALL, Evaluation, evaluate, write
+from evaluators.run.evaluation import ALL, Evaluation, evaluate, settings_of, write_outcomes
 from evaluators.run.options import Options
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.errors import UserError
@@ -24,7 +24,7 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Question, QuestionSet, select_passages
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store import files, names, progress, published_tables, tables
+from safe_stepwise.store import files, names, progress, tables
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_parts
 
 _FILES = (*(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS), *faithfulness.OWNED)
@@ -60,7 +60,17 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
         plan = options.plan(questions.questions, Opener(options.timeout), corpus, replies, notes)
         scoring = {question.benchmark: CUSTOM for question in questions.questions}
         scoring |= {name: benchmark.SCORING for name, benchmark in benchmarks.items()}
-        return _run_plan(replace(plan, scoring=scoring, derivations=derivations), options.seed, published)
+        plan = replace(plan, scoring=scoring, derivations=derivations)
+        runs = evaluate(plan)
+        records = [QuestionRecord.from_question(question, plan.conditions) for question in plan.questions]
+        results = write_outcomes(plan.output, settings_of(plan), runs, records)
+        outcomes = [outcome for group, _ in runs for outcome in group]
+        comparison = report.write(outcomes, plan.report, options.seed, published)
+        faithfulness_results, faithfulness_text = faithfulness.measure_evaluation(plan.output, plan.report)
+        report_page.write(plan.report)
+        contents = {**results, "comparison": comparison.results, **faithfulness_results}
+        write_atomically(plan.output / names.RESULTS, json_bytes(contents))
+    return render_summary(plan, results, faithfulness_text)
 
 
 def _select_questions(options: Options, read: ReadQuestions) -> QuestionSet:
@@ -85,20 +95,6 @@ def _select_questions(options: Options, read: ReadQuestions) -> QuestionSet:
         progress.note(f"{message}, and stay whole")
     reduced = [remove_random_gold(q, options.seed, options.drop_gold_count) for q in read_set.questions]
     return replace(read_set, questions=tuple(reduced))
-
-
-def _run_plan(plan: Evaluation, seed: int, published: Sequence[published_tables.PublishedScore]) -> str:
-    runs = evaluate(plan)
-    results = write(plan, runs)
-    comparison = report.write([outcome for run in runs for outcome in run.outcomes], plan.report, seed, published)
-    # The questions as far as they are kept, so that faithfulness can be measured anew.
-    questions = [QuestionRecord.from_question(q, plan.conditions).as_question for q in plan.questions]
-    pairs = [pair for run in runs for pair in zip(run.outcomes, questions, strict=True)]
-    faithfulness_results, faithfulness_text = faithfulness.measure_evaluation(pairs, plan.output, plan.report)
-    report_page.write(plan.report)
-    contents = {**results, "comparison": comparison.results, **faithfulness_results}
-    write_atomically(plan.output / names.RESULTS, json_bytes(contents))
-    return render_summary(plan, results, faithfulness_text)
 
 
 def render_summary(plan: Evaluation, results: Mapping[str, Any], faithfulness_text: str = "") -> str:
@@ -185,15 +181,5 @@ def remove_random_gold(question: Question, seed: int = 0, count: int = 1) -> Que
 
 
 def remove_passage(question: Question, number: int) -> Question:
-    """Remove the passage with a number (from 1) from a question, and renumber those of its decomposition.
-
-    >>> from safe_stepwise.records import Passage
-    >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
-    >>> less = remove_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
-    >>> [page.title for page in less.passages]
-    ['Vel']
-    """
-    kept_numbers = [n for n in range(1, len(question.passages) + 1) if n != number]
-    places = {old_number: place for place, old_number in enumerate(kept_numbers, 1)}
-    hops = tuple(replace(hop, passage=places.get(hop.passage or 0)) for hop in question.decomposition)
-    return replace(question, passages=tuple(question.passages[n - 1] for n in kept_numbers), decomposition=hops)
+    """Remove the passage with a number (from 1) from a question, and renumber those of its decomposition."""
+    return select_passages(question, [n for n in range(1, len(question.passages) + 1) if n != number])

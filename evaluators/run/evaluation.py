@@ -16,7 +16,7 @@ from evaluators.comparison.systems import values_by_name
 from evaluators.derivations import Derivation
 from evaluators.outcomes import CORPUS, DROP_GOLD, METRICS, PASSAGES, Outcome, QuestionRecord, conditions_of, grouped
 from evaluators.prompting.measures import measure_trajectory, score_outcomes
-from evaluators.run.runner import Task, Work, run_tasks
+from evaluators.run.runner import Task, run_tasks
 from evaluators.uptake import MENDED, findings_at, list_retries
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
@@ -114,7 +114,7 @@ class Evaluation:
         return {DROP_GOLD: self.notes.get(DROP_GOLD) or False, CORPUS: corpus_record, **passages}
 
     @property
-    def judging(self) -> dict[str, Any]:
+    def judge_settings(self) -> dict[str, Any]:
         """The judge's settings that differ from our defaults, for the record."""
         if self.judge is None:
             return {}
@@ -124,7 +124,7 @@ class Evaluation:
     @property
     def conditions(self) -> dict[str, Any]:
         """The conditions that set its systems apart from those of other evaluations."""
-        return conditions_of({**self.evidence, **self.judging})
+        return conditions_of({**self.evidence, **self.judge_settings})
 
     @property
     def clients(self) -> list[Client]:
@@ -133,26 +133,15 @@ class Evaluation:
         return list({id(client): client for client in clients}.values())
 
 
-@dataclass(frozen=True, slots=True)
-class SystemRun:
-    """The results of one setting; outcomes are in the order of the questions."""
-
-    setting: Setting
-    outcomes: tuple[Outcome, ...]
-    verdicts: tuple[judging.Verdict, ...]
-    """Empty without a judge."""
+SystemRun = tuple[tuple[Outcome, ...], Any]
+"""One system's outcomes in the order of the questions, and how far its judge agreed with itself (None: not known)."""
 
 
 def evaluate(plan: Evaluation) -> list[SystemRun]:
     """Run each setting over all questions, in order; raises the errors of `run_tasks`."""
-    work = Work(
-        questions=[identity(question) for question in plan.questions],
-        tasks=[_task(plan, setting) for setting in plan.settings],
-        clients=plan.clients,
-        output=plan.output,
-        at_once=plan.at_once,
-    )
-    return run_tasks(work)
+    questions = [identity(question) for question in plan.questions]
+    tasks = [_task(plan, setting) for setting in plan.settings]
+    return run_tasks(questions, tasks, plan.clients, plan.output, plan.at_once)
 
 
 def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
@@ -160,7 +149,7 @@ def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
         answers = zip(trajectories, plan.questions, strict=True)
         cases = [judging.JudgeCase(trajectory.answer, q.accepted, q.question) for trajectory, q in answers]
         verdicts = await plan.judge.judge_all(cases) if plan.judge else ()
-        return SystemRun(setting, _outcomes(plan, setting, trajectories, verdicts), verdicts)
+        return _outcomes(plan, setting, trajectories, verdicts), judging.measure_agreement(verdicts)
 
     return Task(setting.identity(plan.corpus), lambda: plan.questions, setting.make_answerer(plan.corpus), finish)
 
@@ -209,21 +198,21 @@ def measure_mended(question: Question, trajectory: Trajectory) -> dict[str, list
     return {MENDED: labels} if any(labels) else {}
 
 
-def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
+def write_outcomes(
+    folder: Path, settings: Mapping[str, Any], runs: Sequence[SystemRun], questions: Iterable[QuestionRecord]
+) -> dict[str, Any]:
     """Write trajectories and questions; return ``results.json``, which the caller writes last: settings and scores."""
-    (plan.output / RESULTS).unlink(missing_ok=True)
-    outcomes = [outcome for run in runs for outcome in run.outcomes]
-    records = (QuestionRecord.from_question(question, plan.conditions) for question in plan.questions)
-    files.write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
-    files.write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, records))
-    roles = roles_of(outcomes)
+    (folder / RESULTS).unlink(missing_ok=True)
+    outcomes = [outcome for group, _ in runs for outcome in group]
+    files.write_lines(folder / TRAJECTORIES, map(Outcome.to_json, outcomes))
+    files.write_lines(folder / QUESTIONS, map(QuestionRecord.to_json, questions))
+    attempts = (attempt for outcome in outcomes for attempt in all_attempts(outcome.trajectory))
+    roles = list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))
     return {
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome in outcomes),
-        "settings": settings_of(plan),
-        "runs": [
-            {**record(run.outcomes, roles), "judge_agreement": judging.measure_agreement(run.verdicts)} for run in runs
-        ],
+        "settings": settings,
+        "runs": [{**summarize_system(group, roles), "judge_agreement": agreement} for group, agreement in runs],
     }
 
 
@@ -241,7 +230,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         "options": values_by_name(item for values in options for item in values.items()),
         "judge": judge.client.name if judge else None,
         **({f"judge_{name}": value for name, value in judge.client.allowance.plain.items()} if judge else {}),
-        **plan.judging,
+        **plan.judge_settings,
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
         **plan.evidence,
@@ -253,8 +242,8 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
     }
 
 
-def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
-    """Return one system's scores and statistics; ``roles`` are counted in every system."""
+def summarize_system(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
+    """Return one system's scores and statistics; the calls of all ``roles`` are counted, so that systems compare."""
     by_benchmark = grouped(outcomes, lambda outcome: outcome.benchmark)
     benchmarks = {name: score_outcomes(group, roles) for name, group in by_benchmark.items()}
     columns = {metric: [group[metric] for group in benchmarks.values()] for metric in METRICS}
@@ -265,9 +254,3 @@ def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
         AVERAGE: {name: None if None in values else sum(values) / len(values) for name, values in columns.items()},
         ALL: score_outcomes(outcomes, roles),
     }
-
-
-def roles_of(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return all roles with a call; each run counts them, so that runs can be compared."""
-    attempts = (attempt for outcome in outcomes for attempt in all_attempts(outcome.trajectory))
-    return list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))

@@ -25,9 +25,6 @@ from safe_stepwise.records import Question
 from safe_stepwise.store import boundary
 from safe_stepwise.store.names import REPORT
 
-SHORT = ("generator", "verifier")
-"""Roles with an option of their own; other roles take ``--player ROLE=SPEC``."""
-
 
 @dataclass(frozen=True, slots=True)
 class Options(Trial, ModelOptions):
@@ -250,7 +247,7 @@ def _split_pairs(texts: Sequence[str], form: str) -> list[tuple[str, str]]:
 
 
 def _option(role: str, spec: str = "") -> str:
-    if role in (*SHORT, "judge"):
+    if role in ("generator", "verifier", "judge"):
         return f"--{role} {spec}".rstrip()
     return f"--player {role}={spec}".removesuffix("=")
 

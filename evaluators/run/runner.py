@@ -10,7 +10,7 @@ If an item is a single request (for a verdict on a step or a path), the response
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -48,45 +48,32 @@ class Task(Generic[Item, Result]):
     """Makes the system's result from its trajectories, in the order of the questions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work(Generic[Item, Result]):
-    """Tasks to run over questions."""
+def run_tasks(
+    questions: Sequence[Any], tasks: Sequence[Task[Item, Result]], clients: Sequence[Client], output: Path, limit: int
+) -> list[Result]:
+    """Return the tasks' results in order, with at most ``limit`` questions at a time.
 
-    questions: Sequence[Any]
-    """The identity of each question, as a JSON value."""
-    tasks: Sequence[Task[Item, Result]]
-    clients: Sequence[Client]
-    output: Path
-    at_once: int
+    ``questions`` are their identities as JSON values. Raises ``UserError`` if an engine can't work or answers nothing.
+    """
+    progress = Progress(len(questions) * len(tasks), limit)
 
-
-def run_tasks(work: Work[Item, Result]) -> list[Result]:
-    """Return the tasks' results in order; raise ``UserError`` if an engine can't work, or answers nothing."""
-    progress = Progress(len(work.questions) * len(work.tasks), work.at_once)
-    standing = partial(progress.standing, work.clients)
-    with show_progress("evaluation", "trajectory", progress.total, lambda: progress.ended, standing):
-        return asyncio.run(_run_tasks(work, progress))
-
-
-async def _run_tasks(work: Work[Item, Result], progress: "Progress") -> list[Result]:
-    journal = Journal(work.output / names.JOURNAL)
-    results: list[Result] = []
-    every_key: list[str] = []
-    failure = ""
-    try:
-        async with opened(work.clients):
-            for task in work.tasks:
-                keys = [identity([task.identity, question]) for question in work.questions]
-                trajectories = await _run_task(task, keys, work.at_once, journal, progress)
-                failure = next((t.failure for t in reversed(trajectories) if t.failure), failure)
-                results.append(await task.finish(trajectories))
+    async def run_all(journal: Journal) -> list[Result]:
+        results, every_key = list[Result](), list[str]()
+        async with opened(clients):
+            for task in tasks:
+                keys = [identity([task.identity, question]) for question in questions]
+                results.append(await task.finish(await _run_task(task, keys, limit, journal, progress)))
                 every_key += keys
             journal.end(every_key)
-    finally:
-        journal.close()
+        return results
+
+    standing = partial(progress.standing, clients)
+    bar = show_progress("evaluation", "trajectory", progress.total, lambda: progress.ended, standing)
+    with bar, closing(Journal(output / names.JOURNAL)) as journal:
+        results = asyncio.run(run_all(journal))
     if progress.failed == progress.total:
         raise UserError(
-            f"all {progress.total} trajectories failed and nothing was written; the last: {failure}; "
+            f"all {progress.total} trajectories failed and nothing was written; the last: {progress.last_failure}; "
             "mend that and run the same command again"
         )
     return results
@@ -116,7 +103,9 @@ async def _run_task(
     if len(ended) < len(keys):
         resumed = frozenset(ended)
         await for_each((placed for placed in enumerate(task.items()) if placed[0] not in resumed), answer, at_once)
-    return [ended[place] for place in range(len(keys))]
+    trajectories = [ended[place] for place in range(len(keys))]
+    progress.last_failure = next((t.failure for t in reversed(trajectories) if t.failure), progress.last_failure)
+    return trajectories
 
 
 @asynccontextmanager
@@ -194,6 +183,7 @@ class Progress:
     resumed: int = 0
     """Trajectories of an earlier run."""
     failed: int = 0
+    last_failure: str = ""
 
     def __post_init__(self) -> None:
         self.readability = Readability(self.at_once, self.total, "questions")

@@ -15,11 +15,7 @@ ABOUT = "Multi-hop answers, written one step at a time and verified before the n
 
 
 def score_rows(rows: list[list[str]], benchmark: str) -> str:
-    """Score rows (an answer, and accepted answers between semicolons); return the scores or an error as text.
-
-    >>> print(score_rows(ROWS, "musique"))
-    exact match 0.500, F1 0.500 over 2 answers
-    """
+    """Score rows (an answer, and accepted answers between semicolons); return the scores or an error as text."""
     from safe_stepwise.errors import UserError
     from safe_stepwise.metric.compute import answers_given
 

@@ -66,11 +66,7 @@ def measure_calibration(steps: Iterable[ScoredStep]) -> dict[str, Any]:
 
 
 def expected_error(scores: Matrix, right: Matrix) -> float:
-    """Compute the expected calibration error of scores (0-1); ``right`` is 1 for right steps, else 0.
-
-    >>> expected_error(np.array([0.75, 0.75, 0.75, 0.75]), np.array([1, 1, 1, 0]))
-    0.0
-    """
+    """Compute the expected calibration error of scores (0-1); ``right`` is 1 for right steps, else 0."""
     gaps = (row["steps"] * abs(row["score"] - row["right"]) for row in _bins(scores, right))
     return round(float(sum(gaps)) / len(scores), _DIGITS)
 

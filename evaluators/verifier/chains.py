@@ -77,11 +77,7 @@ class ChainJudge:
 
 
 def grammatical(step: ChainStep, number: int) -> Step:
-    """Return a step of a chain in our grammar, as `check` reads it; a text that is no step becomes an Attribution.
-
-    >>> grammatical(ChainStep("Step 1: Oru is old (Logical)"), 2)
-    Step(number=2, text='Oru is old', kind='Logical')
-    """
+    """Return a step of a chain in our grammar, as `check` reads it; a text that is no step becomes an Attribution."""
     with suppress(StepError):
         return replace(read_free_step(step.shown_text, number), number=number)
     text = _STEP_MARK.sub("", step.shown_text)

@@ -12,9 +12,8 @@ such a row is in every denominator and never right, and both are counted apart.
 - ``parse_rate``: replies with a valid verdict, of all replies.
 
 **Trajectories** (ProcessBench, Zheng et al. 2024: find the first wrong step, or that there is none). The set holds
-single rows, so `step_set.build_trajectories` makes trajectories: an injected row, after the ideal steps before it, is
-a trajectory whose first error is its last step; the longest chains of ideal rows are trajectories without error.
-The verifier judges every step. The first step that it finds fault with is the flagged one.
+single rows, of which `step_set` makes trajectories. The first step that the verifier finds fault with is the flagged
+one.
 
 - ``first_error_erroneous``: share of erroneous trajectories whose flagged step is the first error,
   whatever type it names; ``first_error_correct``: share of correct ones with none flagged;
@@ -41,14 +40,13 @@ from safe_stepwise.store.names import WORDINGS
 from safe_stepwise.taxonomy import CORRECT, labels
 
 UNPARSED = "unparsed"
-LABELS, TWELVE = labels(), labels(incomplete_evidence=True)
-OUTCOMES = (*LABELS, UNPARSED, FAILED)
-"""Possible verdicts on a step where no evidence is missing."""
+TWELVE = labels(incomplete_evidence=True)
+OUTCOMES = (*TWELVE, UNPARSED, FAILED)
+"""Possible verdicts on a step."""
 RESAMPLES = 1_000
 ROW_MEASURES = tuple(name for name in MEASURES if not name.startswith("first_error"))
 """The measures that need no trajectories."""
 
-_OUTCOMES = (*TWELVE, UNPARSED, FAILED)
 _N, _CORRECT = len(TWELVE), TWELVE.index(CORRECT)
 _WRONG = [n for n in range(_N) if n != _CORRECT]
 _LOCATED = 4
@@ -67,7 +65,7 @@ class JudgedStep:
     """One of `names.WORDINGS`, if the set has it."""
 
     def __post_init__(self) -> None:
-        if self.gold not in TWELVE or self.verdict not in _OUTCOMES:
+        if self.gold not in TWELVE or self.verdict not in OUTCOMES:
             raise ValueError(f"row {self.id}: unknown label in {self.gold!r}, {self.verdict!r}")
 
 
@@ -108,12 +106,6 @@ def measure_quality(
     ``erroneous`` and ``correct`` count trajectories; ``types`` are of each label that is gold or a verdict somewhere;
     ``confusion`` has rows by gold label and outcome, zeros left out; ``benchmarks`` the measures of each alone,
     ``wordings`` the number of rows and their measures, where rows say their wording.
-
-    >>> rows = [JudgedStep("1", "b", "q", "Correct", "Correct"),
-    ...         JudgedStep("2", "b", "q", "Redundancy", "Off-topic")]
-    >>> measures = measure_quality(rows, [])
-    >>> [measures["measures"][name] for name in ("accuracy", "error_f1", "macro_f1")]
-    [0.5, 1.0, 0.5]
     """
     counts = _by_question(judged, trajectories)
     confusion, _ = _split(counts.sum(axis=0))
@@ -132,7 +124,7 @@ def measure_quality(
         "intervals": pooled_intervals(counts, _measures, seed, resamples),
         "types": tuple(score for score in scores if score.gold or score.predicted),
         "confusion": {
-            gold: {outcome: int(n) for outcome, n in zip(_OUTCOMES, row, strict=True) if n}
+            gold: {outcome: int(n) for outcome, n in zip(OUTCOMES, row, strict=True) if n}
             for gold, row in zip(TWELVE, confusion, strict=True)
             if row.any()
         },
@@ -155,11 +147,6 @@ def measure_agreement(first: Sequence[JudgedStep], other_judged: Sequence[Judged
 
     ``left_out`` counts the other rows that both judged. ``kappa`` is Cohen's, None if it is undefined: without
     rows, or if both give a single label throughout.
-
-    >>> one = [JudgedStep(n, "b", "q", "Correct", "Correct") for n in "1234"]
-    >>> other = [*one[:3], JudgedStep("4", "b", "q", "Correct", "Redundancy")]
-    >>> measure_agreement(one, other)
-    {'rows': 4, 'left_out': 0, 'share': 0.75, 'kappa': 0.0}
     """
     labels_b = {row.id: row.verdict for row in other_judged}
     pairs = [(row.verdict, labels_b[row.id]) for row in first if row.id in labels_b]
@@ -199,20 +186,20 @@ def _by_question(judged: Sequence[JudgedStep], trajectories: Sequence[Trajectory
     rows_of = {(row.benchmark, row.question) for row in judged}
     keys = sorted(rows_of | {(trajectory.benchmark, trajectory.question) for trajectory in trajectories})
     place = {key: n for n, key in enumerate(keys)}
-    confusion = np.zeros((len(keys), _N, len(_OUTCOMES)))
+    confusion = np.zeros((len(keys), _N, len(OUTCOMES)))
     located = np.zeros((len(keys), _LOCATED))
     for row in judged:
-        confusion[place[row.benchmark, row.question], TWELVE.index(row.gold), _OUTCOMES.index(row.verdict)] += 1
+        confusion[place[row.benchmark, row.question], TWELVE.index(row.gold), OUTCOMES.index(row.verdict)] += 1
     for trajectory in trajectories:
         first = 0 if trajectory.first_error is not None else 2
         cell = located[place[trajectory.benchmark, trajectory.question]]
         cell[first] += 1
         cell[first + 1] += trajectory.is_right
-    return np.concatenate([confusion.reshape(len(keys), _N * len(_OUTCOMES)), located], axis=1)
+    return np.concatenate([confusion.reshape(len(keys), _N * len(OUTCOMES)), located], axis=1)
 
 
 def _split(sums: Matrix) -> tuple[Matrix, Matrix]:
-    return sums[..., :-_LOCATED].reshape(*sums.shape[:-1], _N, len(_OUTCOMES)), sums[..., -_LOCATED:]
+    return sums[..., :-_LOCATED].reshape(*sums.shape[:-1], _N, len(OUTCOMES)), sums[..., -_LOCATED:]
 
 
 def harmonic_mean(first: Matrix, second: Matrix) -> Matrix:

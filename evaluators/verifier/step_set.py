@@ -31,13 +31,8 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category
 
 T = TypeVar("T")
-_WORDING = "wording"
-"""A column that older sets lack."""
-_CLASSES = {"error_type": TWELVE, "origin": names.ORIGINS, _WORDING: names.WORDINGS}
-COLUMNS = (
-    *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
-    *("current_step", "error_type", "origin"),
-)
+_CLASSES = {"error_type": TWELVE, "origin": names.ORIGINS, "wording": names.WORDINGS}
+COLUMNS = (*("id", "benchmark", "question_id", "question", "passages", "previous_steps"), *("current_step", *_CLASSES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +75,8 @@ class StepCase:
     steps: tuple[Step, ...]
     gold: str
     origin: str
-    wording: str | None = None
-    """One of `names.WORDINGS`, where the set says it."""
+    wording: str
+    """One of `names.WORDINGS`."""
 
     @property
     def prefixes(self) -> list[Prefix]:
@@ -142,7 +137,7 @@ def read_cases(
     folder without such rows, or with rows of another form.
     """
     files = _files(folder, split, incomplete_evidence)
-    all_cases: Iterator[StepCase] = chain.from_iterable(map(_cases, files))
+    all_cases: Iterator[StepCase] = chain.from_iterable(read_step_rows(file, COLUMNS, _case) for file in files)
     if incomplete_evidence and limit is not None:
         all_cases = iter(sorted(all_cases, key=lambda case: case.id))  # ids are hashes, so sorting by them shuffles
     cases = [*islice(all_cases, limit)]
@@ -196,18 +191,12 @@ def build_trajectories(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]
     return trajectories
 
 
-def _cases(file: Path) -> Iterator[StepCase]:
-    has_wording = _WORDING in _check(file, COLUMNS)
-    return read_step_rows(file, (*COLUMNS, _WORDING) if has_wording else COLUMNS, _case)
-
-
 def _case(row: Mapping[str, Any]) -> StepCase:
     pages = tuple(map(codec.passage_of, row["passages"]))
     question = Question(row["question_id"], row["benchmark"], "", row["question"], "", passages=pages)
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
-    label, origin = (codec.class_of(row, column, _CLASSES[column]) for column in ("error_type", "origin"))
-    wording = codec.class_of(row, _WORDING, names.WORDINGS) if _WORDING in row else None
-    return boundary.read(StepCase, StepCase(row["id"], question, steps, label, origin, wording), "the row")
+    classes = (codec.class_of(row, column, labels) for column, labels in _CLASSES.items())
+    return boundary.read(StepCase, StepCase(row["id"], question, steps, *classes), "the row")
 
 
 def read_step_rows(
@@ -216,13 +205,7 @@ def read_step_rows(
     read: Callable[[Mapping[str, Any]], T],
     condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
-    """Read a file's rows as `parquet.read_rows`; raise ``UserError``, too, where numbers stand for other labels."""
-    _check(file, columns)
-    return parquet.read_rows(file, read, columns, condition)
-
-
-def _check(file: Path, columns: Sequence[str]) -> list[str]:
-    """Return the names of all columns; raises ``UserError`` where some are missing, or label numbers differ."""
+    """Read a file's rows as `parquet.read_rows`; raise ``UserError``, too, for columns that lack or other labels."""
     try:
         schema = pq.read_schema(file)
         metadata = boundary.parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
@@ -237,4 +220,4 @@ def _check(file: Path, columns: Sequence[str]) -> list[str]:
         # A config of eleven labels has all of the twelve but the last.
         if column in columns and class_names[column] != [*expected[: len(class_names[column])]]:
             raise UserError(f"{file}: its {column} has other names than this version knows")
-    return list(schema.names)
+    return parquet.read_rows(file, read, columns, condition)

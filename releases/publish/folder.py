@@ -71,11 +71,7 @@ class Artifact:
 
     @property
     def url(self) -> str:
-        """The path of the repo in the Hub's addresses.
-
-        >>> Artifact("dataset", "ns/safe-noise-labels", "datasets/safe-noise-labels", ()).url
-        'datasets/ns/safe-noise-labels'
-        """
+        """The path of the repo in the Hub's addresses."""
         return self.repo if self.kind == "model" else f"{self.kind}s/{self.repo}"
 
 

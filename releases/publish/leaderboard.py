@@ -27,11 +27,7 @@ _SCORERS = {"exact_match": "exact", "f1": "f1"}
 
 
 def metadata(text: str, place: str) -> dict[str, Any]:
-    """Read the YAML header of a card; raise ``UserError`` that names ``place`` if it can't be read.
-
-    >>> metadata("---\\nlicense: mit\\n---\\n# Words", "README.md")
-    {'license': 'mit'}
-    """
+    """Read the YAML header of a card; raise ``UserError`` that names ``place`` if it can't be read."""
     block, _ = _split_card(text)
     try:
         data = boundary.parse_yaml(block.encode()) if block is not None else {}
@@ -44,18 +40,7 @@ def metadata(text: str, place: str) -> dict[str, Any]:
 
 
 def merge_card(card: str, remote_card: str, place: str) -> str:
-    """Return our card with the Hub's further tags and keys (but `OWNED_KEYS`), or as it is if there are none.
-
-    >>> theirs = "---\\ndoi: x\\ntags: [b]\\n---\\nOld."
-    >>> print(merge_card("---\\ntags: [a]\\n---\\nNew.", theirs, "hub"))
-    ---
-    tags:
-    - a
-    - b
-    doi: x
-    ---
-    New.
-    """
+    """Return our card with the Hub's further tags and keys (but `OWNED_KEYS`), or as it is if there are none."""
     local, remote = metadata(card, "our card"), metadata(remote_card, place)
     foreign = {k: v for k, v in remote.items() if k not in local and k not in OWNED_KEYS}
     tags = [t for t in _as_list(remote.get("tags")) if t not in ("synthetic", "simulated")]  # ours to decide

@@ -60,10 +60,6 @@ def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> 
     """Describe the first secret in a file or its path, or None; raise ``UserError`` if it can't be unpacked.
 
     ``own_secrets`` are credentials by name (`safe_stepwise.store.terminal.credentials`).
-
-    >>> secret_in(LocalFile("a.md", b"key: AKIA" + b"IOSFODNN7EXAMPLE", 25))
-    'an AWS key'
-    >>> secret_in(LocalFile("a.md", b"risk-sharing desk-top-publishing-software-of-1993", 50))
     """
     secret_forms = [(f"the value of {n}", form) for n, v in (own_secrets or {}).items() for form in _list_encodings(v)]
     packed, place = file.content, file.path if isinstance(file.content, bytes) else str(file.content)

@@ -135,7 +135,7 @@ class AdapterStage(TrainingStage[Manifest]):
     @property
     def recipe(self) -> config.VerifierRecipe | config.EncoderRecipe:
         plus = {} if self.plus is None else {"plus": [str(self.plus)]}
-        return self.entry.read(self.entry.kind, dataset=str(self.steps), output=str(self.folder), **plus)
+        return self.entry.read(self.entry.recipe_type(), dataset=str(self.steps), output=str(self.folder), **plus)
 
     def validate(self) -> None:
         if self.entry.verifier is not None:
@@ -158,7 +158,7 @@ class AdapterStage(TrainingStage[Manifest]):
                 **self.release.options.model_options,
                 allowance=self.release.manifest.allowance.restrict([ROLE]),
                 incomplete_evidence=self.recipe.incomplete_evidence,
-                probes=self.entry.kind is config.EncoderRecipe,  # what reads no more than they do is worth no more
+                probes=isinstance(self.recipe, config.EncoderRecipe),  # who reads no more is worth no more
                 drop_category=self.recipe.filters.dropped_category,
             )
             print(run_verifiers(options, find_steps, add_annotations, label_by_probes))

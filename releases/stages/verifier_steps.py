@@ -255,7 +255,7 @@ class RefinementStage(stage.Stage[Manifest]):
     def _check_identity(self) -> None:
         """Write the digests of what rounds are made from; raise ``UserError`` if an earlier run wrote others."""
         file, manifest = self._work / _IDENTITY, self.release.manifest
-        recipe = self._adapter(self.release.output).recipe.as_json()
+        recipe = boundary.plain(self._adapter(self.release.output).recipe)
         files = [file for split in labeled_files(self.release.datasets / names.VERIFIED).values() for file in split]
         allowance = manifest.allowance.restrict(roles_of(_PROMPTS)).plain
         current = {

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from safe_stepwise.store.boundary import plain
 from trainers.checkpoints import is_complete
 from trainers.config import Recipe
 
@@ -42,7 +43,7 @@ def begun(command: str, recipe: Recipe, errors: int = subprocess.PIPE) -> subpro
 
 def options_of(recipe: Recipe) -> list[str]:
     """A recipe's keys as options of its command."""
-    plain = recipe.as_json()
-    nested = {f"filters.{key}": value for key, value in plain.pop("filters").items() if value}
-    told = {key: value for key, value in {**plain, **nested}.items() if value not in (None, [])}
+    values = plain(recipe)
+    nested = {f"filters.{key}": value for key, value in values.pop("filters").items() if value}
+    told = {key: value for key, value in {**values, **nested}.items() if value not in (None, [])}
     return [f"--{key}={','.join(value) if isinstance(value, list) else value}" for key, value in told.items()]

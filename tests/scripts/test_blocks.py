@@ -16,6 +16,7 @@ from releases.stages import evaluation
 from releases.stages.training import AdapterStage
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.boundary import plain
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
 from scripts import evaluate_stepwise, regenerate
 from tests.cards.records import config, training
@@ -222,7 +223,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
         weights = f"{len({one.output for one in recipes})}"
         (recipe.output / "adapter_model.safetensors").write_text(weights)
         (recipe.output / "adapter_config.json").write_text(json.dumps(config()))
-        filters = recipe.as_json()["filters"]
+        filters = plain(recipe)["filters"]
         record = training(**{"dataset.version": "v0.2.0", "recipe.filters": filters})
         (recipe.output / "training.json").write_text(json.dumps(record))
         return record

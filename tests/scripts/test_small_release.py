@@ -129,7 +129,7 @@ def test_the_small_manifest_can_be_read_and_made_in_parts() -> None:
 def test_the_small_verifiers_are_encoders_that_stand_beside_probes(name: str) -> None:
     manifest = manifest_of(SMALL.with_name(f"{name}.yaml"))
     assert manifest.adapter is not None
-    assert manifest.adapter.kind is EncoderRecipe
+    assert manifest.adapter.recipe_type() is EncoderRecipe
     assert manifest.adapter.verifier == "encoder:{adapter}"
     recipe = manifest.adapter.read(EncoderRecipe, dataset="-", output="-")
     assert recipe.views == ("sentence", "claim", "step")

@@ -40,7 +40,7 @@ def shown() -> tuple[Question, StepCase]:
     made, _ = VerifiedQuestion.of_row(row, "musique").sample(5)
     pages = tuple(Passage(p.title, (p.text,)) for p in made.passages)
     bare = Question("q1", "musique", "", "Where?", "", passages=pages)
-    return made, StepCase("1", bare, (Step(1, "a.", "Attribution"),), "Correct", "ideal")
+    return made, StepCase("1", bare, (Step(1, "a.", "Attribution"),), "Correct", "ideal", "seen")
 
 
 def test_it_is_the_question_that_the_steps_were_made_of(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from releases.publish.folder import read_release
 from safe_stepwise import open as opening
 from safe_stepwise.engines.weights import find_model, read_models
 from safe_stepwise.players.symbolic import ChanceEngine, SymbolicEngine
+from safe_stepwise.store.boundary import plain
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK, TRAINING
 from scripts import regenerate
@@ -63,7 +64,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Recipe]:
         if isinstance(recipe, GeneratorRecipe):
             told = {"role": "generator", **told}
         sha256 = sha256_of(folder / "model.safetensors")
-        changes = {"dataset.version": "v0.2.0", "recipe.filters": recipe.as_json()["filters"]}
+        changes = {"dataset.version": "v0.2.0", "recipe.filters": plain(recipe)["filters"]}
         record = training(**changes)
         del record["adapter"]
         record |= {"model": {"sha256": sha256, "dtype": "bfloat16"}, "prompts": told}
@@ -106,7 +107,7 @@ def test_models_are_trained_locked_asked_and_told_of(trained: list[Recipe], tmp_
     without = output / "blocks" / "no-twins" / "without" / "adapter"
     folders = [output / "generator", output / "adapter", without]
     assert [recipe.output for recipe in trained] == folders
-    assert [recipe.as_json()["filters"].get("twins") for recipe in trained] == [None, True, False]
+    assert [plain(recipe)["filters"].get("twins") for recipe in trained] == [None, True, False]
     files = json.loads((output / LOCK).read_bytes())["files"]
     for folder in folders:
         weights = (folder / "model" / "model.safetensors").relative_to(output).as_posix()

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from safe_stepwise.store.boundary import plain
 from trainers.config import Filters, VerifierRecipe
 from trainers.record import TrainingRun
 from trainers.rows.verifier import VERIFIER
@@ -34,7 +35,7 @@ def test_a_shorter_prompt_makes_other_rows() -> None:
     assert identity_of(cut, WEIGHTS, DATA) == identity_of(whole, WEIGHTS, DATA)
     other: Any = SimpleNamespace(sha256="e" * 64)
     assert identity_of(cut, WEIGHTS, other) != identity_of(whole, WEIGHTS, DATA)
-    assert cut.as_json()["filters"]["drop_from_prompt"] is True
+    assert plain(cut)["filters"]["drop_from_prompt"] is True
     assert cut.filters.dropped_category == "Logical"
     assert whole.filters.dropped_category is None
 

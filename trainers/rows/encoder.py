@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from safe_stepwise.players.encoding import LABELS, excerpt_passages, render_pair
-from safe_stepwise.records import Passage, identity
+from safe_stepwise.records import identity
 from safe_stepwise.store import names
 from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.codec import passage_of
 from safe_stepwise.taxonomy import CORRECT
 from trainers.config import SENTENCE, STEP, VIEWS, EncoderRecipe, Filters, View
 from trainers.rows.base import BadRow, DatasetSource, Row, RowKind, kind_of
@@ -43,9 +44,12 @@ class EncoderRows(RowKind):
 
     def _render(self, rows: Sequence[Row], view: View) -> Iterator[Row]:
         if view != SENTENCE:
-            return _render_view(rows, view)
-        passages = [page for row in rows for page in _passages_of(row)]
-        return _render_sentences(passages, self.recipe.sentences, self.recipe.seed)
+            yield from _render_view(rows, view)
+            return
+        passages = [passage_of(page) for row in rows for page in row["passages"]]
+        for step, excerpt, label in dict.fromkeys(make_claims(passages, self.recipe.sentences, self.recipe.seed)):
+            id_ = f"{identity([step, excerpt])[:32]}/{SENTENCE}"
+            yield {"id": id_, "prompt": [step, excerpt], "completion": label, "view": SENTENCE}
 
     def rows(self, dataset: str, split: str, filters: Filters) -> tuple[DatasetSource, list[Row]]:
         return read_steps(dataset, split, filters, (*LABEL_COLUMNS, *_COLUMNS))
@@ -62,20 +66,10 @@ class EncoderRows(RowKind):
         return code_digest(render_pair.__module__)
 
 
-def _passages_of(row: Row) -> list[Passage]:
-    return [Passage(page["title"], (page["text"],)) for page in row["passages"]]
-
-
-def _render_sentences(passages: Sequence[Passage], pairs: int, seed: int) -> Iterator[Row]:
-    for step, excerpt, label in dict.fromkeys(make_claims(passages, pairs, seed)):
-        id_ = identity([step, excerpt])[:32]
-        yield {"id": f"{id_}/{SENTENCE}", "prompt": [step, excerpt], "completion": label, "view": SENTENCE}
-
-
 def _render_view(rows: Iterable[Row], view: View) -> Iterator[Row]:
     """Yield steps in a view, without those whose label needs more than the view has."""
     for row in rows:
-        passages = _passages_of(row)
+        passages = [*map(passage_of, row["passages"])]
         previous, step, label = row["previous_steps"], row["current_step"], row["error_type"]
         if view == STEP:
             pair = render_pair(row["question"], passages, previous, step)

@@ -23,11 +23,13 @@ from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.quoting import with_evidence
 from safe_stepwise.records import EVIDENCE_FIRST, Feedback, Passage, identity
 from safe_stepwise.steps import StepError, parse_step, successions
-from safe_stepwise.store.names import STEPS, STEPS_RECORD, VERIFIER_STEPS
+from safe_stepwise.store.codec import passage_of
 from safe_stepwise.taxonomy import CORRECT
-from trainers.config import GeneratorFilters, GeneratorRecipe
-from trainers.rows.base import BadRow, DatasetSource, Row, RowKind, find, kind_of, load
-from trainers.rows.verifier import read_prompts
+from trainers.config import Filters, GeneratorFilters, GeneratorRecipe
+from trainers.rows.base import BadRow, DatasetSource, Row, RowKind, kind_of
+from trainers.rows.verifier import LABEL_COLUMNS, read_prompts, read_steps
+
+_COLUMNS = (*LABEL_COLUMNS, *("question", "passages", "previous_steps", "current_step", "diagnosis", "guidance"))
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,12 @@ class GeneratorRows(RowKind):
         return {"role": "generator", **self.prompt_set.plain}
 
     def rows(self, dataset: str, split: str, filters: GeneratorFilters) -> tuple[DatasetSource, list[Row]]:
-        source, steps = _load_steps(dataset, split)
+        source, steps = read_steps(dataset, split, Filters(), _COLUMNS)
         rows = {row["id"]: row for row, _ in self._render(steps, filters)}
         return source, sorted(rows.values(), key=lambda row: sha256(row["id"].encode()).digest())
 
     def questions(self, dataset: str, split: str) -> dict[str, tuple[str, str]]:
-        _, steps = _load_steps(dataset, split)
+        _, steps = read_steps(dataset, split, Filters(), _COLUMNS)
         return {row["id"]: question for row, question in self._render(steps, GeneratorFilters())}
 
     def check(self, completion: str) -> None:
@@ -94,19 +96,11 @@ def _(recipe: GeneratorRecipe) -> RowKind:
     return GeneratorRows(PromptSet(recipe.prompts or prompts.name, recipe.verdict_order or prompts.verdict_order))
 
 
-def _load_steps(dataset: str, split: str) -> tuple[DatasetSource, list[Row]]:
-    """Load the set's steps, with their labels as text."""
-    source, place = find(dataset, VERIFIER_STEPS, STEPS_RECORD)
-    rows = load(dataset, place, source.revision, STEPS, split)
-    label = rows.features["error_type"]
-    return source, [{**row, "error_type": label.int2str(row["error_type"])} for row in rows]
-
-
 def _group_by_question(rows: list[Row], prompt_set: PromptSet) -> dict[tuple[str, str, str], _QuestionSteps]:
     """Collect the ideal steps of each question by `_question_key`, as twins have other passages."""
     by_question: dict[tuple[str, str, str], _QuestionSteps] = {}
     for row in rows:
-        passages = tuple(Passage(passage["title"], (passage["text"],)) for passage in row["passages"])
+        passages = tuple(map(passage_of, row["passages"]))
         question = by_question.setdefault(_question_key(row), _QuestionSteps(row["question"], passages))
         previous, is_right = tuple(row["previous_steps"]), row["error_type"] == CORRECT
         question.next_steps.update(successions(previous, row["current_step"] if is_right else None))

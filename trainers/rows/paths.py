@@ -104,8 +104,6 @@ class PathRows(RowKind):
         if not self.joint and self.labels == "filtered":
             return source, rows
         paths = self._load(dataset, split, self._name_config(PATHS))[1]
-        if not {"topic", "topics"} <= {*loaded.column_names, *paths.column_names}:
-            raise UserError(f"{dataset}: its rows lack their topics; {ANEW}")
         rule = "shortest" if self.labels == "eq1" else "best"
         chosen = (row for row in paths.select_columns([*_PATH_COLUMNS, rule]) if row[rule])
         right = grouped(chosen, itemgetter("question_id"))

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from evaluators.audit.report import page_data, render_sample, write_sample
+from evaluators.audit.report import page_data, render_sample
 from evaluators.audit.rows import AuditSample
 from evaluators.audit.score import read
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.page import write_page
 from tests.browsing import BREAKOUTS, worst_contrast
 from tests.evaluators.audit.made import SOUND, label_row, said, sample, step_row
 
@@ -24,7 +25,7 @@ STEPS = sample(step_row("s1"), step_row("s2"))
 
 
 def written(folder: Path, made: AuditSample) -> Path:
-    write_sample(made, MEANINGS, folder / "audit.html")
+    write_page(folder / "audit.html", render_sample(made, MEANINGS))
     return folder / "audit.html"
 
 
@@ -219,4 +220,4 @@ def test_a_sample_is_known_by_what_is_shown() -> None:
 
 def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot be written .*choose another place"):
-        write_sample(THREE, MEANINGS, tmp_path)
+        write_page(tmp_path, render_sample(THREE, MEANINGS))

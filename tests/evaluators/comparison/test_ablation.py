@@ -12,7 +12,7 @@ from evaluators.comparison.ablation import FILES, average_table, compare_with, t
 from evaluators.comparison.score_tables import choose_tables
 from evaluators.comparison.scores import Comparison
 from evaluators.outcomes import Outcome
-from evaluators.run.evaluation import record
+from evaluators.run.evaluation import summarize_system
 from safe_stepwise.errors import UserError
 from tests.makers.outcomes import outcomes
 
@@ -125,6 +125,6 @@ def test_the_files_say_the_same(tmp_path: Path) -> None:
 
 
 def test_a_record_has_the_conditions() -> None:
-    made = record(variant("a", [1, 0]), ["generator"])
+    made = summarize_system(variant("a", [1, 0]), ["generator"])
     assert made["conditions"] == {"variant": "a"}
     assert made["average"]["exact_match"] == 0.5

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.outcomes import Outcome, grouped
-from evaluators.prompting.answers import SupportedAnswer
+from evaluators.prompting.measures import SupportedAnswer
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store.files import json_bytes, write_atomically, write_lines
 

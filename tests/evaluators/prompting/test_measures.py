@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from evaluators.prompting.answers import SupportedAnswer, sub_answers
-from evaluators.prompting.measures import FAILURES, measure_trajectory, summarize
+from evaluators.prompting.measures import FAILURES, SupportedAnswer, measure_trajectory, summarize
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.methods.prompting import PromptingOptions
+from safe_stepwise.methods.sg_fsm_safe import sub_answers
 from tests.makers.prompting import outcome_of, question
 from tests.safe_stepwise.methods.machines import BAD, SIMPLE, Script, compound, find, go_on, stop, verdict
 from tests.safe_stepwise.methods.machines import summary as summed_up

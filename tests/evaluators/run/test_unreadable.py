@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.run.runner import Progress, Task, Work, run_tasks
+from evaluators.run.runner import Progress, Task, run_tasks
 from safe_stepwise.engines.readability import FEW_UNREADABLE, MAX_UNREADABLE, PROBES
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import HOPELESS, malformed
@@ -39,9 +39,8 @@ def run(path: Path, readable: set[int], questions: int) -> list[str]:
         return f"{len(asked)} asked"
 
     task = Task("task", lambda: range(questions), answer, finish)
-    work = Work(range(questions), [task], [], path, 1)
     try:
-        return run_tasks(work)
+        return run_tasks(range(questions), [task], [], path, 1)
     except UserError as error:
         return [f"{len(asked)} asked", str(error)]
 
@@ -173,7 +172,7 @@ def test_few_questions_are_under_way_till_something_is_read(tmp_path: Path) -> N
         task = Task("task", lambda: range(60), answer, finish)
         folder = tmp_path / str(at_once)
         folder.mkdir()
-        return run_tasks(Work(range(60), [task], [], folder, at_once))[0]
+        return run_tasks(range(60), [task], [], folder, at_once)[0]
 
     assert [widest(at_once) for at_once in (1, 3, 32)] == [1, 3, 32]
     assert max(most[: PROBES + 1]) == PROBES

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluators.verifier.quality import (
-    LABELS,
     MEASURES,
-    OUTCOMES,
     ROW_MEASURES,
     UNPARSED,
     JudgedStep,
@@ -21,8 +19,11 @@ from evaluators.verifier.quality import (
     measure_quality,
 )
 from safe_stepwise.records import FAILED
+from safe_stepwise.taxonomy import labels
 from tests import sizes
 
+LABELS = labels()
+OUTCOMES = (*LABELS, UNPARSED, FAILED)
 C, R, T, W = "Correct", "Redundancy", "Off-topic", "Wrong Conclusion"
 
 

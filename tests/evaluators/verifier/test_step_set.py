@@ -138,14 +138,12 @@ def test_numbers_that_stand_for_other_labels(tmp_path: Path) -> None:
     assert len(read_cases(folder, "test")) == 1
 
 
-def test_the_wording_is_read_where_the_set_has_it(tmp_path: Path) -> None:
+def test_the_wording_is_read_by_its_name(tmp_path: Path) -> None:
     rows = [row("1", [A]), row("2", [A, B], question="q2", wording=UNSEEN)]
     folder = write_set(tmp_path, test=rows)
     assert [case.wording for case in read_cases(folder, "test")] == [SEEN, UNSEEN]
     file = next((folder / "data" / "steps").glob("*"))
     table = pq.read_table(file)
-    pq.write_table(table.drop(["wording"]), file)  # as sets of before
-    assert [case.wording for case in read_cases(folder, "test")] == [None, None]
     written = table.schema.metadata[b"huggingface"].replace(b"unseen", b"unsaid")
     pq.write_table(table.replace_schema_metadata({b"huggingface": written}), file)
     with pytest.raises(UserError, match="wording has other names"):

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import joint_request, propose_request, read_joint, read_path
 from safe_stepwise.records import Candidate
 from scripts import build_paths
@@ -103,15 +102,3 @@ def test_joint_rows_are_one_a_question(folder: Path, made_of_films: Path) -> Non
     for place in (folder, made_of_films):
         rows = opened(place, PathRows("sft", "question", "filtered", joint=True))
         assert len({row["question_id"] for row in rows}) == len(rows) > 0
-
-
-def test_an_older_set_is_named(folder: Path, tmp_path: Path) -> None:
-    for name in ("paths", "kto", "prompt_completion"):
-        place = tmp_path / "dp-cwq-paths" / "data" / name
-        place.mkdir(parents=True)
-        table = pq.read_table(folder / "dp-cwq-paths" / "data" / name / "train-00000-of-00001.parquet")
-        pq.write_table(table.drop_columns([c for c in ("topics", "topic") if c in table.column_names]),
-                       place / "train-00000-of-00001.parquet")  # fmt: skip
-    with pytest.raises(UserError, match="its rows lack their topics; make or pull it anew"):
-        opened(tmp_path, PathRows("kto", "question", "eq1"))
-    assert opened(tmp_path, PathRows("sft", "question"))
