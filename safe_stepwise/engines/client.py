@@ -117,7 +117,7 @@ class ResponseCache:
         self._db.execute("pragma journal_mode = wal")
 
     def _read_row(self, key: str) -> tuple[Any, ...] | None:
-        query = "select text, prompt, cached, completion from completions where key = ?"
+        query = "select text, finish, prompt, cached, completion from completions where key = ?"
         with self._lock:
             row: tuple[Any, ...] | None = self._db.execute(query, (key,)).fetchone()
         return row
@@ -139,14 +139,14 @@ def _encode_reply(reply: Completion) -> str | dict[str, Any]:
     return stored if reply.score is None else {**stored, "score": reply.score}
 
 
-def _decode_reply(reply: Any, *counts: Any) -> Completion:
+def _decode_reply(reply: Any, finish: Any, *counts: Any) -> Completion:
     """Make the completion of a row; raise ``ValueError`` for values of wrong types, which SQLite's columns accept."""
     stored = boundary.parse_json(reply) if isinstance(reply, str) else None
     fields: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored}
     text, thought, score = fields.get("text"), fields.get("thought", ""), fields.get("score")
     counts = (*counts, fields.get("thought_tokens", 0))
     are_counts = all(type(count) is int and count >= 0 for count in counts)
-    if not (isinstance(text, str) and isinstance(thought, str) and are_counts):
+    if not (isinstance(text, str) and isinstance(thought, str) and finish == "stop" and are_counts):
         raise ValueError("a row does not hold a model's reply")
     if not (score is None or (isinstance(score, float | int) and 0 <= score <= 1)):
         raise ValueError("the score of a reply is not a probability")
