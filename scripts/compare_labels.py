@@ -29,7 +29,7 @@ def main(options: Options) -> None:
     """Print the table and the disagreements; raise ``UserError`` for a mistake of the user."""
     if options.verified and options.published:
         published = _read_reference(options.published)
-        rows = {name: drop_repeats(labels) for name, labels in labelled(options.verified)}
+        rows = {name: [*drop_repeats(labels)] for name, labels in labelled(options.verified)}
     else:
         published, rows = real_rows(options.data)
     if options.halves:

@@ -1,7 +1,7 @@
 """Read raw rows from a local JSON, JSONL, CSV or Parquet file, or from a Hub dataset at a revision.
 
-Rows are streamed, so memory does not grow with the source. They come in chunks that can be pickled to a worker, which
-decodes and parses them. A JSONL line travels as text, so that the reading process parses no JSON. The first bytes of a
+Rows are streamed, so memory does not grow with the source. A chunk of them can be pickled to a worker, which decodes
+and parses it. A JSONL line travels as text, so that the reading process parses no JSON. The first bytes of a
 file decide its format, not its name: an array in a ``.jsonl``, lines in a ``.json``, gzip with or without ``.gz`` are
 all read. Only CSV needs its name, ``.csv`` or ``.tsv``: its first line has the columns, and empty cells are none.
 SQuAD's object of articles, paragraphs and questions gives a row a question.
@@ -38,7 +38,6 @@ _CSV_ERROR = "not in CSV"
 """The key of a CSV row that can't be read; its value is the reason."""
 _SQUAD_START = re.compile(rb'\s*\{\s*(?:"version"\s*:\s*[^,]{1,40},\s*)?"data"\s*:\s*\[')
 """The beginning of SQuAD's object."""
-_BATCH = 1_000
 MAX_ROW_BYTES = 4 * 2**20
 """The maximum number of bytes of a row's JSON; the longest row of the benchmarks has less than a hundredth of it."""
 
@@ -52,14 +51,6 @@ class RawRow(NamedTuple):
 
     location: str
     payload: str | Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceChunk:
-    """Consecutive rows of a source; ``start`` is the number of rows before them, blank lines not counted."""
-
-    start: int
-    rows: tuple[RawRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +78,8 @@ def canonical_split(name: str) -> str:
     return _SPLITS[name]
 
 
-def read_chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
-    """Yield the rows of a file or Hub dataset in order, ``size`` at a time, at most ``limit`` in all.
+def read_rows(source: str, split: str, limit: int | None = None) -> Iterator[RawRow]:
+    """Yield the rows of a file or Hub dataset in order, at most ``limit``.
 
     Raises ``UserError`` in the call if the source can't be opened, and during iteration if it is damaged or has no
     rows. A single bad JSONL line fails only in `decode`.
@@ -96,22 +87,23 @@ def read_chunks(source: str, split: str, *, size: int, limit: int | None) -> Ite
     split = canonical_split(split)
     if limit is not None and limit < 1:
         raise UserError(f"--limit {limit}: write a number of rows from 1")
-    return split_into_chunks(islice(_iterate_rows(source, split), limit), source, size)
+    return require_rows(islice(_iterate_rows(source, split), limit), source)
 
 
-def split_into_chunks(rows: Iterator[RawRow], source: object, size: int) -> Iterator[SourceChunk]:
-    """Yield rows in chunks; raise ``UserError`` during iteration if a source has none."""
+def require_rows(rows: Iterator[RawRow], source: object) -> Iterator[RawRow]:
+    """Yield the rows; raise ``UserError`` during iteration if a source has none."""
+    first = [*islice(rows, 1)]
+    if not first:
+        raise UserError(f"{source} holds no rows")
+    yield from chain(first, rows)
+
+
+def in_chunks(rows: Iterator[RawRow], size: int) -> Iterator[tuple[int, tuple[RawRow, ...]]]:
+    """Yield rows ``size`` at a time, each time after the number of rows before them."""
     start = 0
     while batch := tuple(islice(rows, size)):
-        yield SourceChunk(start, batch)
+        yield start, batch
         start += len(batch)
-    if start == 0:
-        raise UserError(f"{source} holds no rows")
-
-
-def read_rows(source: str, split: str) -> Iterator[RawRow]:
-    """Yield all rows of a source one by one; raise ``UserError`` if it can't be read or has none."""
-    return (row for chunk in read_chunks(source, split, size=_BATCH, limit=None) for row in chunk.rows)
 
 
 def decode(row: RawRow) -> Mapping[str, Any]:

@@ -42,33 +42,31 @@ CONFIGS = (names.PROBED, names.PROMPT_COMPLETION)
 
 @dataclass(frozen=True, slots=True)
 class ProbeRow:
-    """One path; ``position`` is the place of its error (from 1), ``pair_id`` the row of the question's valid path."""
+    """One path; ``position`` is the place of its error (from 1), None in the valid path."""
 
     question: PathQuestion
     path: Path
     corruption: names.Corruption
-    position: int | None
-    pair_id: str
+    position: int | None = None
 
     @property
     def id(self) -> str:
-        return row_id(self.question, self.path, self.corruption)
+        """The SHA-256 of the row's content."""
+        question, triples = self.question, [(triple.head, triple.relation, triple.tail) for triple in self.path]
+        identifiers = [question.benchmark, question.id, question.question, question.answer]
+        return identity([*identifiers, self.corruption, triples])
 
 
-def row_id(question: PathQuestion, path: Path, corruption: names.Corruption) -> str:
-    """Return the SHA-256 of a row's content."""
-    triples = [(triple.head, triple.relation, triple.tail) for triple in path]
-    identifiers = [question.benchmark, question.id, question.question, question.answer]
-    return identity([*identifiers, corruption, triples])
+def valid_row(question: PathQuestion) -> ProbeRow:
+    return ProbeRow(question, question.path, "valid")
 
 
 def rows_of(
     question: PathQuestion, world: World, donors: Sequence[PathQuestion], seed: int
 ) -> Iterator[ProbeRow | tuple[names.Corruption, str]]:
     """Yield a question's rows, the valid one first; for a kind without a row, the kind and the reason."""
-    pair = row_id(question, question.path, "valid")
     paths = {question.path}
-    yield ProbeRow(question, question.path, "valid", None, pair)
+    yield valid_row(question)
     for kind in KINDS:
         chance = Random(f"{seed} {question.benchmark} {question.id} {kind}")
         draft = corrupt_path(kind, Scope(question, world, donors, chance))
@@ -78,7 +76,7 @@ def rows_of(
             yield kind, "another kind made the same path"
         else:
             paths.add(draft[0])
-            yield ProbeRow(question, draft[0], kind, draft[1], pair)
+            yield ProbeRow(question, draft[0], kind, draft[1])
 
 
 def config_features(config: str) -> Any:
@@ -105,7 +103,7 @@ def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
         "label": names.PATH_LABELS.index("valid" if is_valid else "invalid"),
         "corruption": names.CORRUPTIONS.index(row.corruption),
         "position": row.position,
-        "pair_id": row.pair_id,
+        "pair_id": valid_row(question).id,
     }
 
 

@@ -44,7 +44,7 @@ class FreebaseQuestions:
     CAVEAT: str = "No relation path is annotated, so that precision and recall of the weak ones are unknown."
     NEEDS_GRAPH: bool = False
     HAS_GOLD: bool = False
-    chunks = staticmethod(sources.read_chunks)
+    read_rows = staticmethod(sources.read_rows)
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
         """Parse a row into its question; raise ``RowError`` with the reason if it is unusable.

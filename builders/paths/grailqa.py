@@ -39,7 +39,7 @@ MAX_EDGES = 20
 _TEXTS = dict.fromkeys(("node_type", "id", "friendly_name"), fields.text)
 _NODE = {"nid": fields.integer, **_TEXTS, "question_node": fields.integer}
 _EDGE = {"start": fields.integer, "end": fields.integer, "relation": fields.filled_text}
-MAX_ANSWERS, chunks, triples = metaqa.MAX_ANSWERS, sources.read_chunks, metaqa.triples
+MAX_ANSWERS, read_rows, triples = metaqa.MAX_ANSWERS, sources.read_rows, metaqa.triples
 
 
 def parse(row: Mapping[str, Any], split: str) -> KGQuestion:

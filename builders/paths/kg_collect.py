@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 
-from builders.benchmarks.sources import RowsChunk, canonical_split
+from builders.benchmarks.sources import RowsChunk, canonical_split, in_chunks
 from builders.paths import weak
 from builders.paths.relation_readers import READERS, GraphFile, check_graph, own_graph, reader_of, with_topic
 from builders.paths.weak import NEGATIVES, negatives
@@ -133,6 +133,5 @@ def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
     """Yield the rows of all sources in chunks."""
     reader, settings = reader_of(plan.benchmark), (graph, plan.hops, plan.negatives, plan.seed)
     for number, source in enumerate(plan.sources):
-        for chunk in reader.chunks(source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
-            head = (plan.benchmark, plan.split, chunk.start, chunk.rows, plan.work / "shards")
-            yield PathsChunk(*head, number, *settings)
+        for place in in_chunks(reader.read_rows(source, plan.split, plan.limit), CHUNK_ROWS):
+            yield PathsChunk(plan.benchmark, plan.split, *place, plan.work / "shards", number, *settings)

@@ -49,12 +49,12 @@ _TOPIC = re.compile(r"\[(.+)\]")
 _HOP = re.compile(r"([123])-?hop")
 
 
-def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[sources.SourceChunk]:
-    """Yield the source's rows in order, as `sources.read_chunks`; rows of original files become JSON objects."""
+def read_rows(source: str, split: str, limit: int | None = None) -> Iterator[sources.RawRow]:
+    """Yield the source's rows in order, as `sources.read_rows`; rows of original files become JSON objects."""
     file = Path(source)
     if file.is_file() and file.name.removesuffix(".gz").endswith(".txt"):
-        return sources.split_into_chunks(islice(_read_lines(file, split), limit), file, size)
-    return sources.read_chunks(source, split, size=size, limit=limit)
+        return sources.require_rows(islice(_read_lines(file, split), limit), file)
+    return sources.read_rows(source, split, limit)
 
 
 def parse(row: Mapping[str, Any], split: str) -> KGQuestion:

@@ -141,7 +141,7 @@ class Questions:
 
     def _rows(self) -> Iterator[RawRow]:
         for source in self.sources:
-            yield from relation_readers.raw_rows(self.benchmark, source, self.split)
+            yield from relation_readers.reader_of(self.benchmark).read_rows(source, canonical_split(self.split))
 
 
 def _describe_origins(counts: Counter[str]) -> str:

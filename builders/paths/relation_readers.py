@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from builders.benchmarks import Source
-from builders.benchmarks.sources import RawRow, SourceChunk, canonical_split, decode
+from builders.benchmarks.sources import RawRow, canonical_split, decode
 from builders.paths import freebase, grailqa, metaqa
 from safe_stepwise.errors import RowError, UserError, at_place, check_choice
 from safe_stepwise.graphs.graph_store import GraphStore, NamedTriple, read_triples
@@ -25,8 +25,8 @@ class Reader(Source, Protocol):
     HAS_GOLD: bool
     """Whether gold paths are annotated, or can be derived from the numbers of hops."""
 
-    def chunks(self, source: str, split: str, *, size: int, limit: int | None) -> Iterator[SourceChunk]:
-        """Yield the source's rows in order, as `sources.read_chunks`."""
+    def read_rows(self, source: str, split: str, limit: int | None = None) -> Iterator[RawRow]:
+        """Yield the source's rows in order, as `sources.read_rows`."""
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
         """Parse a raw row; raise RowError with the reason when it is unusable."""
@@ -36,8 +36,6 @@ class Reader(Source, Protocol):
 
 
 READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": freebase.WEBQSP, "cwq": freebase.CWQ, "grailqa": grailqa}
-
-_SIZE = 1_000
 
 
 def reader_of(benchmark: str) -> Reader:
@@ -98,12 +96,6 @@ def own_graph(benchmark: str, row: Mapping[str, Any]) -> GraphStore:
         raise RowError(str(error)) from None
 
 
-def raw_rows(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[RawRow]:
-    """Yield a source's rows in order."""
-    for chunk in reader_of(benchmark).chunks(source, canonical_split(split), size=_SIZE, limit=limit):
-        yield from chunk.rows
-
-
 def with_topic(question: KGQuestion) -> KGQuestion:
     """Return a question that a path can start from; raise RowError for another."""
     if not question.topics:
@@ -113,7 +105,8 @@ def with_topic(question: KGQuestion) -> KGQuestion:
 
 def questions(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[KGQuestion]:
     """Yield a source's questions to build from, in order; raise ``UserError``, with the place, for a bad row."""
-    for row in raw_rows(benchmark, source, split, limit):
+    reader, split = reader_of(benchmark), canonical_split(split)
+    for row in reader.read_rows(source, split, limit):
         with at_place(row.location, RowError):
-            question = with_topic(reader_of(benchmark).parse(decode(row), canonical_split(split)))
+            question = with_topic(reader.parse(decode(row), split))
         yield question

@@ -2,7 +2,11 @@
 
 The evidence triples of 2Wiki and of the synthetic benchmark, and MuSiQue's decomposition, are paths already. HotpotQA
 annotates none; R4C (Inoue et al. 2020, CC0 1.0) has three annotators' derivations for some of its questions, each of
-which is a gold path. Only verified questions are read.
+which is a gold path. Only verified ones are read.
+
+The paper of direct evaluation finds the gold paths over a graph in the subgraph of a question's query: all walks from
+a topic to an answer (arXiv 2402.11199, Appendix A). Here, gold relation paths (`Questions.find_gold_paths`) take the
+query's place; those of GrailQA are read from it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,15 +23,16 @@ from builders.paths.relation_readers import READERS
 from builders.paths.weak import Templates, explore
 from builders.paths.world import Path, PathQuestion, Refuse, bare
 from builders.steps.questions import source_record
-from builders.verified.lookup import labelled
+from builders.verified.lookup import drop_repeats, labelled
 from builders.work.plans import Plan
+from safe_stepwise.errors import UserError
 from safe_stepwise.graphs import graph_store
 from safe_stepwise.graphs.graph_store import BACKWARDS, GraphStore, inverse
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.language.text import normal_words
 from safe_stepwise.methods.path_proposing import masked
-from safe_stepwise.records import Candidate, KGQuestion, Label, Question, RelationPath, Triple
+from safe_stepwise.records import Candidate, KGQuestion, Label, Question, QuestionSet, RelationPath, Triple, identity
 from safe_stepwise.store import names, parquet, progress
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
@@ -89,11 +94,7 @@ def verified_questions(
             continue
         sample = parquet.parquet_files(dataset, benchmark + names.EVAL) if dataset else []
         tested = {id_ for file in sample for id_ in parquet.read_rows(file, lambda row: str(row["id"]), ["id"])}
-        ids = set[str]()
-        for question, label in rows:
-            if question.id in ids:
-                continue
-            ids.add(question.id)
+        for question, label in drop_repeats(rows):
             result = path_question(question, label, derivations.get(question.id, ()), tested)
             if isinstance(result, PathQuestion):
                 yield result
@@ -227,6 +228,30 @@ def _over_graph(graph: GraphStore, question: KGQuestion, gold: GoldPaths) -> Pat
         needed=tuple(range(1, chained.hops + 1)),
         topics=question.topics,
     )
+
+
+def read_chain_questions(
+    kb: File | None,
+    source: str,
+    benchmarks: Sequence[str],
+    split: str | None,
+    limit: int | None,
+    *_: Any,
+    **rules: Any,
+) -> QuestionSet:
+    """Read the first ``limit`` questions as `evaluation_questions.read` does; ``kb`` is the graph if rows bring none.
+
+    A question without a gold path is kept, as its answer still counts. All options but ``skip`` are ignored.
+    """
+    if len(benchmarks) != 1:
+        raise UserError("questions over a graph are of one benchmark: name it, as --benchmark metaqa")
+    split = split or names.TEST
+    rows = Questions(benchmarks[0], [source], split, kb, keeps_rejects=rules.get("skip", False))
+    gold_paths, _origin = rows.find_gold_paths({}, range(len(rows.questions))[:limit])
+    triples = islice(zip(rows.questions, rows.graphs(), gold_paths, strict=False), limit)
+    questions = tuple(to_question(*triple) for triple in triples)
+    skipped = tuple(line.decode() for line in rows.rejects)
+    return QuestionSet(questions, File(source).name, identity(rows.description), split, skipped, tuple(rows.rejects))
 
 
 def to_question(question: KGQuestion, graph: GraphStore, gold_paths: GoldPaths) -> Question:

@@ -130,11 +130,6 @@ class World:
         for neighbours in self.joined.values():
             neighbours.sort(key=lambda t: (t.head, t.relation, t.tail))
 
-    def has_other(self, triple: Triple) -> bool:
-        """Whether the graph has another value of the triple's head and relation."""
-        head, relation, tail = fact_of(triple)
-        return bool(self._tails.get((head, relation), set()) - {tail})
-
     def alternatives(self, side: Side, triple: Triple, is_free: bool) -> Sequence[str]:
         """Return names that may replace an end: those with its relation or, if that is in free words, of its sort."""
         name = triple.head if side == "head" else triple.tail
@@ -153,7 +148,8 @@ class World:
         relation, new_relation = RELATIONS.get(old.relation), RELATIONS.get(new.relation)
         if relation is None or new_relation is None:
             return False
-        if new_relation.functional and self.has_other(new):
+        *key, tail = fact_of(new)
+        if new_relation.functional and self._tails.get(tuple(key), set()) - {tail}:
             return True
         return relation.kind != new_relation.kind and not {relation.kind, new_relation.kind} <= _WIDE
 

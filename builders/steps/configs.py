@@ -56,19 +56,12 @@ class Config:
     form: Callable[[StepRow, Rendering], Row]
     turns: tuple[str, ...] = ()
     """Columns beside ``id``: turns of a conversation, or a ``label``; empty for a config of step rows."""
-    twelve_labels: bool = False
-    """Whether it is of the incomplete-evidence setting."""
 
 
 def config_features(config: str) -> Any:
-    shape, forms = CONFIGS[config], ("id", "turns", "pair", "desirable")
-    if not shape.turns:
-        return step_features(shape.twelve_labels)
-    return columns.features(*forms, only=("id", *shape.turns))
-
-
-def step_features(incomplete_evidence: bool = False) -> Any:
-    return columns.features("step", **_class_labels(incomplete_evidence))
+    if turns := CONFIGS[config].turns:
+        return columns.features("id", "turns", "pair", "desirable", only=("id", *turns))
+    return columns.features("step", **_class_labels(config != names.STEPS))
 
 
 def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
@@ -212,11 +205,11 @@ def _shuffle(by_config: RowGroups, rendering: Rendering) -> list[StepRow]:
     return sorted(chain.from_iterable(by_config.values()), key=lambda row: rank(rendering.seed, salt + row.id))
 
 
-def _step_config(name: str, twelve_labels: bool = False) -> Config:
+def _step_config(name: str) -> Config:
     def form(row: StepRow, rendering: Rendering) -> Row:
-        return step_row(row, twelve_labels, names.UNSEEN if row.id in rendering.unseen else names.SEEN)
+        return step_row(row, name != names.STEPS, names.UNSEEN if row.id in rendering.unseen else names.SEEN)
 
-    return Config(lambda by_config, _: by_config[name], form, twelve_labels=twelve_labels)
+    return Config(lambda by_config, _: by_config[name], form)
 
 
 _TURNS = ("prompt", "completion")
@@ -233,10 +226,8 @@ CONFIGS: Mapping[str, Config] = {
         lambda row, r: {**_generator_turns(row, r.prompt_set), "label": row.feedback.error_type == taxonomy.CORRECT},
         (*_TURNS, "label"),
     ),
-    names.MISSING: _step_config(names.MISSING, twelve_labels=True),
-    names.MISSING_TWINS: _step_config(names.MISSING_TWINS, twelve_labels=True),
-    names.MISSING_PROMPT_COMPLETION: Config(
-        _shuffle, lambda row, r: _verifier_turns(row, True, r.prompt_set), _TURNS, twelve_labels=True
-    ),
+    names.MISSING: _step_config(names.MISSING),
+    names.MISSING_TWINS: _step_config(names.MISSING_TWINS),
+    names.MISSING_PROMPT_COMPLETION: Config(_shuffle, lambda row, r: _verifier_turns(row, True, r.prompt_set), _TURNS),
 }
 """A new config is an entry here, its name in `store.names` and its words on the card."""

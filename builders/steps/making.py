@@ -131,8 +131,8 @@ def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) ->
     """Make Correct twins of contradictory and unsupported steps: the same words, where the passage has them."""
     rows = []
     facts = [(n, item) for n, item in enumerate(injector.plan.items, 1) if item.triples]
-    proposals = [(n, injector.otherwise_right(item, n)) for n, item in facts]
-    proposals += [(n, injector.invented_right(item, n)) for n, item in facts[injector.draw(len(facts)) :][:1]]
+    proposals = [(n, injector.propose_true_value(item, n)) for n, item in facts]
+    proposals += [(n, injector.propose_true_addition(item, n)) for n, item in facts[injector.draw(len(facts)) :][:1]]
     for position, proposal in proposals:
         if proposal and proposal.context:
             step = Step(position, " ".join(proposal.text.split()), proposal.kind)

@@ -42,7 +42,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A kind of mistake, and the values for its wording."""
+    """A step before it is worded: a kind of mistake, and the values for its wording."""
 
     wording: str
     kind: StepKind
@@ -50,6 +50,11 @@ class _Draft:
     context: contexts.Context | None = None
     item: Item | None = None
     """The fact that the step states, if that is not the item at the position."""
+
+    def reword(self, wording: str, change: Callable[[str], str]) -> "_Draft":
+        """Return the draft with its claim or quotation changed."""
+        key = "claim" if "claim" in self.values else "sentence"
+        return replace(self, wording=wording, values={**self.values, key: change(self.values[key])})
 
 
 class Injector:
@@ -121,32 +126,32 @@ class Injector:
         around = self.writer.optional_fields(item, values.get("n", item.passage_number or 1), position, seed)
         return self.writer.render(kind, seed, **{**around, **values})
 
-    def _overthinking(self, position: int) -> Iterator[_Draft]:
+    def _draft_overthinking(self, position: int) -> Iterator[_Draft]:
         """Yield drafts that read or derive on after the answer is reached."""
         choice = self._choice(position, "way") % 3
         if position > len(self.plan.items) and choice == 0:
             steps = list_steps([n + 1 for n in self.plan.fact_places])
             yield _Draft("deriving_on", "Logical", {"steps": steps, "answer": self._plain_answer})
         if choice == 1:
-            yield from self._beside(position)
+            yield from self._state_partner_facts(position)
         if choice == 2:
             for index in self._shuffle(self.plan.fact_places, position, "again"):
                 yield self._state_fact(self.plan.items[index], position)
-        yield from self._read_beside("reading_on", position, gold=True)
+        yield from self._quote_aside("reading_on", position, gold=True)
 
-    def _off_topic(self, position: int) -> Iterator[_Draft]:
+    def _draft_off_topic(self, position: int) -> Iterator[_Draft]:
         """Yield true sentences of other passages: facts that another question needs, or any sentence."""
         if self._choice(position, "beside") % 4:
-            yield from self._beside(position)
-        yield from self._read_beside("elsewhere", position, gold=False)
+            yield from self._state_partner_facts(position)
+        yield from self._quote_aside("elsewhere", position, gold=False)
 
-    def _read_beside(self, wording: str, position: int, *, gold: bool) -> Iterator[_Draft]:
+    def _quote_aside(self, wording: str, position: int, *, gold: bool) -> Iterator[_Draft]:
         """Yield sentences that no fact needs, of passages with or without evidence."""
-        for number, sentence in self._asides(gold=gold):
+        for number, sentence in self._rank_asides(gold=gold):
             content = self.writer.content_of_sentence(sentence, self.passages[number - 1], f"{position} {number}")
             yield _Draft(wording, "Attribution", {"n": number, **content})
 
-    def _beside(self, position: int) -> Iterator[_Draft]:
+    def _state_partner_facts(self, position: int) -> Iterator[_Draft]:
         """Yield facts that the partner's plan needs, with their passage."""
         if self.partner is None:
             return
@@ -161,7 +166,7 @@ class Injector:
                 values = {**writer.content_of_fact(item, f"{self._seed} {position} beside"), "n": number}
                 yield _Draft("elsewhere", "Attribution", values, context)
 
-    def _redundancy(self, position: int) -> Iterator[_Draft]:
+    def _draft_redundancy(self, position: int) -> Iterator[_Draft]:
         """Yield facts that an earlier step states already."""
         for index in self._shuffle([n for n in self.plan.fact_places if n < position - 1], position, "earlier"):
             item = self.plan.items[index]
@@ -169,16 +174,16 @@ class Injector:
             wording = "repeated" if item.sentence is None else "quoted"
             yield replace(draft, wording=wording, values={**draft.values, "k": index + 1})
 
-    def _inefficiency(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _draft_inefficiency(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield remarks about the work in the place of a fact or a deduction."""
         if item.triples and self._choice(position, "vague") % 4:
             wording = "asked" if is_free(item.triples[0]) else "announced"
             yield _Draft(wording, item.kind, {"what": missing(item, self.passages)})
         yield _Draft("vague", item.kind, {})
 
-    def _contradictory(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _draft_contradiction(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield facts with another value than the passage has: either the step or the passage is altered."""
-        value = self._alterable(item)
+        value = self._alterable_part(item)
         wrong = self._wrong_values(item, value, position)
         choice = self._choice(position, "way") % 5
         if choice == 0:
@@ -186,23 +191,22 @@ class Injector:
                 if context := contexts.alter_value(self.source, item, value, wrong_value):
                     yield replace(self._state_fact(item, position), context=context)
         elif choice == 1:
-            yield from self._denied(item, position)
+            yield from self._deny(item, position)
         elif choice == 2:
-            yield from self._reversed(item, position)
+            yield from self._reverse(item, position)
         for wrong_value in wrong:
-            draft = self._otherwise(item, value, wrong_value, position)
+            draft = self._alter_fact(item, value, wrong_value, position)
             if draft.wording != "misquoted" or wrong_value in draft.values.get("claim", draft.values["sentence"]):
                 yield draft
 
-    def _denied(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _deny(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the fact with its verb denied."""
         draft = self._state_fact(item, position)
-        key = "claim" if "claim" in draft.values else "sentence"
-        denied = _COPULA.sub(r"\g<0> not", draft.values[key], count=1)
-        if denied != draft.values[key]:
-            yield replace(draft, wording="denied", values={**draft.values, key: denied})
+        denial = draft.reword("denied", lambda words: _COPULA.sub(r"\g<0> not", words, count=1))
+        if denial.values != draft.values:
+            yield denial
 
-    def _reversed(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _reverse(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the fact with its ends exchanged: "Ana was directed by Dune Rain"."""
         triple = item.triples[0]
         if item.sentence is not None or triple.relation not in WORDS["turnable"]:
@@ -210,7 +214,7 @@ class Injector:
         claim = state([Triple(triple.tail, triple.relation, triple.head)], self._choice(position, "claim"))
         yield _Draft("reversed", "Attribution", {"n": item.passage_number, "claim": claim})
 
-    def _alterable(self, item: Item) -> str:
+    def _alterable_part(self, item: Item) -> str:
         """Return the part of a fact that can be altered: its value, else a date or number of its sentence."""
         value = self.claims.value_of(item)
         if item.sentence is None:
@@ -222,52 +226,47 @@ class Injector:
         partner_pages = self.partner.question.passages if self.partner else ()
         return wrong_values(self.question, item, value, self._choice(position, "wrong"), partner_pages)
 
-    def _otherwise(self, item: Item, value: str, wrong_value: str, position: int) -> _Draft:
+    def _alter_fact(self, item: Item, value: str, wrong_value: str, position: int) -> _Draft:
         """Draft a fact with another value in the words of the true one."""
         draft = self._state_fact(item, position)
         if "sentence" not in draft.values:
             triples = [Triple(t.head, t.relation, wrong_value) for t in item.triples]
-            claim = state(triples, self._choice(position, "claim"))
-            return replace(draft, wording="other_value", values={**draft.values, "claim": claim})
-        key = "claim" if "claim" in draft.values else "sentence"
-        words = contexts.replace_value(draft.values[key], value, wrong_value)
-        return replace(draft, wording="misquoted", values={**draft.values, key: words})
+            return draft.reword("other_value", lambda _: state(triples, self._choice(position, "claim")))
+        return draft.reword("misquoted", lambda words: contexts.replace_value(words, value, wrong_value))
 
-    def otherwise_right(self, item: Item, position: int) -> Proposal | None:
-        """Propose a fact with another value in a context whose passage has that value."""
-        value = self._alterable(item)
+    def propose_true_value(self, item: Item, position: int) -> Proposal | None:
+        """MakeDrafts a fact with another value in a context whose passage has that value."""
+        value = self._alterable_part(item)
         if not contexts.ends(self.claims, item, value):
             return None
         for wrong_value in self._wrong_values(item, value, position):
             if context := contexts.alter_value(self.source, item, value, wrong_value):
-                draft = self._otherwise(item, value, wrong_value, position)
+                draft = self._alter_fact(item, value, wrong_value, position)
                 return Proposal(self._render(draft, "right", position), draft.kind, context)
         return None
 
-    def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _draft_unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield claims that the passage, or all passages, lack, in random order; few only cite wrongly."""
-        drafts = (self._without_passage, self._other_passage, *[self._with_invention] * 9, *[self._other_relation] * 4)
-        for draft in self._shuffle(drafts, position, "unsupported"):
-            yield from draft(item, position)
+        rare = (self._draft_without_passage, self._cite_other_passage)
+        ways = (*rare, *[self._add_invention] * 9, *[self._exchange_relation] * 4)
+        for way in self._shuffle(ways, position, "unsupported"):
+            yield from way(item, position)
 
-    def _with_invention(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _add_invention(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the true fact, and a sentence after it that no passage states."""
         for sentence in self._inventions(item, position)[:2]:
-            yield self._followed_by(sentence, item, position)
+            yield self._state_with_addition(sentence, item, position)
 
-    def invented_right(self, item: Item, position: int) -> Proposal | None:
-        """Propose a fact with an invention after it in a context whose passage has this."""
+    def propose_true_addition(self, item: Item, position: int) -> Proposal | None:
+        """MakeDrafts a fact with an invention after it in a context whose passage has this."""
         for sentence in self._inventions(item, position)[:1]:
             if context := contexts.add_sentence(self.source, item, sentence):
-                draft = self._followed_by(sentence, item, position)
+                draft = self._state_with_addition(sentence, item, position)
                 return Proposal(self._render(draft, "right", position), draft.kind, context)
         return None
 
-    def _followed_by(self, sentence: str, item: Item, position: int) -> _Draft:
-        draft = self._state_fact(item, position)
-        key = "claim" if "claim" in draft.values else "sentence"
-        fact = draft.values[key].rstrip(". ")
-        return replace(draft, wording="invented", values={**draft.values, key: f"{fact}. {sentence}"})
+    def _state_with_addition(self, sentence: str, item: Item, position: int) -> _Draft:
+        return self._state_fact(item, position).reword("invented", lambda fact: f"{fact.rstrip('. ')}. {sentence}")
 
     def _inventions(self, item: Item, position: int) -> list[str]:
         """Return sentences on the subject of an item's passage that no passage states, in random order."""
@@ -283,7 +282,7 @@ class Injector:
         sentences = (fill(sentence, **values) for sentence in WORDS["inventions"][sort_of(page) or "thing"])
         return self._shuffle([s for s in sentences if "{" not in s], position, "invention")
 
-    def _without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _draft_without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield the true fact in a context without its passage."""
         read_before = {earlier.passage_number for earlier in self.plan.items[: position - 1]}
         if self.partner is None or item.passage_number in read_before:
@@ -292,7 +291,7 @@ class Injector:
             draft = self._state_fact(item, position)
             yield replace(draft, values={**draft.values, "page": item.page(self.passages)}, context=context)
 
-    def _other_passage(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _cite_other_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         distractors = [n for n, page in enumerate(self.passages, 1) if not page.is_gold]
         wording = "other_passage" if item.sentence is None else "misquoted_source"
         draft = self._state_fact(item, position)
@@ -300,7 +299,7 @@ class Injector:
         for number in self._shuffle(distractors, position, "passage")[:2]:
             yield replace(draft, wording=wording, values={**draft.values, "n": number, "page": page})
 
-    def _other_relation(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _exchange_relation(self, item: Item, position: int) -> Iterator[_Draft]:
         triple = item.triples[0]
         if item.sentence is not None or triple.relation not in RELATIONS:
             return
@@ -308,7 +307,7 @@ class Injector:
             claim = state([Triple(triple.head, name, triple.tail)], position)
             yield _Draft("other_relation", "Attribution", {"n": item.passage_number, "claim": claim})
 
-    def _information_miss(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _draft_information_miss(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield denials of a fact that the passage states and the plan needs."""
         if item.triples[0].relation == DESCRIBED:
             return
@@ -324,16 +323,16 @@ class Injector:
             wording, "Attribution", {"n": item.passage_number, "what": missing(item, self.passages), "aside": aside}
         )
 
-    def _premature_attribution(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _draft_premature_attribution(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield a later fact before the fact that connects its entity with the question."""
         later = [n for n in self.plan.fact_places if position - 1 in self.plan.items[n].uses]
         for use in self._shuffle(later, position, "later"):
             ahead = self.plan.items[use]
-            yield from self._bypassing(item, ahead, position)
+            yield from self._bypass_fact(item, ahead, position)
             wording = "ahead" if ahead.sentence is None else "quoted_ahead"
             yield replace(self._state_fact(ahead, position), wording=wording, item=ahead)
 
-    def _bypassing(self, item: Item, ahead: Item, position: int) -> Iterator[_Draft]:
+    def _bypass_fact(self, item: Item, ahead: Item, position: int) -> Iterator[_Draft]:
         first_fact, next_fact = item.triples[0], ahead.triples[0]
         nouns = is_noun(first_fact.relation) and is_noun(next_fact.relation)
         joined = normal_name(first_fact.tail) == normal_name(next_fact.head)
@@ -343,7 +342,7 @@ class Injector:
             values = {"n": ahead.passage_number, "t": next_fact.tail, "claim": claim, **names}
             yield _Draft("bypassing", "Attribution", values)
 
-    def _logical_fallacy(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _draft_fallacy(self, item: Item, position: int) -> Iterator[_Draft]:
         """Yield deductions that do not follow from the earlier steps, such as the right one too early."""
         if item.triples:
             if position > 1 and self.words is None:
@@ -352,18 +351,10 @@ class Injector:
                 yield _Draft(wording, "Logical", {"steps": steps, "answer": self._plain_answer})
             return
         steps = list_steps([use + 1 for use in item.uses])
-        if item.derivation == "life span":
-            span = inference.calculation_of(self.plan, item)
-            assert span is not None
-            off = (-11, 9, 14, -7)[self._choice(position, "off") % 4]
-            years = span.number + off if span.number + off > 0 else span.number + 13
-            yield _Draft("false_count", "Logical", {"steps": steps, "h": span.head, "t": years})
+        if (calculation := inference.calculation_of(self.plan, item)) is not None:
+            yield self._miscalculate(calculation, steps, position)
             return
-        if item.derivation == "count":
-            yield from self._miscounted(item, steps, position)
-            return
-        wrong = self._wrong_answers(position)
-        for answer in wrong:
+        for answer in self._wrong_answers(position):
             values = {"steps": steps, "answer": answer.removesuffix(".")}
             if self.plan.kind == "sequential":
                 values["steps"] = list_steps([n + 1 for n in self.plan.fact_places])
@@ -372,21 +363,21 @@ class Injector:
                 text = self.writer.write_comparison(item, answer, f"{position} wrong")
                 yield _Draft("wrong_result", "Logical", {**values, "text": text})
 
-    def _miscounted(self, item: Item, steps: str, position: int) -> Iterator[_Draft]:
-        """Yield a wrong count of the things that the steps give."""
-        count = inference.calculation_of(self.plan, item)
-        assert count is not None
-        off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
-        amount = count.amount(count.number + off or count.number + 1)
-        yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": amount})
+    def _miscalculate(self, calculation: inference.Lifespan | inference.Count, steps: str, position: int) -> _Draft:
+        """Draft another life span or count than the steps give."""
+        choice = self._choice(position, "off") % 4
+        if isinstance(calculation, inference.Lifespan):
+            years = calculation.number + (-11, 9, 14, -7)[choice]
+            wording, result = "false_count", str(years if years > 0 else calculation.number + 13)
+        else:
+            amount = calculation.number + (1, 2, -1, 3)[choice]
+            wording, result = "miscount", calculation.amount(amount or calculation.number + 1)
+        return _Draft(wording, "Logical", {"steps": steps, "h": calculation.head, "t": result})
 
     def _answers(self, position: int) -> list[str]:
         """Return answers that are wrong at a position: the right one too early, or others."""
-        wrong = self._wrong_answers(position)
-        early = position < len(self.plan.items) and self.words is None
-        if early and self._choice(position, "early") % 2:
-            return [self.question.answer, *wrong]
-        return wrong
+        is_early = position < len(self.plan.items) and self.words is None and self._choice(position, "early") % 2
+        return [*([self.question.answer] if is_early else []), *self._wrong_answers(position)]
 
     def _wrong_answers(self, position: int) -> list[str]:
         """Return names that could be mistaken for the answer: the other side, or entities on the way to it."""
@@ -416,7 +407,7 @@ class Injector:
         content = self.writer.content_of_fact(item, f"{position} told")
         return _Draft("told", "Attribution", {"n": item.passage_number, **content})
 
-    def _asides(self, *, gold: bool) -> list[tuple[int, str]]:
+    def _rank_asides(self, *, gold: bool) -> list[tuple[int, str]]:
         """Return sentences that no fact needs, with their passage numbers, those most like the question first."""
         question_words = step_reading.content_words(self.question.question)
         ranked: list[tuple[int, int, str]] = []
@@ -458,23 +449,23 @@ _FACT_KEYS = ("claim", "sentence")
 """Placeholders for a fact, of which a draft may have one alone."""
 
 
-Propose = Callable[[Injector, int], Iterable[_Draft]]
+MakeDrafts = Callable[[Injector, int], Iterable[_Draft]]
 
 
-def _at_item(draft: Callable[[Injector, Item, int], Iterable[_Draft]], is_fact: bool = False) -> Propose:
-    return lambda injector, n: draft(injector, item, n) if (item := injector.item_at(n, is_fact)) else ()
+def _at_item(make: Callable[[Injector, Item, int], Iterable[_Draft]], is_fact: bool = False) -> MakeDrafts:
+    return lambda injector, n: make(injector, item, n) if (item := injector.item_at(n, is_fact)) else ()
 
 
 _at_fact = partial(_at_item, is_fact=True)
-PROPOSALS: dict[str, Propose] = {
-    "Overthinking": lambda injector, n: injector._overthinking(n) if injector.is_reached(n) else (),
-    "Off-topic": lambda injector, n: () if injector.is_reached(n) else injector._off_topic(n),
-    "Redundancy": lambda injector, n: () if injector.is_reached(n) else injector._redundancy(n),
-    "Inefficiency": _at_item(Injector._inefficiency),
-    "Contradictory": _at_fact(Injector._contradictory),
-    "Unsupported": _at_fact(Injector._unsupported),
-    "Information Miss": _at_fact(Injector._information_miss),
-    "Premature Attribution": _at_fact(Injector._premature_attribution),
-    "Logical Fallacy": _at_item(Injector._logical_fallacy),
+PROPOSALS: dict[str, MakeDrafts] = {
+    "Overthinking": lambda injector, n: injector._draft_overthinking(n) if injector.is_reached(n) else (),
+    "Off-topic": lambda injector, n: () if injector.is_reached(n) else injector._draft_off_topic(n),
+    "Redundancy": lambda injector, n: () if injector.is_reached(n) else injector._draft_redundancy(n),
+    "Inefficiency": _at_item(Injector._draft_inefficiency),
+    "Contradictory": _at_fact(Injector._draft_contradiction),
+    "Unsupported": _at_fact(Injector._draft_unsupported),
+    "Information Miss": _at_fact(Injector._draft_information_miss),
+    "Premature Attribution": _at_fact(Injector._draft_premature_attribution),
+    "Logical Fallacy": _at_item(Injector._draft_fallacy),
 }
 """The function that proposes each error type; a new type also needs a taxonomy entry, a check and wordings."""

@@ -71,15 +71,11 @@ class VerifiedSet:
             chosen = verified_rows.select_ids(among, chosen)
         return verified_rows.verified_questions(files, benchmark, split, chosen)
 
-    def evaluation_questions(self) -> Iterator[Question]:
-        """Yield the questions of every benchmark's evaluation sample."""
-        for benchmark in dict.fromkeys(build["benchmark"] for build in self.builds):
-            files = parquet_files(self.folder, benchmark + names.EVAL)
-            yield from verified_rows.questions_in(files, benchmark, names.VALIDATION)
-
     def near_evaluation(self) -> Callable[[Question], bool]:
         """Return a test whether a question is in an evaluation sample, or nearly the same as one."""
-        evaluated = list(self.evaluation_questions())
+        benchmarks = dict.fromkeys(build["benchmark"] for build in self.builds)
+        samples = ((name, parquet_files(self.folder, name + names.EVAL)) for name in benchmarks)
+        evaluated = [q for n, files in samples for q in verified_rows.questions_in(files, n, names.VALIDATION)]
         ids = {(question.benchmark, question.id) for question in evaluated}
         index = leakage.DocumentIndex(map(leakage.document, evaluated))
         return lambda q: (q.benchmark, q.id) in ids or bool(evaluated and index.near(leakage.document(q)))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.steps.rows import StepRow, check_row
-from builders.steps.values import WEAKNESSES
+from builders.steps.weaknesses import by_family
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary, codec, files
@@ -66,14 +66,6 @@ def join_refined(mined: Sequence[Path], folder: Path) -> int:
     together = {"rounds": records, "rows": len(rows), "simulated": simulated, "families": families}
     write_refined(folder, list(rows.values()), together)
     return len(rows)
-
-
-def by_family(numbers: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
-    """Return every weakness with its name and meaning, and the given numbers of it (0 if absent)."""
-    return [
-        {"name": name, "meaning": meaning, **{key: counts.get(name, 0) for key, counts in numbers.items()}}
-        for name, meaning in WEAKNESSES.items()
-    ]
 
 
 def origin_of(file: Path | None, read_counts: Counter[str], chosen: Mapping[str, int]) -> dict[str, Any] | None:

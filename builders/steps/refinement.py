@@ -14,35 +14,33 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from builders.steps import values, witness
+from builders.steps import witness
 from builders.steps.contexts import StepSource
 from builders.steps.questions import VerifiedSet, open_verified
-from builders.steps.refined import REFINED, STATISTICS, by_family, line_of, write_refined
+from builders.steps.refined import REFINED, STATISTICS, line_of, write_refined
 from builders.steps.rows import Refused, StepRow, check_row
+from builders.steps.weaknesses import by_family, family_of
 from safe_stepwise import prompts
-from safe_stepwise.checking import step_reading, writing
+from safe_stepwise.checking import writing
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.plans import Plan, PlanError
+from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.commands.values import Count, Version
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client, check, render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, parse_feedback
-from safe_stepwise.graphs.knowledge_graph import entity_key
-from safe_stepwise.language.text import normal_name, normal_words, without_qualifier
-from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.language.text import normal_words
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts, dropped_category
 from safe_stepwise.methods.limits import DEFAULT, Limits
-from safe_stepwise.methods.loop import MALFORMED, UNREAD, read_answer, read_reply, run_question, tries_at_steps
+from safe_stepwise.methods.loop import MALFORMED, read_answer, read_reply, run_question, tries_at_steps
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.records import FAILED, Feedback, Question, Step, Trajectory
+from safe_stepwise.records import FAILED, Feedback, Step, Trajectory
 from safe_stepwise.store import event_loop, files, names, progress, tables
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.grouping import grouped
 from safe_stepwise.store.tables import text_table
-from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, EVIDENCE_LABELS, category
 
 IDEAL_STEP = "the step is an ideal one"
 NO_WITNESS = "no second rule finds"
@@ -55,7 +53,7 @@ class Refinement:
 
     verified: Path
     output: Path
-    rows: Count
+    max_rows: Count
     limit: Count | None = None
     """Training questions at most, divided among the benchmarks; all if None."""
     benchmarks: tuple[str, ...] = ()
@@ -77,7 +75,7 @@ class HardCase:
 
 
 @dataclass(slots=True)
-class Mined:
+class MiningResult:
     """The cases and counts of a run; ``seed`` is that of the ideal steps."""
 
     seed: int = 0
@@ -138,12 +136,12 @@ def in_turn(cases: Iterable[HardCase]) -> list[HardCase]:
     return [case for turn in rounds for case in turn if case is not None]
 
 
-async def mine_cases(plan: Refinement, verified: VerifiedSet, generator: Client, verifier: Client) -> Mined:
+async def mine_cases(options: Refinement, verified: VerifiedSet, generator: Client, verifier: Client) -> MiningResult:
     """Run the loop over training questions, and compare verdicts; raise ``UserError`` without such questions."""
-    mined, pools = Mined(plan.seed), _pools(plan, verified)
+    mined, pools = MiningResult(options.seed), _pools(options, verified)
     if not pools:
         raise UserError(
-            f"{plan.verified}: holds no {names.TRAIN} split, and no other may be trained on; add one "
+            f"{options.verified}: holds no {names.TRAIN} split, and no other may be trained on; add one "
             f"with safe-stepwise build_verified --split {names.TRAIN}"
         )
     sizes = {b["benchmark"]: int(b["verified"]) for b in verified.builds if b["split"] == names.TRAIN}
@@ -151,37 +149,37 @@ async def mine_cases(plan: Refinement, verified: VerifiedSet, generator: Client,
     with progress.bar(total=total, unit="question", desc="refinement", delay=1) as bar:
 
         async def run(checker: Checker) -> None:
-            mined.add_trajectory(checker, await run_question(checker.question, generator, verifier, plan.limits))
+            mined.add_trajectory(checker, await run_question(checker.question, generator, verifier, options.limits))
             bar.update(mined.questions.total() - bar.n)
             request_counts = render_requests(client.total() for client in (generator, verifier))
             bar.set_postfix_str(f"cases {len(mined.cases)} ({mined.rate:.1%}); {request_counts}", refresh=False)
 
-        await event_loop.for_each(_checkers(plan, verified, mined), run, plan.at_once)
+        await event_loop.for_each(_checkers(options, verified, mined), run, options.at_once)
         bar.update(mined.questions.total() - bar.n)
     mined.cases.sort(key=lambda case: case.row.id)
     return mined
 
 
-def _checkers(plan: Refinement, verified: VerifiedSet, mined: Mined) -> Iterator[Checker]:
+def _checkers(options: Refinement, verified: VerifiedSet, mined: MiningResult) -> Iterator[Checker]:
     """Yield checkers of training questions that are unlike all evaluation questions."""
     near = verified.near_evaluation()
-    for benchmark, pool in _pools(plan, verified).items():
-        for row in verified.questions(benchmark, names.TRAIN, pool, plan.seed):
+    for benchmark, pool in _pools(options, verified).items():
+        for row in verified.questions(benchmark, names.TRAIN, pool, options.seed):
             if near(row.question):
                 mined.questions["kept out"] += 1
                 continue
             try:
-                yield StepSource.build(*row.sample(plan.seed)).checker
+                yield StepSource.build(*row.sample(options.seed)).checker
             except (PlanError, ValueError):
                 mined.questions["no plan"] += 1
 
 
-def _pools(plan: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
+def _pools(options: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
     """Return the number of questions to draw from each benchmark with training questions; None means all."""
-    benchmarks = [benchmark for benchmark, split in verified.splits(plan.benchmarks) if split == names.TRAIN]
-    if plan.limit is None or not benchmarks:
+    benchmarks = [benchmark for benchmark, split in verified.splits(options.benchmarks) if split == names.TRAIN]
+    if options.limit is None or not benchmarks:
         return dict.fromkeys(benchmarks)
-    per_benchmark, remainder = divmod(plan.limit, len(benchmarks))
+    per_benchmark, remainder = divmod(options.limit, len(benchmarks))
     return {name: per_benchmark + (number < remainder) for number, name in enumerate(benchmarks)}
 
 
@@ -189,30 +187,30 @@ Record = dict[str, Any]
 """The record of a run, as ``refinement.json`` has it."""
 
 
-def refine(plan: Refinement, generator: Client, verifier: Client, teacher: Client | None) -> Record:
+def refine(options: Refinement, generator: Client, verifier: Client, teacher: Client | None) -> Record:
     """Write ``OUTPUT/refined.jsonl`` and ``OUTPUT/refinement.json``; raise ``UserError`` for what the user can mend.
 
     ``teacher`` None are the checker's verdicts. A run that was killed resumes from the clients' response cache, and
     ends in the same bytes.
     """
-    verified = open_verified(plan.verified, plan.version)
-    verified.select_builds(plan.benchmarks)
-    limits = adopt_learnt_prompts(plan.limits, [generator.engine, verifier.engine])
+    verified = open_verified(options.verified, options.version)
+    verified.select_builds(options.benchmarks)
+    limits = adopt_learnt_prompts(options.limits, [generator.engine, verifier.engine])
     dropped = dropped_category([verifier.engine], limits.drop_category)
-    plan = replace(plan, limits=replace(limits, drop_category=dropped))
+    options = replace(options, limits=replace(limits, drop_category=dropped))
     clients = [client for client in (generator, verifier, teacher) if client is not None]
 
-    async def work() -> tuple[Mined, list[StepRow | Refused]]:
+    async def work() -> tuple[MiningResult, list[StepRow | Refused]]:
         try:
             for client in clients:
                 await check(client.engine)
-            mined = await mine_cases(plan, verified, generator, verifier)
-            return mined, await _relabel_all(mined.cases, teacher, plan.rows)
+            mined = await mine_cases(options, verified, generator, verifier)
+            return mined, await _relabel_all(mined.cases, teacher, options.max_rows)
         finally:
             for client in clients:
                 await client.engine.close()
 
-    with files.lock_folder(plan.output, owned=(REFINED, STATISTICS)):
+    with files.lock_folder(options.output, owned=(REFINED, STATISTICS)):
         mined, results = asyncio.run(work())
         rows = [row for row in results if isinstance(row, StepRow)]
         refused = Counter(r.reason.partition(":")[0] for r in results if isinstance(r, Refused))
@@ -224,11 +222,11 @@ def refine(plan: Refinement, generator: Client, verifier: Client, teacher: Clien
             "code_sha256": code_digest(__name__, *modules_of(client.engine for client in clients)),
         }
         counts = {**_counts(mined, rows), "refused": dict(sorted(refused.items()))}
-        record = {**_record(plan, verified), **players, **counts}
+        record = {**_record(options, verified), **players, **counts}
         if mined.questions[FAILED]:
             errors = (client.last_error for client in clients if client.last_error)
             record["last_failure"] = next(errors, "no reason given")
-        write_refined(plan.output, rows, record)
+        write_refined(options.output, rows, record)
     return record
 
 
@@ -237,7 +235,7 @@ def _name_of(teacher: Client | None) -> str:
     return ANNOTATIONS if teacher is None else f"{teacher.name} prompts {verifying.prompt_digest()[:12]}"
 
 
-def summary(plan: Refinement, record: Record) -> str:
+def summary(options: Refinement, record: Record) -> str:
     """Render the counts of a refinement and its files, for the terminal."""
     families = [family for family in record["families"] if family["disagreements"]]
     families.sort(key=lambda family: (-family["disagreements"], family["name"]))
@@ -248,22 +246,22 @@ def summary(plan: Refinement, record: Record) -> str:
         record=record,
         families=text_table([("weakness", "differ", "doubted", "rows"), *([f[n] for n in numbers] for f in families)]),
         counts=[*record["questions"].items(), *record["tries"].items()],
-        rows_file=plan.output / REFINED,
-        record_file=plan.output / STATISTICS,
+        rows_file=options.output / REFINED,
+        record_file=options.output / STATISTICS,
     )
     return text.rstrip()
 
 
-async def _relabel_all(cases: Sequence[HardCase], teacher: Client | None, number: int) -> list[StepRow | Refused]:
-    """Return up to ``number`` rows, from the families in turn, and the cases that gave none."""
+async def _relabel_all(cases: Sequence[HardCase], teacher: Client | None, max_rows: int) -> list[StepRow | Refused]:
+    """Return up to ``max_rows`` rows, from the families in turn, and the cases that gave none."""
     # What is doubted takes no family's turn, and no teacher is asked: it could not help.
     results: list[StepRow | Refused] = [Refused.of_row(case.row, case.doubt) for case in cases if case.doubt]
     pending = iter(in_turn(case for case in cases if not case.doubt))
-    missing = number
+    missing = max_rows
     while missing and (batch := list(islice(pending, missing))):
         # A teacher's request fails, is cached and retried on its own, so a batch may be large.
         results += await asyncio.gather(*(_relabel(case.row, teacher) for case in batch))
-        missing = number - sum(isinstance(row, StepRow) for row in results)
+        missing = max_rows - sum(isinstance(row, StepRow) for row in results)
     return results
 
 
@@ -293,18 +291,18 @@ async def _verdict(row: StepRow, teacher: Client) -> Feedback:
         return parse_feedback(reply.text, data=prompts.data_of(request))
 
 
-def _record(plan: Refinement, verified: VerifiedSet) -> Record:
-    prompt_set, dropped = plan.limits.prompt_set, plan.limits.drop_category
+def _record(options: Refinement, verified: VerifiedSet) -> Record:
+    prompt_set, dropped = options.limits.prompt_set, options.limits.drop_category
     return {
-        "version": plan.version,
-        "seed": plan.seed,
-        "limits": plan.limits,
-        "limit": plan.limit,
-        "wanted": plan.rows,
+        "version": options.version,
+        "seed": options.seed,
+        "limits": options.limits,
+        "limit": options.limit,
+        "wanted": options.max_rows,
         "last_failure": "",
         "verified": [
             {name: build[name] for name in ("benchmark", "split", "digest")}
-            for build in verified.select_builds(plan.benchmarks)
+            for build in verified.select_builds(options.benchmarks)
             if build["split"] == names.TRAIN
         ],
         "prompts_sha256": {
@@ -314,7 +312,7 @@ def _record(plan: Refinement, verified: VerifiedSet) -> Record:
     }
 
 
-def _counts(mined: Mined, rows: Sequence[StepRow]) -> Record:
+def _counts(mined: MiningResult, rows: Sequence[StepRow]) -> Record:
     """Count the questions, the steps, and the cases by weakness."""
     families = {
         "disagreements": Counter(case.row.family for case in mined.cases),
@@ -330,66 +328,3 @@ def _counts(mined: Mined, rows: Sequence[StepRow]) -> Record:
         "families": by_family(families),
         "rows": len(rows),
     }
-
-
-_AMOUNTS = frozenset(("earliest", "latest", "longest", "most", "fewest"))
-_OF_WHOM = frozenset((*EVIDENCE_LABELS, *(entry.name for entry in ERROR_TYPES if entry.category == "Attribution")))
-"""Labels between which the subject of a step decides."""
-_PLAIN = word_list("stop_words") | word_list("function_words")
-_DOUBTED: dict[str, str] = values.WORDS["doubted"]
-_PASSED: dict[str, str] = values.WORDS["passed"]
-"""Weaknesses of errors that pass as `Correct`, by label, else by category."""
-
-
-def family_of(verifier_label: str, label: str, step: Step, plan: Plan, question: Question) -> str:
-    """Return the name of the first weakness (family) that fits a disagreement; ``label`` is the right one.
-
-    SAFE v1 (section 3.3) names two for example: look-alike names and comparisons of numbers, which the situation
-    tells. The pair of labels tells all others. Steps are read as by the checker, not as by the second witness
-    (`witness`).
-
-    >>> step, plan = Step(1, "Oru is a town.", "Attribution"), Plan("sequential", ())
-    >>> family_of("Correct", "Unsupported", step, plan, Question("q", "b", "train", "Where?", "A"))
-    'false facts passed'
-    """
-    if verifier_label == UNREAD:
-        return "no verdict"
-    if step.kind == "Attribution" and {verifier_label, label} <= _OF_WHOM and _has_look_alikes(step, plan, question):
-        return "look-alike names"
-    if step.kind == "Logical" and (plan.operation in _AMOUNTS or plan.kind == "calculated comparison"):
-        return "numbers and dates compared"
-    if label == CORRECT:
-        return _DOUBTED[step.kind]
-    if verifier_label == CORRECT:
-        return _PASSED.get(label) or _PASSED[category(label)]
-    procedural = {category(name) == "Procedural" for name in (verifier_label, label)}
-    return "order of checks lost" if len(procedural) == 2 else "kinds of error mixed up"
-
-
-def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
-    """Whether a step names an entity of the plan that has a namesake in question or passages."""
-    reading = step_reading.read_step(step.text)
-    plan_names = dict.fromkeys(name for item in plan.items for name in item.ends)
-    all_names = dict.fromkeys([*plan_names, *(page.title for page in question.passages)])
-    pairs = ((a, b) for a in plan_names for b in all_names if alike(a, b))
-    return any(reading.mentions(a) or reading.mentions(b) for a, b in pairs)
-
-
-def alike(name: str, reference: str) -> bool:
-    """Whether two names share half of the shorter one's words; a single word may be short for the other.
-
-    >>> alike("Henry Percy", "Thomas Percy"), alike("Dune Rain (film)", "Dune Rain")
-    (True, True)
-    >>> alike("Percy", "Henry Percy"), alike("Henry Percy", "Oru")
-    (False, False)
-    """
-    if entity_key(name) == entity_key(reference):
-        return False
-    words = [
-        {word for word in normal_name(without_qualifier(n)).split() if word not in _PLAIN and not word.isdigit()}
-        for n in (name, reference)
-    ]
-    shorter = min(map(len, words))
-    if words[0] == words[1]:
-        return bool(shorter)
-    return shorter > 1 and len(words[0] & words[1]) / shorter >= 0.5

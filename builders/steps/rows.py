@@ -34,7 +34,7 @@ class StepRow:
     twin: bool = False
     """Whether the row is the twin of a Missing Evidence row: the same words, with the passage present."""
     family: str = ""
-    """The weakness of a verifier that a refined row shows (`refinement.family_of`); empty if none is recorded."""
+    """The weakness of a verifier that a refined row shows (`weaknesses.family_of`); empty if none is recorded."""
 
     @property
     def incomplete(self) -> bool:

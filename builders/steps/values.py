@@ -19,8 +19,6 @@ from safe_stepwise.store.packaged import read_patterns
 
 WORDS: dict[str, Any] = read_yaml(Path(__file__).with_name("words.yaml"))
 PATTERNS = read_patterns(Path(__file__).with_name("patterns.yaml"), capital=CAPITAL)
-WEAKNESSES: dict[str, str] = WORDS["families"]
-"""Weaknesses of verifiers: from the name to what a verifier with that weakness does."""
 
 
 def words(name: str) -> frozenset[str]:

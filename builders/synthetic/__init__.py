@@ -12,9 +12,9 @@ from typing import Any
 
 from click import BadParameter
 
+from builders.synthetic import noise
 from builders.synthetic.articles import write_article
 from builders.synthetic.creation import make_world
-from builders.synthetic.noise import shares, spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
 from builders.synthetic.small import MAX_PASSAGES, MIN_PASSAGES, make_row, name_filter
@@ -22,7 +22,7 @@ from builders.synthetic.world import NAME, Namer, pick, pick_weighted
 from builders.synthetic.writers import names, writer
 from safe_stepwise.commands.values import NATURAL, Number, digits
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import NoiseType, Passage, Question
+from safe_stepwise.records import NoiseType, Question
 from safe_stepwise.store import codec
 
 BLOCK = 200
@@ -94,23 +94,22 @@ def generate(
     authors = [writer(name) for name in ([spec.writer] if spec.writer else names())]
     small = spec if isinstance(spec, SmallSpec) else None
     write = partial(write_article, authors, is_short=small is not None)
-    block, noise = None, shares()
+    block, shares = None, {name: share for name, (share, _) in noise.NOISE.items()}
     for i in range(start, stop):
         if i // BLOCK != block:
             block = i // BLOCK
             chance = Random(f"{spec.seed}:{split}:{block}")
             world = make_world(chance, write, Namer(chance, name_filter(split), plain=True) if small else None)
-            library: dict[tuple[int, bool], Passage] = {}
         rng = Random(f"{spec.seed}:{split}:{spec.noise}:{i}")
-        truth = pick_weighted(rng, noise) if rng.random() < spec.noise else "none"
+        truth = pick_weighted(rng, shares) if rng.random() < spec.noise else "none"
         distractors = None
         if small:
             draft, distractors = make_row(world, rng, truth, small.passages)
         else:
             style = pick(rng, STYLES)
-            while not spoil(draft := plan(world, rng, truth, style)):  # until a draft can carry the noise
+            while not noise.spoil(draft := plan(world, rng, truth, style)):  # until a draft can carry the noise
                 pass
-        yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library, distractors), truth
+        yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, distractors), truth
 
 
 def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:

@@ -326,7 +326,3 @@ NOISE: dict[NoiseType, tuple[float, Callable[[Draft], bool]]] = {
     "unparsed": (0.05, lambda _: True),  # its row goes without annotations
 }
 """Each type's share of all noise, and the function that spoils a draft; a new type is an entry here."""
-
-
-def shares() -> dict[NoiseType, float]:
-    return {name: share for name, (share, _) in NOISE.items()}

@@ -10,20 +10,15 @@ from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 from safe_stepwise.store.grouping import grouped
 
 
-def to_question(
-    draft: Draft,
-    identifier: str,
-    split: str,
-    passage_cache: dict[tuple[int, bool], Passage],
-    distractors: Sequence[Entity] | None = None,
-) -> Question:
-    """Make the row of a draft; ``passage_cache`` keeps the block's passages; ``distractors`` are drawn if None."""
+def to_question(draft: Draft, identifier: str, split: str, distractors: Sequence[Entity] | None = None) -> Question:
+    """Make the row of a draft; ``distractors`` are drawn if None."""
     entities = [*draft.gold, *(_choose_distractors(draft) if distractors is None else distractors)]
     draft.rng.shuffle(entities)
     number = {e.key: n for n, e in enumerate(entities, 1)}
     stripped = draft.truth == "unparsed"
     gold = set() if stripped else {e.key for e in draft.gold}
-    passages = tuple(_make_passage(draft, e, e.key in gold, passage_cache) for e in entities)
+    articles = [(draft.article(e), e.key in gold) for e in entities]
+    passages = tuple(Passage(article.title, article.sentences, is_gold) for article, is_gold in articles)
     facts: dict[SupportingFact, None] = {}
     evidence: list[Triple] = []
     for link in draft.links:
@@ -47,16 +42,6 @@ def to_question(
         evidence=() if stripped else tuple(evidence),
         decomposition=() if stripped else hops,
     )
-
-
-def _make_passage(draft: Draft, e: Entity, is_gold: bool, passage_cache: dict[tuple[int, bool], Passage]) -> Passage:
-    if e.key in draft.altered:
-        article = draft.article(e)
-        return Passage(article.title, article.sentences, is_gold)
-    if (e.key, is_gold) not in passage_cache:
-        article = draft.article(e)
-        passage_cache[e.key, is_gold] = Passage(article.title, article.sentences, is_gold)
-    return passage_cache[e.key, is_gold]
 
 
 def _make_decomposition(draft: Draft, number: dict[int, int]) -> tuple[Hop, ...]:

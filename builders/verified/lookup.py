@@ -70,12 +70,13 @@ def verified_rows(benchmark: str, file: Path, split: str) -> Iterator[Labelled]:
         yield question, asyncio.run(verify(question, teacher))
 
 
-def drop_repeats(rows: Iterable[Labelled]) -> list[Labelled]:
-    """Drop rows whose id an earlier row has, as a question may be in both splits."""
-    first: dict[str, Labelled] = {}
+def drop_repeats(rows: Iterable[Labelled]) -> Iterator[Labelled]:
+    """Yield the rows whose id no earlier row has, as a question may be in both splits."""
+    ids = set[str]()
     for row in rows:
-        first.setdefault(row[0].id, row)
-    return list(first.values())
+        if row[0].id not in ids:
+            ids.add(row[0].id)
+            yield row
 
 
 def _annotated(question: Question, full: Question, folder: Path) -> Question:
@@ -191,7 +192,8 @@ def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
         if labels.exists():
             published |= published_labels.read_published(labels)
             files = ((data / f"{name}_{name_part}.jsonl", split) for name_part, split in SPLITS.items())
-            rows[name] = drop_repeats(row for f, split in files if f.exists() for row in verified_rows(name, f, split))
+            all_rows = (row for f, split in files if f.exists() for row in verified_rows(name, f, split))
+            rows[name] = [*drop_repeats(all_rows)]
     if not rows:
         lacking = "no *_published_labels.jsonl there" if data.is_dir() else "no such folder"
         raise UserError(

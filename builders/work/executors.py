@@ -150,7 +150,7 @@ def _submit(work: Work[Any], slurm: Slurm, ranks: int, survey: Survey) -> NoRetu
         qos=None,  # not every cluster has datatrove's "normal"
         job_name=f"safe-{work.title.replace(' ', '-')}",
         env_command=f"export {variables}",
-        job_id_retriever=_job_id,
+        job_id_retriever=lambda output: re.findall(r"\d+", output)[0],  # a cluster's name may follow
         logging_dir=str(attempt / "datatrove"),
         slurm_logs_folder=str(attempt / "slurm"),
         skip_completed=False,
@@ -168,16 +168,6 @@ def _submit(work: Work[Any], slurm: Slurm, ranks: int, survey: Survey) -> NoRetu
         f"{ranks} ranks; its output will be in {attempt / 'slurm'}\n"
         "When it has ended (squeue tells), run the same command again to gather the result."
     )
-
-
-def _job_id(output: str) -> str:
-    """Read the job number from the output of sbatch, which may end with a cluster's name.
-
-    >>> _job_id("Submitted batch job 71 on cluster red")
-    '71'
-    """
-    numbers: list[str] = re.findall(r"\d+", output)
-    return numbers[0]
 
 
 def _is_queued(job: str) -> bool:

@@ -40,7 +40,7 @@ class BenchmarkSources:
 
 def labelled_rows(
     verified: Path | None, files: Sequence[str], benchmarks: Sequence[str]
-) -> Iterator[tuple[str, list[Labelled]]]:
+) -> Iterator[tuple[str, Iterable[Labelled]]]:
     """Yield each benchmark's questions with labels: verified ones, or those of files, labelled by annotations."""
     groups: Iterable[tuple[str, Iterable[Labelled]]]
     if verified:

@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from builders.verified.teachers import Proposal, TeacherError, Teachers, replies
 from builders.verified.teachers.annotations import AnnotationsTeacher, has_only_facts
@@ -66,6 +66,12 @@ Place = tuple[int, int | None]
 """Where a passage states something: its number (from 1), and the sentence (from 0) if it is known."""
 
 
+class Ruling(NamedTuple):
+    """The model's decision on a claim, with the place that states it; None if it finds none."""
+
+    place: Place | None
+
+
 class AdjudicatingTeacher(LLMTeacher):
     """The teacher of one question; its stages are those of `builders.verified.teachers.Teacher`.
 
@@ -77,14 +83,14 @@ class AdjudicatingTeacher(LLMTeacher):
     def __init__(self, client: Client, name: str, reader: str, *, quotes: bool = True) -> None:
         super().__init__(client, name)
         self._annotations, self._reader, self._quotes = AnnotationsTeacher(), reader, quotes
-        self._rulings: asyncio.Task[Mapping[AnnotatedHop, Place | None]] | None = None
+        self._rulings: asyncio.Task[Mapping[AnnotatedHop, Ruling]] | None = None
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         """Return the annotated hops that the passage states, by the model's ruling where one was needed."""
         triples = await self._annotations.extract(question, passage)
         if has_only_facts(question):
             return triples
-        for hop, place in (await self._ruled(question)).items():
+        for hop, (place,) in (await self._request_rulings(question)).items():
             if place is not None:
                 # What seemed to be stated in its place goes.
                 findings = (look_up(hop, [page]) for page in question.gold)
@@ -102,31 +108,30 @@ class AdjudicatingTeacher(LLMTeacher):
         """Propose the annotated path, up to the first hop that the graph lacks; say what the model decided."""
         proposal = await self._annotations.propose(question, graph)
         if has_only_facts(question):
-            return await self._ruled_answer(question, proposal)
-        rulings, reader = await self._ruled(question), self._reader
+            return await self._adjudicate_answer(question, proposal)
+        rulings, reader = await self._request_rulings(question), self._reader
         if not rulings:
             return proposal
-        affirmed = [claim_of(hop) for hop, place in rulings.items() if place is not None]
+        affirmed = [claim_of(hop) for hop, ruling in rulings.items() if ruling.place is not None]
         note = f"{reader} reads in the passages: {' '.join(affirmed)}" if affirmed else ""
         if proposal.missing in rulings:
             reason = f"{proposal.explanation[:-1]}; {reader} does not read it there either."
             return replace(proposal, explanation=reason, confidence=None, note=note)
-        denied = [claim_of(hop) for hop, place in rulings.items() if place is None]
+        denied = [claim_of(hop) for hop, ruling in rulings.items() if ruling.place is None]
         if denied and proposal.noise_type == "none":
             reason = f"{_LOOSE}, but {reader} does not read there: {' '.join(denied)}"
             return replace(proposal, noise_type="undecided", explanation=reason, confidence=None)
         return replace(proposal, confidence=None if affirmed else proposal.confidence, note=note)
 
-    async def _ruled_answer(self, question: Question, proposal: Proposal) -> Proposal:
+    async def _adjudicate_answer(self, question: Question, proposal: Proposal) -> Proposal:
         """Return the proposal for a question without triples as the model rules on its answer."""
-        if not is_answer_doubtful(question, proposal):
-            return proposal
         claim = claim_of_answer(question)
-        is_ruled, place = await self._rule(question, claim, question.answer)
-        if not is_ruled:
+        is_doubtful = is_answer_doubtful(question, proposal)
+        ruling = await self._request_ruling(question, claim, question.answer) if is_doubtful else None
+        if ruling is None:
             return proposal
-        if place is not None:
-            reason = f"{self._reader} reads in passage {place[0]}: {claim}"
+        if ruling.place is not None:
+            reason = f"{self._reader} reads in passage {ruling.place[0]}: {claim}"
             return replace(proposal, noise_type="none", explanation=reason, confidence=None, is_final=True)
         if proposal.noise_type == "none" or (proposal.noise_type == "undecided" and proposal.path):
             reason = f"{_LINKED}, but {self._reader} does not read there: {claim}"
@@ -135,32 +140,32 @@ class AdjudicatingTeacher(LLMTeacher):
         reason = f"{proposal.explanation} {self._reader} does not read in the gold passages: {claim}"
         return replace(proposal, noise_type=noise_type, explanation=reason, confidence=None)
 
-    async def _ruled(self, question: Question) -> Mapping[AnnotatedHop, Place | None]:
-        """Return the rulings on a question's doubtful hops: where the passages state them, or None; asked once."""
+    async def _request_rulings(self, question: Question) -> Mapping[AnnotatedHop, Ruling]:
+        """Return the rulings on a question's doubtful hops, which are asked about once."""
+
+        async def request_all() -> Mapping[AnnotatedHop, Ruling]:
+            hops = tuple(doubtful_hops(question))
+            requests = (self._request_ruling(question, claim_of(hop), hop.triple.tail) for hop in hops)
+            rulings = zip(hops, await asyncio.gather(*requests), strict=True)
+            return {hop: ruling for hop, ruling in rulings if ruling is not None}
+
         if self._rulings is None:
-            self._rulings = asyncio.ensure_future(self._rule_all(question))
+            self._rulings = asyncio.ensure_future(request_all())
         return await self._rulings
 
-    async def _rule_all(self, question: Question) -> Mapping[AnnotatedHop, Place | None]:
-        hops = tuple(doubtful_hops(question))
-        rulings = await asyncio.gather(*(self._rule(question, claim_of(hop), hop.triple.tail) for hop in hops))
-        return {hop: place for hop, (is_ruled, place) in zip(hops, rulings, strict=True) if is_ruled}
-
-    async def _rule(self, question: Question, claim: str, value: str) -> tuple[bool, Place | None]:
-        """Ask about a claim: whether the reply counts, and the place, which ``value`` shows if nothing is quoted."""
+    async def _request_ruling(self, question: Question, claim: str, value: str) -> Ruling | None:
+        """Ask about a claim; None if the reply does not count. Without a quotation, ``value`` shows the place."""
         request = ruling_request(question, claim)
         try:
             async with self._reading(request, "a claim") as reply:
                 is_stated, quote = replies.read_ruling(reply.text, prompts.data_of(request))
         except TeacherError:
-            return False, None
+            return None
         if not is_stated:
-            return True, None
-        if not self._quotes:
-            return True, _mention_of(value, question)
-        place = _find_quote(quote, claim, question)
+            return Ruling(None)
+        place = _find_quote(quote, claim, question) if self._quotes else _find_mention(value, question)
         self.replies["unproved"] += place is None
-        return place is not None, place
+        return None if place is None else Ruling(place)
 
 
 def doubtful_hops(question: Question) -> Iterator[AnnotatedHop]:
@@ -231,7 +236,7 @@ def _find_quote(quote: str, claim: str, question: Question) -> Place | None:
     return None
 
 
-def _mention_of(value: str, question: Question) -> Place:
+def _find_mention(value: str, question: Question) -> Place:
     """Return the place where a gold passage names a value, or the first gold passage."""
     for number, passage in question.gold:
         if (offset := first_mention(read(passage), value)) is not None:

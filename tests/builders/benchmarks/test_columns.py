@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.benchmarks import parse_row
-from builders.benchmarks.sources import RawRow, decode, read_chunks
+from builders.benchmarks import parse_row, sources
+from builders.benchmarks.sources import RawRow, decode
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.parquet import read_rows
@@ -54,7 +54,7 @@ def row() -> dict[str, Any]:
 
 
 def read(file: Path) -> RawRow:
-    ((found,),) = (chunk.rows for chunk in read_chunks(str(file), "train", size=9, limit=None))
+    (found,) = sources.read_rows(str(file), "train")
     return found
 
 

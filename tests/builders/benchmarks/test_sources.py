@@ -42,8 +42,8 @@ def save(tmp_path: Path) -> Callable[[str, bytes], str]:
     return write
 
 
-def raw_rows(source: str, size: int = 2, limit: int | None = None) -> list[sources.RawRow]:
-    return [row for chunk in sources.read_chunks(source, "dev", size=size, limit=limit) for row in chunk.rows]
+def raw_rows(source: str, limit: int | None = None) -> list[sources.RawRow]:
+    return list(sources.read_rows(source, "dev", limit))
 
 
 def read(source: str, limit: int | None = None) -> list[Row]:
@@ -89,10 +89,10 @@ def test_locations_and_starts(save: Callable[[str, bytes], str]) -> None:
     lines = save("x.jsonl", b"\n" + LINES)
     assert [row.location for row in raw_rows(lines)] == ["x.jsonl:2", "x.jsonl:3", "x.jsonl:4"]
     assert [row.location for row in raw_rows(save("x.json", ARRAY))] == ["x.json[0]", "x.json[1]", "x.json[2]"]
-    found = list(sources.read_chunks(lines, "train", size=2, limit=None))
-    assert [(chunk.start, len(chunk.rows)) for chunk in found] == [(0, 2), (2, 1)]
+    found = list(sources.in_chunks(sources.read_rows(lines, "train"), 2))
+    assert [(start, len(rows)) for start, rows in found] == [(0, 2), (2, 1)]
     assert pickle.loads(pickle.dumps(found)) == found
-    assert all(isinstance(row.payload, str) for chunk in found for row in chunk.rows)
+    assert all(isinstance(row.payload, str) for _, rows in found for row in rows)
 
 
 def test_limit_reads_no_further(save: Callable[[str, bytes], str]) -> None:
@@ -196,7 +196,7 @@ def test_memory_does_not_grow_with_the_file(save: Callable[[str, bytes], str], n
     source = save(name, text.encode())
     tracemalloc.start()
     try:
-        count = sum(len(c.rows) for c in sources.read_chunks(source, "train", size=16, limit=None))
+        count = sum(1 for _ in sources.read_rows(source, "train"))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -285,7 +285,7 @@ def test_a_branch_is_no_pin(hub: list[tuple[Any, ...]]) -> None:
 
 def test_a_split_that_the_dataset_lacks(hub: list[tuple[Any, ...]]) -> None:
     with pytest.raises(UserError, match="some/set has no test split, only train, dev"):
-        next(sources.read_chunks("some/set@v1", "test", size=1, limit=None))
+        next(sources.read_rows("some/set@v1", "test"))
 
 
 def test_a_folder_that_hides_the_dataset(

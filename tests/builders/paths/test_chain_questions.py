@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from builders.paths.chain_questions import read
-from builders.paths.sources import to_question
+from builders.paths.sources import read_chain_questions, to_question
 from evaluators.faithfulness.measuring import measure
 from evaluators.outcomes import QuestionRecord
 from safe_stepwise.checking.faithfulness.grounds import Chain, Rule, grounds_of
@@ -105,7 +104,7 @@ def test_a_question_without_a_path_is_kept() -> None:
 @pytest.mark.parametrize("benchmarks", [(), ("metaqa", "cwq")])
 def test_the_graph_is_of_one_benchmark(benchmarks: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--benchmark metaqa"):
-        read(tmp_path / "kb.txt", "questions.txt", benchmarks, None, None)
+        read_chain_questions(tmp_path / "kb.txt", "questions.txt", benchmarks, None, None)
 
 
 # ------------------------------------------------------------------------------------------ the command

@@ -34,7 +34,7 @@ from safe_stepwise.methods.verifier import prompt_digest, verifier_request
 from safe_stepwise.records import Passage
 from safe_stepwise.steps import parse_step
 from safe_stepwise.store import codec
-from safe_stepwise.store.names import NOISE_LABELS, REFUSED, VERIFIED, VERIFIER_STEPS
+from safe_stepwise.store.names import NOISE_LABELS, REFUSED, STEPS, VERIFIED, VERIFIER_STEPS
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category, labels
 from tests.makers.plausible import PlausibleMaker
 
@@ -91,7 +91,7 @@ def test_every_config_opens_with_its_columns(made: StepsBuild) -> None:
         assert set(opened) == {"train", "test"}
         for rows in opened.values():
             assert rows.features == step_configs.config_features(config)
-    assert load(made)["train"].features == step_configs.step_features()
+    assert load(made)["train"].features == step_configs.config_features(STEPS)
     assert " ".join(load(made)["train"].features) == (
         "id benchmark question_id question passages previous_steps current_step step_kind "
         "error_type error_category diagnosis guidance query origin position teacher wording context"

@@ -54,7 +54,7 @@ def mined(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What refinement with a verifier that errs in 3 of 10 steps found."""
     output = tmp_path_factory.mktemp("refined")
     generator, verifier = (Client(open_engine(f"symbolic:error_rate=0.3,seed={seed}")) for seed in (1, 2))
-    refine(Refinement(verified, output, rows=60), generator, verifier, None)
+    refine(Refinement(verified, output, max_rows=60), generator, verifier, None)
     return output / REFINED
 
 

@@ -75,7 +75,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Copy:
         '            "Flattery": self._flattery,\n',
         before='            "Off-topic": self._check_off_topic,\n',
     )
-    copy.insert(proposals, PROPOSAL, before="    def _off_topic(")
+    copy.insert(proposals, PROPOSAL, before="    def _draft_off_topic(")
     copy.insert(proposals, '    "Flattery": _at_fact(Injector._flattery),\n', before='    "Contradictory": _at_fact(')
     assert len(copy.touched) == 4
     return copy

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from builders.benchmarks import BENCHMARKS
-from builders.benchmarks.sources import decode, read_chunks
+from builders.benchmarks.sources import decode, read_rows
 from builders.steps import making, proposals
 from builders.steps.contexts import StepSource
 from builders.steps.making import AnnotationsMaker, check_trajectory, inject, meant_and_found
@@ -313,15 +313,14 @@ FILES = ("hotpotqa", "2wikimultihopqa", "musique")
 
 def real(data: Path, benchmark: str) -> Iterator[tuple[Question, Label]]:
     for name, split in (("train", "train"), ("dev", "validation")):
-        for chunk in read_chunks(str(data / f"{benchmark}_{name}.jsonl"), split, size=500, limit=None):
-            for raw in chunk.rows:
-                try:
-                    question = BENCHMARKS[benchmark].parse(decode(raw), split)
-                except RowError:
-                    continue
-                label = label_of(question)
-                if label.noise_type == "none":
-                    yield question, label
+        for raw in read_rows(str(data / f"{benchmark}_{name}.jsonl"), split):
+            try:
+                question = BENCHMARKS[benchmark].parse(decode(raw), split)
+            except RowError:
+                continue
+            label = label_of(question)
+            if label.noise_type == "none":
+                yield question, label
 
 
 @pytest.mark.parametrize("benchmark", FILES)

@@ -26,7 +26,7 @@ from builders.steps.refinement import (
     summary,
 )
 from builders.steps.rows import StepRow
-from builders.steps.values import WEAKNESSES
+from builders.steps.weaknesses import WEAKNESSES
 from builders.steps.witness import bears_out
 from builders.verified import features
 from safe_stepwise.checking.checker import Checker
@@ -70,7 +70,7 @@ def run(
     cache: ResponseCache | None = None,
     **changes: object,
 ) -> Record:
-    plan = Refinement(verified, output, rows=60, **changes)  # type: ignore[arg-type]
+    plan = Refinement(verified, output, max_rows=60, **changes)  # type: ignore[arg-type]
     generator, judge = (Client(open_engine(spec), cache) for spec in (GENERATOR, verifier))
     return refine(plan, generator, judge, Client(open_engine(teacher), cache) if teacher else None)
 
@@ -156,7 +156,7 @@ def test_a_question_that_fails_is_told_with_its_reason(verified: Path, tmp_path:
 
     last = [checker.question.id for checker in checkers(verified)][-1]
     clients = Client(Jammed(lambda request: "")), Client(open_engine("symbolic"))
-    plan = Refinement(verified, tmp_path, rows=60)
+    plan = Refinement(verified, tmp_path, max_rows=60)
     found = refine(plan, *clients, None)
     assert (found["questions"]["failed"], found["last_failure"]) == (1, "the paper is jammed")
     assert "failed questions: 1, the last: the paper is jammed; run the same" in summary(plan, found)
@@ -199,7 +199,7 @@ def once_read(teacher: Client) -> Client:
 
 
 def test_what_a_teacher_mumbles_is_refused_with_its_reason(verified: Path, tmp_path: Path) -> None:
-    plan = Refinement(verified, tmp_path, rows=10, limit=20)
+    plan = Refinement(verified, tmp_path, max_rows=10, limit=20)
     teacher = Client(MockEngine(lambda request: "Well."))
     with pytest.raises(UserError, match=r"nothing could be read in any reply to the first \d requests"):
         refine(plan, Client(open_engine(GENERATOR)), Client(open_engine(POOR)), teacher)
@@ -223,7 +223,7 @@ def test_a_teacher_that_quotes_what_it_was_shown_is_refused(verified: Path, tmp_
             found = await open_engine(GENERATOR).generate(requests)
             return [replace(one, text=one.text.replace(". (", f" {planted}. (")) for one in found]
 
-    plan = Refinement(verified, tmp_path, rows=10, limit=20)
+    plan = Refinement(verified, tmp_path, max_rows=10, limit=20)
     generator = Client(Luring(lambda _: ""))
     found = refine(plan, generator, Client(open_engine(POOR)), once_read(Client(MockEngine(quoting))))
     assert (found["rows"], found["disagreements"] > 0) == (0, True)
@@ -270,7 +270,7 @@ class Counted(MockEngine):
 
 def test_a_killed_run_goes_on_from_the_cache_to_the_same_bytes(verified: Path, tmp_path: Path) -> None:
     def attempt(name: str, calls: list[int], last: int, cache: ResponseCache) -> bytes:
-        plan = Refinement(verified, tmp_path / name, rows=10, limit=20, at_once=5)
+        plan = Refinement(verified, tmp_path / name, max_rows=10, limit=20, at_once=5)
         clients = [Client(Counted(spec, calls, last), cache) for spec in (GENERATOR, POOR)]
         refine(plan, *clients, None)
         return b"".join((plan.output / file).read_bytes() for file in (REFINED, STATISTICS))
@@ -359,7 +359,7 @@ def test_a_request_for_a_verdict_is_the_one_of_the_loop(verified: Path, tmp_path
         asked.append(request)
         return "{}"
 
-    plan = Refinement(verified, tmp_path, rows=5, limit=10)
+    plan = Refinement(verified, tmp_path, max_rows=5, limit=10)
     judge = Client(open_engine(POOR))
     refine(plan, Client(open_engine(GENERATOR)), judge, once_read(Client(MockEngine(keep))))
     assert asked

@@ -7,8 +7,7 @@ from itertools import product
 
 import pytest
 
-from builders.steps.refinement import alike, family_of
-from builders.steps.values import WEAKNESSES
+from builders.steps.weaknesses import WEAKNESSES, are_alike, family_of
 from safe_stepwise.checking.plans import Item, Plan
 from safe_stepwise.methods.loop import UNREAD
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
@@ -94,4 +93,4 @@ def test_no_pair_of_labels_is_without_a_weakness_and_no_weakness_without_a_pair(
     ],
 )
 def test_names_that_are_alike(one: str, other: str, expected: bool) -> None:
-    assert alike(one, other) is alike(other, one) is expected
+    assert are_alike(one, other) is are_alike(other, one) is expected

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from builders.synthetic import SmallSpec, generate, parse_spec
-from builders.synthetic.noise import shares
+from builders.synthetic.noise import NOISE
 from builders.synthetic.small import MAX_PASSAGES, MIN_PASSAGES
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Question
@@ -83,7 +83,7 @@ def test_no_name_is_in_two_splits() -> None:
 def test_noise_is_as_asked_for_and_ranges_compose() -> None:
     spec = SmallSpec(400, 3, 0.5, "plain", 5)
     found = Counter(truth for _, truth in generate(spec))
-    assert {*found} == {"none", *shares()}
+    assert {*found} == {"none", *NOISE}
     assert 0.4 < 1 - found["none"] / 400 < 0.6
     whole = list(generate(spec, 190, 230))
     assert whole == [*generate(spec, 190, 203), *generate(spec, 203, 230)]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.steps.configs import step_features
+from builders.steps.configs import config_features
 from builders.work.parquet import SplitWriter
-from safe_stepwise.store.names import CONTEXTS, ORIGINAL, ORIGINS, SEEN, WORDINGS
+from safe_stepwise.store.names import CONTEXTS, ORIGINAL, ORIGINS, SEEN, STEPS, WORDINGS
 from safe_stepwise.taxonomy import category, labels
 
 
@@ -52,7 +52,7 @@ def row(
 
 def write_set(folder: Path, **splits: Sequence[dict[str, Any]]) -> Path:
     """A folder with these rows by split."""
-    columns = step_features()
+    columns = config_features(STEPS)
     (folder / "data" / "steps").mkdir(parents=True)
     for split, rows in splits.items():
         writer = SplitWriter(folder / "data" / "steps", split, columns)

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.steps.configs import step_features
+from builders.steps.configs import config_features
 from evaluators.verifier.quality import TrajectoryVerdicts
 from evaluators.verifier.step_set import COLUMNS, build_requests, build_trajectories, find_majority_label, read_cases
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.names import INJECTED, ORIGINS, REFINED, SEEN, UNSEEN
+from safe_stepwise.store.names import INJECTED, ORIGINS, REFINED, SEEN, STEPS, UNSEEN
 from tests.evaluators.verifier.step_rows import row, step, write_set
 
 A, B, C = step(1, "a."), step(2, "b."), step(3, "c.", "Logical")
@@ -22,7 +22,7 @@ X, END = step(2, "x."), step(4, "####ANSWER: Oru", "Final Answer")
 
 
 def test_origins_and_columns_are_those_of_the_set() -> None:
-    columns = step_features()
+    columns = config_features(STEPS)
     assert list(ORIGINS) == columns["origin"].names
     assert set(COLUMNS) <= set(columns)
 
