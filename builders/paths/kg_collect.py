@@ -133,5 +133,5 @@ def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
     """Yield the rows of all sources in chunks."""
     reader, settings = reader_of(plan.benchmark), (graph, plan.hops, plan.negatives, plan.seed)
     for number, source in enumerate(plan.sources):
-        for place in in_chunks(reader.read_rows(source, plan.split, plan.limit), CHUNK_ROWS):
-            yield PathsChunk(plan.benchmark, plan.split, *place, plan.work / "shards", number, *settings)
+        for n, rows in in_chunks(reader.read_rows(source, plan.split, plan.limit), CHUNK_ROWS):
+            yield PathsChunk(plan.benchmark, plan.split, n, rows, plan.work / "shards", number, *settings)

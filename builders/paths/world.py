@@ -148,8 +148,8 @@ class World:
         relation, new_relation = RELATIONS.get(old.relation), RELATIONS.get(new.relation)
         if relation is None or new_relation is None:
             return False
-        *key, tail = fact_of(new)
-        if new_relation.functional and self._tails.get(tuple(key), set()) - {tail}:
+        head, name, tail = fact_of(new)
+        if new_relation.functional and self._tails.get((head, name), set()) - {tail}:
             return True
         return relation.kind != new_relation.kind and not {relation.kind, new_relation.kind} <= _WIDE
 

@@ -75,8 +75,8 @@ def jobs(plan: Build) -> Iterator[VerificationChunk]:
     """Yield the rows of a build's source in chunks."""
     settings = (plan.work / "shards", plan.teacher, shard_schema(), plan.min_confidence)
     if (spec := spec_of(plan.benchmark, plan.source)) is None:
-        for place in sources.in_chunks(sources.read_rows(plan.source, plan.split, plan.limit), CHUNK_ROWS):
-            yield VerificationChunk(plan.benchmark, plan.split, *place, *settings, own_benchmark=plan.own_benchmark)
+        for n, rows in sources.in_chunks(sources.read_rows(plan.source, plan.split, plan.limit), CHUNK_ROWS):
+            yield VerificationChunk(plan.benchmark, plan.split, n, rows, *settings, own_benchmark=plan.own_benchmark)
         return
     total = min(spec.rows, plan.limit or spec.rows)
     for start in range(0, total, CHUNK_ROWS):
