@@ -26,6 +26,7 @@ from builders.steps.proposals import Injector
 from builders.steps.rows import TrajectoryError
 from builders.verified.lookup import labelled
 from safe_stepwise import prompts
+from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.rewards import checker_of
 from safe_stepwise.checking.writing import write_trajectory
@@ -56,16 +57,16 @@ class Trajectories:
         return [reward for reward in trajectory_reward([""] * len(texts), texts, **columns) if reward is not None]
 
 
-def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Iterator[Trajectories]:
+def trajectories(rows: Iterable[tuple[Question, Label]]) -> Iterator[Trajectories]:
     """Yield the trajectories of each question whose ideal trajectory passes the checker."""
     for question, label in rows:
         try:
             source = StepSource.build(question, label)
-            ideal = write_trajectory(source.checker, seed)
+            ideal = write_trajectory(source.checker, 0)
             check_trajectory(source.checker, ideal)
         except (PlanError, TrajectoryError):
             continue
-        injected, _ = inject(Injector(source, seed), ideal, "")
+        injected, _ = inject(Injector(source, 0), ideal, "")
         steps = (row.step for row in injected if row.question == question)
         wrong = tuple(_text((*ideal[: step.number - 1], step, *ideal[step.number :])) for step in steps)
         yield Trajectories({**question_row(question), **label_row(label)}, (_text(ideal),), wrong)
@@ -125,28 +126,25 @@ def _pairs(folder: Path, number: int) -> Iterator[Any]:
 
 def _trajectory_rows(row: Mapping[str, Any]) -> Iterator[Row]:
     """Yield one row, whose prompt asks for a whole trajectory in one reply."""
-    question = _question(row)
+    question = _checker(row).question
     turns = prompts.load("rewards/trajectory").messages(question=question.question, passages=question.passages)
     yield {"prompt": [asdict(turn) for turn in turns], **row}
 
 
 def _step_rows(row: Mapping[str, Any]) -> Iterator[Row]:
     """Yield a row for each step of the ideal trajectory, with the loop's prompt for that step."""
-    checker, question = checker_of(row), _question(row)
-    ideal = write_trajectory(checker, 0) if checker else ()
+    checker = _checker(row)
+    ideal = write_trajectory(checker, 0)
     for number in range(len(ideal)):
-        request = generator_request(question.question, question.passages, ideal[:number])
-        yield {
-            "prompt": [asdict(turn) for turn in request.messages],
-            "previous_steps": [format_step(step) for step in ideal[:number]],
-            **row,
-        }
+        request = generator_request(checker.question.question, checker.question.passages, ideal[:number])
+        turns, previous = map(asdict, request.messages), map(format_step, ideal[:number])
+        yield {"prompt": [*turns], "previous_steps": [*previous], **row}
 
 
-def _question(row: Mapping[str, Any]) -> Question:
+def _checker(row: Mapping[str, Any]) -> Checker:
     checker = checker_of(row)
-    assert checker is not None  # it has an ideal trajectory
-    return checker.question
+    assert checker is not None  # the row has an ideal trajectory
+    return checker
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from builders.benchmarks import BENCHMARKS, custom, sources
-from builders.verified import features, questions
+from builders.verified import questions
 from builders.verified.build import build, summary
 from builders.verified.collect import Build
 from builders.verified.estimate import estimate_table
@@ -27,8 +27,8 @@ ROLES = [prompt.role for prompt in (*PROMPTS, ADJUDICATE)]
 def verifiable_split(name: str) -> str:
     """Return ``train`` or ``validation`` for a spelling of it; raise ``UserError`` for another split."""
     split = sources.canonical_split(name)
-    if split not in features.SPLITS:
-        raise UserError(f"--split {name}: only {' and '.join(features.SPLITS)} have the gold annotations")
+    if split not in questions.SPLITS:
+        raise UserError(f"--split {name}: only {' and '.join(questions.SPLITS)} have the gold annotations")
     return split
 
 

@@ -35,15 +35,7 @@ KINDS = ("bridge", "comparison")
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """Parse a row in the original form or in the Hub's columns; raise ``RowError`` if it is unusable.
-
-    >>> row = {"_id": "5f00", "question": "Which country has Oru?", "answer": "Marn",
-    ...        "type": "bridge", "level": "hard", "supporting_facts": [["Oru", 1]],
-    ...        "context": [["Oru", ["Oru is a town.", " It lies in Marn."]]]}
-    >>> question = parse(row, "validation")
-    >>> question.passages[0].is_gold, question.supporting_facts[0].sentence, question.hops
-    (True, 1, 2)
-    """
+    """Parse a row in the original form or in the Hub's columns; raise ``RowError`` if it is unusable."""
     return annotated_question(row, NAME, split, KINDS)
 
 

@@ -49,17 +49,7 @@ _HOP = {"question": fields.filled_text, "answer": fields.filled_text, "paragraph
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """Parse a row in the original form or in that of a Hub copy; raise ``RowError`` if it is unusable.
-
-    >>> row = {"id": "2hop__11_12", "question": "Which country has Oru?", "answer": "Marn",
-    ...        "question_decomposition": [{"id": 11, "question": "Oru >> country",
-    ...                                    "answer": "Marn", "paragraph_support_idx": 7}],
-    ...        "paragraphs": [{"idx": 7, "title": "Oru", "is_supporting": True,
-    ...                        "paragraph_text": "Oru is a town. It lies in Marn."}]}
-    >>> question = parse(row, "train")
-    >>> question.kind, question.passages[0].sentences, question.decomposition[0].passage
-    ('2hop', ('Oru is a town.', 'It lies in Marn.'), 1)
-    """
+    """Parse a row in the original form or in that of a Hub copy; raise ``RowError`` if it is unusable."""
     if not fields.boolean(row.get("answerable", True), "answerable"):
         raise RowError("unanswerable rows of MuSiQue-Full are not supported: use MuSiQue-Ans")
     answer, aliases = fields.answer(row), row.get("answer_aliases")

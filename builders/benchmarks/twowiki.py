@@ -38,15 +38,7 @@ KINDS = ("compositional", "comparison", "inference", "bridge_comparison")
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """Parse a row in the original form or in that of a Hub copy; raise ``RowError`` if it is unusable.
-
-    >>> row = {"_id": "8a01", "type": "compositional", "question": "Who made Low Tide?",
-    ...        "answer": "Ana Brell", "evidences": [["Low Tide", "director", "Ana Brell"]],
-    ...        "supporting_facts": [["Low Tide", 0]],
-    ...        "context": [["Low Tide", ["Low Tide is a film by Ana Brell."]]]}
-    >>> parse(row, "train").evidence[0].tail
-    'Ana Brell'
-    """
+    """Parse a row in the original form or in that of a Hub copy; raise ``RowError`` if it is unusable."""
     question = annotated_question(row, NAME, split, KINDS)
     hops = 4 if question.kind == "bridge_comparison" else 2
     columns = dict.fromkeys(("fact", "relation", "entity"), fields.text)

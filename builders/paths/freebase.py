@@ -47,12 +47,7 @@ class FreebaseQuestions:
     read_rows = staticmethod(sources.read_rows)
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
-        """Parse a row into its question; raise ``RowError`` with the reason if it is unusable.
-
-        >>> row = {"id": "q7", "question": "what did ana write", "answer": ["Oru"], "q_entity": ["Ana"]}
-        >>> WEBQSP.parse(row, "train").answers
-        frozenset({'Oru'})
-        """
+        """Parse a row into its question; raise ``RowError`` with the reason if it is unusable."""
         return KGQuestion(
             id=fields.filled_text(fields.require(row, "id"), "id"),
             benchmark=self.NAME,

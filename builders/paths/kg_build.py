@@ -332,11 +332,7 @@ def _write(
 
 
 def held_out(sizes: Mapping[str, int], hops: Mapping[str, int], share: float, seed: int) -> frozenset[str]:
-    """Draw templates for test, as they fit, up to ``share`` (0-1) of the questions of each number of hops.
-
-    >>> sorted(held_out({"a": 8, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}, 0.2, 0))
-    ['b', 'c']
-    """
+    """Draw templates for test, as they fit, up to ``share`` (0-1) of the questions of each number of hops."""
     by_hops: dict[int, list[str]] = defaultdict(list)
     for name in sizes:
         by_hops[hops[name]].append(name)

@@ -58,12 +58,7 @@ def read_rows(source: str, split: str, limit: int | None = None) -> Iterator[sou
 
 
 def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
-    """Parse a row into its question; raise ``RowError`` with the reason if it is unusable.
-
-    >>> row = {"id": "1hop-dev-2", "hop": 1, "question": "who wrote [It]", "answers": ["Edo Marn"]}
-    >>> parse(row, "validation").topics
-    ('It',)
-    """
+    """Parse a row into its question; raise ``RowError`` with the reason if it is unusable."""
     text = fields.filled_text(fields.require(row, "question"), "question")
     if (topic := _TOPIC.search(text)) is None:
         raise RowError("the question has no [topic entity] in brackets")

@@ -255,14 +255,7 @@ def read_chain_questions(
 
 
 def to_question(question: KGQuestion, graph: GraphStore, gold_paths: GoldPaths) -> Question:
-    """Return a question with all walks along its relation paths that end at an answer (`MAX_PATHS` at most).
-
-    >>> graph = GraphStore([("Dune", "by", "Ana"), ("Dune", "by", "Ors"), ("Low Tide", "by", "Ana")])
-    >>> row = KGQuestion("q", "metaqa", "test", "who made [Dune]", ("Dune",), frozenset(["Ana", "Ors"]))
-    >>> question = to_question(row, graph, {"Dune": (("by",),)})
-    >>> question.question, question.accepted, [path[0].tail for path in question.paths]
-    ('who made Dune', ('Ana', 'Ors'), ['Ana', 'Ors'])
-    """
+    """Return a question with all walks along its relation paths that end at an answer (`MAX_PATHS` at most)."""
     starts = [(topic, path) for topic, relation_paths in gold_paths.items() for path in relation_paths]
     walks = (walk for topic, path in starts for walk in list_walks(graph, topic, path, _MAX_CHAINS))
     ends = dict(islice(((path, end) for path, end in walks if end in question.answers), MAX_PATHS))

@@ -52,14 +52,7 @@ class Explored:
 
 
 def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, max_hops: int = HOPS) -> Explored:
-    """Search the paths from a topic entity, and sort them, best first; ``hops`` are the question's, 0 if unknown.
-
-    >>> from safe_stepwise.graphs.graph_store import GraphStore
-    >>> graph = GraphStore([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Oru", "in", "1901")])
-    >>> found = explore(graph, "Oru", frozenset(["Ana"])).candidates
-    >>> [(c.path, c.f1, c.is_best) for c in found]
-    [(('by',), 1.0, True), (('by', '~by', 'by'), 1.0, False)]
-    """
+    """Search the paths from a topic entity, and sort them, best first; ``hops`` are the question's, 0 if unknown."""
     ends_by_path = search_paths(graph, topic, max_hops)
     nodes = {*graph.nodes(answers)}
     hits = {path: reached for path, ends in ends_by_path.items() if (reached := ends & nodes)}
@@ -108,11 +101,7 @@ def popularity(ties: Iterable[tuple[Sequence[RelationPath], int]]) -> dict[Relat
 
 
 def drop_rare(tied: Sequence[RelationPath], popular: Mapping[RelationPath, float]) -> list[RelationPath]:
-    """Drop tied paths that are `RARE` compared with another, and sort the others, most popular first.
-
-    >>> drop_rare([("by",), ("in", "by")], {("by",): 30, ("in", "by"): 2})
-    [('by',)]
-    """
+    """Drop tied paths that are `RARE` compared with another, and sort the others, most popular first."""
     votes = {path: popular.get(path, 0.0) for path in tied}
     max_votes = max(votes.values(), default=0.0)
     popular_paths = [path for path in tied if votes[path] >= RARE * max_votes]

@@ -287,13 +287,7 @@ def _excerpt(text: str) -> str:
 
 
 def planner_of(question: Question, plan: Plan | None) -> Planner:
-    """Choose the planner of a question; without a plan the row alone decides.
-
-    >>> planner_of(Question("q", "b", "train", "Who is the mother of Ana?", "Ila Dell"), None)
-    'chain'
-    >>> planner_of(Question("q", "b", "train", "Are Ana and Ors both from Oru?", "no"), None)
-    'comparison'
-    """
+    """Choose the planner of a question; without a plan the row alone decides."""
     if plan is None:
         return "comparison" if is_comparison(question) else "chain"
     if plan.kind == "set comparison" or _meets(plan, question):

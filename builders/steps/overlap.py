@@ -121,12 +121,7 @@ def traits(row: StepRow) -> tuple[int, ...]:
 
 
 def keep_limits(shares: Mapping[int, float]) -> Mapping[int, float]:
-    """Return the shares of traits with those of the manners moved into their `LIMITS`.
-
-    >>> first = _FIRST["quotation"]
-    >>> {trait - first: round(share, 2) for trait, share in keep_limits({first: 0.6, first + 1: 0.4}).items()}
-    {0: 0.88, 1: 0.12}
-    """
+    """Return the shares of traits with those of the manners moved into their `LIMITS`."""
     bounded = dict(shares)
     for name, (lowest, highest) in LIMITS.items():
         lower, upper = _FIRST[name], _FIRST[name] + 1

@@ -9,7 +9,6 @@ from typing import Any
 
 from builders.steps import composition, leakage
 from builders.verified import questions as verified_rows
-from builders.verified.features import SPLITS
 from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError, check_choice
@@ -48,7 +47,7 @@ class VerifiedSet:
         """Return the available (benchmark, split) pairs of these benchmarks, or of all if none is named."""
         available = {(build["benchmark"], build["split"]) for build in self.builds}
         selected = dict.fromkeys(build["benchmark"] for build in self.select_builds(benchmarks))
-        return [(name, split) for name in selected for split in SPLITS if (name, split) in available]
+        return [(name, split) for name in selected for split in verified_rows.SPLITS if (name, split) in available]
 
     def questions(
         self,
@@ -71,11 +70,15 @@ class VerifiedSet:
             chosen = verified_rows.select_ids(among, chosen)
         return verified_rows.verified_questions(files, benchmark, split, chosen)
 
+    def evaluation_questions(self) -> Iterator[Question]:
+        """Yield the questions of every benchmark's evaluation sample."""
+        for benchmark in dict.fromkeys(build["benchmark"] for build in self.builds):
+            files = parquet_files(self.folder, benchmark + names.EVAL)
+            yield from verified_rows.questions_in(files, benchmark, names.VALIDATION)
+
     def near_evaluation(self) -> Callable[[Question], bool]:
         """Return a test whether a question is in an evaluation sample, or nearly the same as one."""
-        benchmarks = dict.fromkeys(build["benchmark"] for build in self.builds)
-        samples = ((name, parquet_files(self.folder, name + names.EVAL)) for name in benchmarks)
-        evaluated = [q for n, files in samples for q in verified_rows.questions_in(files, n, names.VALIDATION)]
+        evaluated = list(self.evaluation_questions())
         ids = {(question.benchmark, question.id) for question in evaluated}
         index = leakage.DocumentIndex(map(leakage.document, evaluated))
         return lambda q: (q.benchmark, q.id) in ids or bool(evaluated and index.near(leakage.document(q)))

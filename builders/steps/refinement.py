@@ -94,12 +94,9 @@ class MiningResult:
         """Count a step with the verifier's label, and add a case if the checker's label differs."""
         verdict = checker.check(previous, step)
         self.tries["checker abstains" if verdict is None else "checked"] += 1
-        if verdict is None:
-            return
-        if verdict.error_type != label:
-            question = checker.question
-            family = family_of(label, verdict.error_type, step, checker.plan, question)
-            row = StepRow(question, previous, step, verdict, names.REFINED, ANNOTATIONS, family=family)
+        if verdict is not None and verdict.error_type != label:
+            family = family_of(label, verdict.error_type, step, checker.plan, checker.question)
+            row = StepRow(checker.question, previous, step, verdict, names.REFINED, ANNOTATIONS, family=family)
             doubt = find_doubt(checker, previous, step, verdict.error_type, self.seed)
             self.cases.append(HardCase(row, doubt))
 

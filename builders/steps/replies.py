@@ -73,9 +73,6 @@ def read_trajectory(text: str, data: str = "") -> tuple[ReplyStep, ...]:
     """Read a reply's steps; raise `UnreadableReply` if it has none, or several trajectories.
 
     ``data`` are the texts that the prompt quoted: steps copied from there do not count.
-
-    >>> read_trajectory('Sure: {"plan": [], "steps": ["Step 1: Oru. (Logical)"]}')
-    (ReplyStep(step='Step 1: Oru. (Logical)', diagnosis='', guidance=''),)
     """
     reply = read_reply(text)
     if reply.is_too_long:
@@ -120,11 +117,7 @@ def as_trajectory(replied: Sequence[ReplyStep]) -> tuple[Step, ...]:
 
 
 def read_step_reply(text: str, data: str = "") -> ReplyStep:
-    """Read a reply's step and remarks outside ``data``; raise `UnreadableReply`, or `StepRefused` for several steps.
-
-    >>> read_step_reply('{"step": "Step 1: Oru. (Logical)", "diagnosis": "No.", "guidance": "Go."}')
-    ReplyStep(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.')
-    """
+    """Read a reply's step and remarks outside ``data``; raise `UnreadableReply`, or `StepRefused` for several."""
     reply = read_reply(text)
     try:
         answers = reply.answers(*KEYS, data=data)

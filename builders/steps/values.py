@@ -58,12 +58,7 @@ def numbers_in(text: str) -> frozenset[str]:
 
 
 def occurs_in(value: str, page: Passage) -> bool:
-    """Whether the text or title of a passage contains a value: a name, or a number whatever its digit grouping.
-
-    >>> page = Passage("Oru", ("Oru grew in the 1940s.",))
-    >>> occurs_in("1940", page), occurs_in("194", page), occurs_in("Ana Vorr", page)
-    (True, False, False)
-    """
+    """Whether the text or title of a passage contains a value: a name, or a number whatever its digit grouping."""
     if value[:1].isdigit():
         number = value.replace(",", "")
         return any(number == text_number for text_number in numbers_in(f"{page.title} {page.text}"))
@@ -82,12 +77,12 @@ def _runs(text: str) -> Iterator[str]:
         word = _bare(token[0])
         if run and word in _JOINERS:
             continue
-        if run and not (_is_capital(word) and _JOINED.fullmatch(text, end, token.start())):
+        if run and not (word[:1].isupper() and _JOINED.fullmatch(text, end, token.start())):
             yield from _name_of_run(run, opens)
             run = []
         if word[:1].isdigit():
             yield word
-        elif _is_capital(word):
+        elif word[:1].isupper():
             if not run:
                 opens = bool(_NEW_SENTENCE.search(text, max(0, token.start() - 20), token.start()))
             run.append(text[end : token.start()].lstrip() + word if run else word)
@@ -107,10 +102,6 @@ def _bare(word: str) -> str:
     """Return a word without its ending: a genitive or a full stop."""
     plain = word.rstrip(".&-'’")
     return plain[:-2].rstrip(".&-'’") if plain.endswith(("'s", "’s")) else plain
-
-
-def _is_capital(word: str) -> bool:
-    return word[:1].isupper()
 
 
 def is_english(text: str, min_share: float = 0.2) -> bool:

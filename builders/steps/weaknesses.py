@@ -31,10 +31,6 @@ def family_of(verifier_label: str, label: str, step: Step, plan: Plan, question:
     SAFE v1 (section 3.3) names two for example: look-alike names and comparisons of numbers, which the situation
     tells. The pair of labels tells all others. Steps are read as by the checker, not as by the second witness
     (`witness`).
-
-    >>> step, plan = Step(1, "Oru is a town.", "Attribution"), Plan("sequential", ())
-    >>> family_of("Correct", "Unsupported", step, plan, Question("q", "b", "train", "Where?", "A"))
-    'false facts passed'
     """
     if verifier_label == UNREAD:
         return "no verdict"
@@ -61,13 +57,7 @@ def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
 
 
 def are_alike(name: str, reference: str) -> bool:
-    """Whether two names share half of the shorter one's words; a single word may be short for the other.
-
-    >>> are_alike("Henry Percy", "Thomas Percy"), are_alike("Dune Rain (film)", "Dune Rain")
-    (True, True)
-    >>> are_alike("Percy", "Henry Percy"), are_alike("Henry Percy", "Oru")
-    (False, False)
-    """
+    """Whether two names share half of the shorter one's words; a single word may be short for the other."""
     if entity_key(name) == entity_key(reference):
         return False
     words = [

@@ -63,8 +63,6 @@ def parse_spec(text: str) -> Spec:
 
     >>> parse_spec("rows=20000,seed=7")
     Spec(rows=20000, seed=7, noise=0.12, writer='')
-    >>> parse_spec("rows=300,passages=5,writer=plain")
-    SmallSpec(rows=300, seed=0, noise=0.12, writer='plain', passages=5)
     """
     values: dict[str, Any] = {}
     for setting in text.split(","):

@@ -18,7 +18,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import InputSource
 from builders.verified import chunks, questions
 from builders.verified.collect import Build, jobs, source_of
-from builders.verified.features import config_features
+from builders.verified.questions import config_features
 from builders.verified.statistics import TRUTH, KindCounts, ReferenceLabels, SampleCounts, Statistics, Tally
 from builders.verified.teachers.choice import describe_unreadable
 from builders.verified.teachers.published import PublishedTeachers

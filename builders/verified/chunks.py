@@ -12,7 +12,7 @@ import pyarrow as pa
 from builders.benchmarks import BENCHMARKS, custom, parse_row
 from builders.benchmarks.sources import RowsChunk
 from builders.synthetic import Spec, generate
-from builders.verified.features import config_features, question_sha256
+from builders.verified.questions import config_features, question_sha256
 from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import apply_min_confidence, verify
 from builders.work.rejects import Reject, RowsSummary
@@ -55,7 +55,10 @@ class VerificationChunk(RowsChunk):
         questions, rejects = self.questions()
         judged = [question for _, question, _ in questions]
         labels, replies = event_loop.wait_for(_verify_all(judged, self.teacher))
-        earlier_types = event_loop.wait_for(_unadjudicated(judged, self.teacher, self.min_confidence))
+        earlier_types: list[str | None] = [None] * len(judged)
+        if self.teacher.alone is not None:
+            earlier, _ = event_loop.wait_for(_verify_all(judged, self.teacher.alone))
+            earlier_types = [apply_min_confidence(label, self.min_confidence).noise_type for label in earlier]
         rows = [
             {
                 "index": index,
@@ -120,14 +123,6 @@ async def _verify_all(questions: list[Question], make_teacher: Teachers) -> tupl
     labels = await asyncio.gather(*map(_verify, questions, teachers))
     replies = sum((Counter(teacher.replies) for teacher in teachers), Counter[str]())  # without classes that count 0
     return labels, replies
-
-
-async def _unadjudicated(questions: list[Question], teacher: Teachers, min_confidence: float) -> list[str | None]:
-    """Return the noise types by annotations only; None for each if the teacher asks no model about doubtful facts."""
-    if teacher.alone is None:
-        return [None] * len(questions)
-    labels, _ = await _verify_all(questions, teacher.alone)
-    return [apply_min_confidence(label, min_confidence).noise_type for label in labels]
 
 
 async def _verify(question: Question, teacher: Teacher) -> Label:

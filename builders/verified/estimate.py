@@ -42,10 +42,6 @@ class RoleCost:
         self.prompt += sum(len(message.content) for message in sent.messages) // CHARACTERS_PER_TOKEN + extra_prompt
         self.completion += sent.sampling.max_tokens if allowance.has_limits(request.role) else completion
 
-    def cost(self, prompt_price: float, completion_price: float) -> float:
-        """Return the cost in money, at prices per million tokens."""
-        return (self.prompt * prompt_price + self.completion * completion_price) / 1e6
-
 
 def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, RoleCost]:
     """Estimate the maximum of work by role, in the order of the stages, without a call; shared requests count once.
@@ -103,7 +99,7 @@ def estimate_table(plan: Build, price_prompt: float | None, price_completion: fl
     header = ("at most", "in the cache", "calls", "prompt tokens", "reply tokens")
     totals = (sum(column) for column in zip(*(row[1:] for row in rows), strict=True))
     if price_prompt is not None and price_completion is not None:
-        cost = sum(w.cost(price_prompt, price_completion) for w in work.values())
+        cost = sum((w.prompt * price_prompt + w.completion * price_completion) / 1e6 for w in work.values())
     return tables.fill(
         Path(__file__).parent / "templates",
         "estimate.txt",

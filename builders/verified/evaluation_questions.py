@@ -163,13 +163,7 @@ def _locations(source: str, benchmarks: Sequence[str], split: str | None) -> lis
 def question_of(
     row: Mapping[str, Any], benchmark: str | None, split: str, seed: int = 0, all_passages: bool = False
 ) -> Question:
-    """Parse a row in any of the module's shapes; raise RowError with the reason.
-
-    >>> row = {"question": "Where?", "references": ["Marn", "Marnland"], "passages": ["Oru: Marn."]}
-    >>> question = question_of(row, None, "test")
-    >>> question.benchmark, question.answer, question.aliases, question.passages[0].sentences
-    ('custom', 'Marn', ('Marnland',), ('Oru: Marn.',))
-    """
+    """Parse a row in any of the module's shapes; raise RowError with the reason."""
     name = benchmark or looks_like(row) or CUSTOM
     if "passages" in row or name not in BENCHMARKS:
         columns = rows.own_columns(row)

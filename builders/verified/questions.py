@@ -1,4 +1,4 @@
-"""Read verified questions, and draw the questions and passages of the evaluation."""
+"""Read verified questions by their columns, and draw the questions and passages of the evaluation."""
 
 import hashlib
 import heapq
@@ -12,18 +12,34 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.work.columns import features
 from safe_stepwise import prompts
 from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple, select_passages
 from safe_stepwise.store.codec import label_of, question_of, question_row
-from safe_stepwise.store.names import INPUT
+from safe_stepwise.store.names import EVAL, INPUT, LABELED, NOISE_LABELS, TRAIN, VALIDATION
 from safe_stepwise.store.parquet import read_rows
 
 EVALUATION_SIZE = 1_000
 """Default number of questions of a sample."""
+SPLITS = (TRAIN, VALIDATION)
+"""Splits with gold annotations."""
 PASSAGES = 10
 """Default number of passages of a question to evaluate on (SAFE v1's evaluation setting)."""
 Rows = Callable[[Any], Any]
 """Mask of the rows to read, from an Arrow batch."""
+
+
+def config_features(dataset: str, config: str) -> Any:
+    """Return a config's `datasets.Features`: a question's, with a label (``B_labeled``) or the prompt (``B_eval``)."""
+    if dataset == NOISE_LABELS:
+        return features("labelled_id", "label", noise_type=NOISE_TYPES)
+    further = ["label"] if config.endswith(LABELED) else ["input"] if config.endswith(EVAL) else []
+    return features("question", *further, noise_type=NOISE_TYPES)
+
+
+def question_sha256(question: str) -> str:
+    """Return 64 hex digits by which a label finds its question in a copy of the original benchmark."""
+    return hashlib.sha256(question.encode("utf-8")).hexdigest()
 
 
 class VerifiedQuestion(NamedTuple):

@@ -44,12 +44,7 @@ async def verify(question: Question, teacher: Teacher) -> Label:
 
 
 def apply_min_confidence(label: Label, min_confidence: float) -> Label:
-    """Return the label; noise of lower confidence than ``min_confidence`` becomes "undecided", and says so.
-
-    >>> label = Label("missing_evidence", "No passage states it.", (), (), "annotations", 0.35)
-    >>> apply_min_confidence(label, 0.5).explanation
-    'Undecided, since the confidence 0.35 lies under 0.50: No passage states it.'
-    """
+    """Return the label; noise of lower confidence than ``min_confidence`` becomes "undecided", and says so."""
     if not label.unverifiable or label.confidence is None or label.confidence >= min_confidence:
         return label
     # Two digits, or more where rounding would change the share.

@@ -334,10 +334,9 @@ def run_in_order(
             yield job, process(job)
         return
     pending: deque[tuple[T, Future[R]]] = deque()
-    pool: Executor | None = None
+    pool = _pool(workers, is_cpu_bound)
     try:
         for job in jobs:
-            pool = pool or _pool(workers, is_cpu_bound)
             with _blocking_ctrl_c():
                 pending.append((job, pool.submit(process, job)))
             if len(pending) >= 2 * workers + 2:
@@ -350,10 +349,9 @@ def run_in_order(
             "again, with fewer --workers: it resumes"
         ) from None
     finally:
-        if pool is not None:
-            if isinstance(pool, ThreadPoolExecutor):
-                _abandon([future for _, future in pending])
-            pool.shutdown(wait=True, cancel_futures=True)
+        if isinstance(pool, ThreadPoolExecutor):
+            _abandon([future for _, future in pending])
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _pool(workers: int, is_cpu_bound: bool) -> Executor:

@@ -158,7 +158,6 @@ class Dataset:
             statistics, left_out = make(release / "data")
             record = json.loads(json.dumps(boundary.plain(statistics)))  # in our order, not that of its file
             files = {config: splits.values() for config, splits in record["files"].items()}
-
             complete(
                 release, self.record, statistics, lambda _, info: card(record, info), lambda _: files, self.features
             )

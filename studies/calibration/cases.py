@@ -56,11 +56,7 @@ def word_plainly(facts: Sequence[Triple], _: int) -> str:
 
 
 def word_film_fact(facts: Sequence[Triple], choice: int) -> str:
-    """State a fact of MetaQA's knowledge base in its own wordings; other relations get the wordings of all benchmarks.
-
-    >>> word_film_fact([Triple("Dune Rain", "directed_by", "Ors Velt")], 1)
-    'Ors Velt directed Dune Rain'
-    """
+    """State a fact of MetaQA in its own wordings; other relations get those of all benchmarks."""
     fact = facts[0]
     if fact.relation not in _FILM_WORDINGS:
         return statements.state(facts, choice)

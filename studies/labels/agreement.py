@@ -19,22 +19,14 @@ Pairs = Counter[tuple[str, str | None]]
 
 
 def score_agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str) -> Score:
-    """Score boolean ``predicted`` labels against ``gold`` ones (by row key), on the rows that both have.
-
-    >>> score_agreement({1: True, 2: False, 3: True}, {1: True, 2: True}, "unverifiable")
-    Score(name='unverifiable', hits=1, gold=1, predicted=2)
-    """
+    """Score boolean ``predicted`` labels against ``gold`` ones (by row key), on the rows that both have."""
     shared = [key for key in gold if key in predicted]
     both_flagged = sum(gold[key] and predicted[key] for key in shared)
     return Score(name, both_flagged, sum(gold[k] for k in shared), sum(predicted[k] for k in shared))
 
 
 def score_noise_types(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> list[Score]:
-    """Score predicted noise types (by row key): *unverifiable* first, then each noise type that occurs.
-
-    >>> [s.name for s in score_noise_types({1: "none", 2: "wrong_answer"}, {1: "none", 2: "none"})]
-    ['unverifiable', 'none', 'wrong_answer']
-    """
+    """Score predicted noise types (by row key): *unverifiable* first, then each noise type that occurs."""
 
     def score(name: str, is_positive: Callable[[str], bool]) -> Score:
         flags = [{key: is_positive(t) for key, t in types.items()} for types in (gold, predicted)]

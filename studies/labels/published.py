@@ -10,13 +10,10 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from builders.verified.lookup import Labelled
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Label, Question
 from safe_stepwise.store import files, terminal
 from safe_stepwise.store.agreement import Agreement, Outcome, measure_agreement
-
-Labelled = tuple[Question, Label]
-HEADER = ("benchmark", "rows", "published", "found", "precision", "recall", "F1")
 
 
 def measure(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]) -> dict[str, Agreement]:
@@ -36,7 +33,7 @@ def measure(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, 
 
 def build_tables(agreements: Mapping[str, Agreement]) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """Build two tables: the scores of each benchmark, and the bins of its labels' confidence."""
-    scores: list[tuple[object, ...]] = [HEADER]
+    scores: list[tuple[object, ...]] = [("benchmark", "rows", "published", "found", "precision", "recall", "F1")]
     bins: list[tuple[object, ...]] = [("benchmark", "confidence", "noise", "confirmed", "sound", "confirmed")]
     for name, a in agreements.items():
         scores.append((name, a.rows, a.noise, a.found, f"{a.precision:.3f}", f"{a.recall:.3f}", f"{a.f1:.3f}"))
@@ -64,9 +61,7 @@ def halves(labelled: Mapping[str, Sequence[Labelled]]) -> dict[str, list[Labelle
     }
 
 
-def disagreements(
-    labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]
-) -> list[tuple[Question, Label]]:
+def disagreements(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]) -> list[Labelled]:
     """List the rows that either only our labels or only the published ones call unverifiable."""
     rows = (row for group in labelled.values() for row in group)
     return [(q, label) for q, label in rows if published.get(q.id, label.unverifiable) != label.unverifiable]

@@ -10,7 +10,7 @@ from datasets import Dataset
 from huggingface_hub import DatasetCard
 
 from builders.benchmarks import hotpotqa
-from builders.verified.features import config_features, question_sha256
+from builders.verified.questions import config_features, question_sha256
 from cards import datasets
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.names import NOISE_LABELS, VERIFIED

@@ -7,9 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from builders.verified.features import config_features
 from builders.verified.lookup import add_annotations
-from builders.verified.questions import VerifiedQuestion
+from builders.verified.questions import VerifiedQuestion, config_features
 from builders.work.parquet import SplitWriter
 from evaluators.verifier.step_set import StepCase
 from safe_stepwise.errors import UserError

@@ -56,13 +56,7 @@ def read_list(file: Path) -> QuestionList:
 
 
 def questions_of(content: bytes) -> list[str]:
-    r"""Parse a list's questions (UTF-8, no blank lines); raise ``ValueError`` with the line or entry for others.
-
-    >>> questions_of(b' Who is "Ana"?\r\n\n"Oru", where is it?')
-    [' Who is "Ana"?', '"Oru", where is it?']
-    >>> questions_of(b'"Who is \\"Ana\\"?"\n"Where is Oru?"')
-    ['Who is "Ana"?', 'Where is Oru?']
-    """
+    """Parse a list's questions (UTF-8, no blank lines); raise ``ValueError`` with the line or entry for others."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

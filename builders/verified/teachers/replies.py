@@ -43,11 +43,7 @@ class Path:
 
 
 def read_triples(text: str) -> Triples:
-    """Read the triples of an extraction or gleaning reply; raise `UnreadableReply` if there are none.
-
-    >>> read_triples('Sure! [["Oru", "country", "Marn"], ["Oru", "popul').triples
-    (Triple(head='Oru', relation='country', tail='Marn', passage=None, sentence=None),)
-    """
+    """Read the triples of an extraction or gleaning reply; raise `UnreadableReply` if there are none."""
     parsed = [_read_triple(value) for value in _read_list(text, "triples", _is_triple_like)]
     unique = dict.fromkeys(triple for triple in parsed if triple is not None)
     triples = tuple(unique)[:MAX_TRIPLES]
@@ -56,22 +52,14 @@ def read_triples(text: str) -> Triples:
 
 
 def read_groups(text: str) -> tuple[tuple[str, ...], ...]:
-    """Read groups of names of one entity; raise `UnreadableReply` if there are none.
-
-    >>> read_groups('{"groups": [["USA", "United States"], ["Oru"]]}')
-    (('USA', 'United States'),)
-    """
+    """Read groups of names of one entity; raise `UnreadableReply` if there are none."""
     lists = (group for group in _read_list(text, "groups", _is_innermost_list) if isinstance(group, list))
     groups = (tuple(dict.fromkeys(n for n in group if isinstance(n, str))) for group in lists)
     return tuple(group for group in groups if len(group) > 1)
 
 
 def read_path(text: str, data: str = "") -> Path:
-    """Read a proposed path outside ``data``; raise `UnreadableReply` if there is none, or two verdicts differ.
-
-    >>> read_path('{"path": [2, 1], "verdict": "none", "explanation": "Both hold."}').steps
-    (2, 1)
-    """
+    """Read a proposed path outside ``data``; raise `UnreadableReply` if there is none, or two verdicts differ."""
     reply, answer = _read_answer(text, "verdict", ("path", "explanation"), data)
     value = answer["verdict"]
     verdict = re.sub("[ -]", "_", value.strip().lower()) if isinstance(value, str) else ""

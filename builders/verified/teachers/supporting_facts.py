@@ -85,13 +85,7 @@ def _mentions(passage: Passage, number: int, names: list[str]) -> Iterator[Tripl
 
 
 def leading_words(sentence: str, name: str) -> str:
-    """Return the last lower-case words that lead to a name, its relation to the subject, or "names".
-
-    >>> leading_words("It is a film that was directed by the painter Ors Velt.", "Ors Velt")
-    'directed by the painter'
-    >>> leading_words("Ana Leigh, role of Hester's and Ors Velt", "Ors Velt")
-    'names'
-    """
+    """Return the last lower-case words that lead to a name, its relation to the subject, or "names"."""
     bare = without_qualifier(name)
     places = map(sentence.find, (bare, bare.split(",")[0], *bare.split()[-1:]))
     before = sentence[: next((place for place in places if place > 0), 0)]

@@ -28,7 +28,7 @@ from builders.steps.refinement import (
 from builders.steps.rows import StepRow
 from builders.steps.weaknesses import WEAKNESSES
 from builders.steps.witness import bears_out
-from builders.verified import features
+from builders.verified.questions import config_features
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.base import Completion, EngineError, Request
@@ -348,7 +348,7 @@ def test_only_training_questions_will_do(tmp_path: Path) -> None:
 
 def test_the_columns_of_a_line_are_those_of_the_verified_set(mined: tuple[Path, Record]) -> None:
     line = json.loads((mined[0] / REFINED).read_text().split("\n")[0])
-    assert set(line["question"]) == set(features.config_features(VERIFIED, "b"))
+    assert set(line["question"]) == set(config_features(VERIFIED, "b"))
 
 
 def test_a_request_for_a_verdict_is_the_one_of_the_loop(verified: Path, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import pytest
 from datasets import get_dataset_config_names, load_dataset
 
 from builders.synthetic import generate, parse_spec, to_row
-from builders.verified import chunks, collect, features
+from builders.verified import chunks, collect
+from builders.verified import questions as verified_questions
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.questions import EvaluationSample, with_passages
@@ -92,14 +93,14 @@ def test_every_config_opens_and_agrees(plan: Build) -> None:
     labeled = load(plan, VERIFIED, "synthetic_labeled")["validation"]
     sample = load(plan, VERIFIED, "synthetic_eval")["test"]
     labels = load(plan, NOISE_LABELS, "synthetic")["validation"]
-    assert rows.features == features.config_features(VERIFIED, "b")
-    assert sample.features == features.config_features(VERIFIED, EVAL)
-    assert labeled.features == features.config_features(VERIFIED, LABELED)
-    assert labels.features == features.config_features(NOISE_LABELS, "b")
+    assert rows.features == verified_questions.config_features(VERIFIED, "b")
+    assert sample.features == verified_questions.config_features(VERIFIED, EVAL)
+    assert labeled.features == verified_questions.config_features(VERIFIED, LABELED)
+    assert labels.features == verified_questions.config_features(NOISE_LABELS, "b")
 
     questions = [question for question, _ in generate(parse_spec(SPEC), 0, 60, "validation")]
     assert labeled["id"] == labels["id"] == [question.id for question in questions]
-    hashes = [features.question_sha256(question.question) for question in questions]
+    hashes = [verified_questions.question_sha256(question.question) for question in questions]
     assert labels["question_sha256"] == hashes
     for row, question in zip(labeled, questions, strict=True):
         assert codec.question_of(row, benchmark="synthetic", split="validation") == replace(
@@ -247,7 +248,7 @@ def sample_question(id_: str) -> Question:
 def as_table(rows: list[dict[str, Any]]) -> Any:
     import pyarrow as pa
 
-    columns = features.config_features(VERIFIED, "b")
+    columns = verified_questions.config_features(VERIFIED, "b")
     return pa.Table.from_pylist([{**BLANK, **row} for row in rows], schema=columns.arrow_schema)
 
 

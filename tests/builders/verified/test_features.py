@@ -5,7 +5,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.verified import features
+from builders.verified.questions import config_features
 from safe_stepwise.records import NOISE_TYPES, Hop, Label, Passage, Question, SupportingFact, Triple
 from safe_stepwise.store.codec import label_of, label_row, question_of, question_row
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, VERIFIED
@@ -34,7 +34,7 @@ questions = st.builds(
 @given(questions)
 def test_question_survives_its_row_and_arrow(question: Question) -> None:
     row = question_row(question)
-    table = pa.Table.from_pylist([row], schema=features.config_features(VERIFIED, "b").arrow_schema)
+    table = pa.Table.from_pylist([row], schema=config_features(VERIFIED, "b").arrow_schema)
     for read in (row, table.to_pylist()[0]):
         assert question_of(read, benchmark="synthetic", split="train") == question
 
@@ -42,17 +42,17 @@ def test_question_survives_its_row_and_arrow(question: Question) -> None:
 def test_columns_are_the_contract() -> None:
     row = "id question answer aliases kind hops passages supporting_facts evidence decomposition"
     label = "unverifiable noise_type confidence explanation reasoning_path knowledge_graph teacher"
-    assert list(features.config_features(VERIFIED, "b")) == row.split()
-    assert list(features.config_features(VERIFIED, EVAL)) == [*row.split(), "input"]
-    assert list(features.config_features(VERIFIED, LABELED)) == [*row.split(), *label.split()]
-    assert list(features.config_features(NOISE_LABELS, "b")) == ["id", "question_sha256", *label.split()]
-    assert features.config_features(NOISE_LABELS, "b")["noise_type"].names == list(NOISE_TYPES)
+    assert list(config_features(VERIFIED, "b")) == row.split()
+    assert list(config_features(VERIFIED, EVAL)) == [*row.split(), "input"]
+    assert list(config_features(VERIFIED, LABELED)) == [*row.split(), *label.split()]
+    assert list(config_features(NOISE_LABELS, "b")) == ["id", "question_sha256", *label.split()]
+    assert config_features(NOISE_LABELS, "b")["noise_type"].names == list(NOISE_TYPES)
 
 
 def test_label_row_reads_back_by_name() -> None:
     steps = (Triple("Oru", "country", "Marn", 2, 0), Triple("Vel", "crosses", "Oru", None, None))
     label = Label("wrong_answer", "The passages say Marn.", steps[:1], steps, "annotations", 0.85)
-    columns = features.config_features(NOISE_LABELS, "b")
+    columns = config_features(NOISE_LABELS, "b")
     data = Dataset.from_list([{"id": "q", "question_sha256": "", **label_row(label)}], features=columns)
     row = data[0]
     assert columns["noise_type"].int2str(row["noise_type"]) == "wrong_answer"
