@@ -91,7 +91,7 @@ def test_a_new_error_type_is_an_entry_of_the_taxonomy_its_check_and_its_proposal
         shouts = step.kind == "Attribution" and step.text.isupper()
         return Feedback("Shouting", "It shouts.", "Say it.") if shouts else check(checker, previous, step)
 
-    def shout(injector: Injector, at: Any) -> Iterator[proposals._Draft]:
+    def shout(injector: Injector, position: int) -> Iterator[proposals._Draft]:
         yield proposals._Draft("shout", "Attribution", {"text": "ORU LIES ON THE VEL."})
 
     monkeypatch.setattr(Checker, "check", checked_first)
