@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from builders.benchmarks.sources import InputSource
+from builders.verified.questions import PASSAGES
 from builders.verified.teachers.published import QuestionList, plain
 from builders.work.parquet import SplitFiles
 from safe_stepwise.records import NoiseType
@@ -22,8 +23,8 @@ class SampleCounts:
     size: int
     rows: int
     left_out: int
-    passages: int
-    exact: bool
+    passages: int = PASSAGES
+    exact: bool = True
     """Whether each question has exactly ``passages`` passages, not at most."""
 
 
@@ -102,19 +103,20 @@ class Statistics:
     license: str
     homepage: str
     citation: str
-    caveat: str
-    min_confidence: float
-    known: ReferenceLabels | None
+    caveat: str = ""
+    """Builds of earlier versions lack this field and the following ones."""
+    min_confidence: float = 0.0
+    known: ReferenceLabels | None = None
     """None if no row has a reference label."""
-    listed: ListCounts | None
+    listed: ListCounts | None = None
     """None if no list labelled the rows."""
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The columns of a benchmark of the user's own, by field; empty for the benchmarks of this toolkit."""
     added: Sequence[str] = ()
     """What passages of the user's own benchmark lack and got: ``sentences``, ``title``."""
-    undecided: int
+    undecided: int = 0
     """Rows of which nothing was proved: neither verified nor noise."""
-    adjudication: Adjudication | None
+    adjudication: Adjudication | None = None
     """None if no model was asked about what the annotations doubt."""
 
     def __post_init__(self) -> None:
@@ -162,13 +164,15 @@ class Tally:
     @property
     def listed(self) -> ListCounts | None:
         """Counts of the rows that the lists name; None without lists."""
-        lacking = [(questions, len(self.unmatched(questions))) for questions in self.lists]
-        matches = (ListMatches(q.name, q.sha256, len(set(q.texts)) - number, number) for q, number in lacking)
-        return ListCounts(tuple(matches), self._matched.total()) if self.lists else None
+        return ListCounts(tuple(map(self._use, self.lists)), self._matched.total()) if self.lists else None
 
     def unmatched(self, questions: QuestionList) -> list[str]:
         """Return the distinct questions of a list that no row matches."""
         return [text for text in dict.fromkeys(questions.texts) if plain(text) not in self._matched]
+
+    def _use(self, questions: QuestionList) -> ListMatches:
+        lacking = len(self.unmatched(questions))
+        return ListMatches(questions.name, questions.sha256, len(set(questions.texts)) - lacking, lacking)
 
 
 def _list_outcomes(table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None) -> Iterator[Outcome]:
