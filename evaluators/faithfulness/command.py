@@ -23,9 +23,9 @@ OWNED = (names.FAITHFULNESS, names.CHAINS, ACCEPTED)
 """Files beside those of an evaluation."""
 
 
-def measure_evaluation(folder: Path, report: Path) -> tuple[dict[str, Any], str]:
+def measure_evaluation(pairs: Sequence[Pair], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
     """Measure an evaluation as it ends; return its entry of ``results.json`` and a text (empty without evidence)."""
-    if (record := write_measures([*read_pairs(folder)], folder, report)) is None:
+    if (record := write_measures(pairs, folder, report)) is None:
         return {}, ""
     return {KEY: record}, f"were right answers earned?\n{tables.render_text(record)}"
 

@@ -22,7 +22,7 @@ from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import VARIANT, System, name_systems, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import METRIC_NAMES, Outcome, QuestionRecord, grouped
-from evaluators.run.evaluation import write_outcomes
+from evaluators.run.evaluation import SystemRun, write_outcomes
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json, identity
 from safe_stepwise.store import files, published_tables
@@ -213,12 +213,13 @@ def join(options: Options) -> str:
     ablated = ablation.compare_with(union.outcomes, options.reference, seed)
     main = [row for row in rows if row.table == published_tables.MAIN[row.paper]]
     further = [row for row in rows if row.table != published_tables.MAIN[row.paper]]
-    systems = [(tuple(outcomes), None) for outcomes in grouped(union.outcomes, system_of).values()]
+    systems = [*map(SystemRun, grouped(union.outcomes, system_of).values())]
     with files.lock_folder(output, "join", OWNED):
         results = write_outcomes(output, _describe_settings(runs, union, judge, seed), systems, union.questions)
         comparison = report.write(union.outcomes, output / REPORT, seed, main)
         ablation.write(ablated, options.reference, output / REPORT, further)
-        faithfulness_results, earned = faithfulness.measure_evaluation(output, output / REPORT)
+        pairs = [*faithfulness.read_pairs(output)]
+        faithfulness_results, earned = faithfulness.measure_evaluation(pairs, output, output / REPORT)
         report_page.write(output / REPORT)
         contents = {**results, "comparison": comparison.results, **faithfulness_results}
         write_atomically(output / RESULTS, json_bytes(contents))

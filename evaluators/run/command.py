@@ -64,9 +64,11 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
         runs = evaluate(plan)
         records = [QuestionRecord.from_question(question, plan.conditions) for question in plan.questions]
         results = write_outcomes(plan.output, settings_of(plan), runs, records)
-        outcomes = [outcome for group, _ in runs for outcome in group]
-        comparison = report.write(outcomes, plan.report, options.seed, published)
-        faithfulness_results, faithfulness_text = faithfulness.measure_evaluation(plan.output, plan.report)
+        # The questions as far as they are kept, so that faithfulness can be measured anew.
+        kept = [record.as_question for record in records]
+        pairs = [pair for run in runs for pair in zip(run.outcomes, kept, strict=True)]
+        comparison = report.write([outcome for outcome, _ in pairs], plan.report, options.seed, published)
+        faithfulness_results, faithfulness_text = faithfulness.measure_evaluation(pairs, plan.output, plan.report)
         report_page.write(plan.report)
         contents = {**results, "comparison": comparison.results, **faithfulness_results}
         write_atomically(plan.output / names.RESULTS, json_bytes(contents))

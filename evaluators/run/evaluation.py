@@ -133,8 +133,12 @@ class Evaluation:
         return list({id(client): client for client in clients}.values())
 
 
-SystemRun = tuple[tuple[Outcome, ...], Any]
-"""One system's outcomes in the order of the questions, and how far its judge agreed with itself (None: not known)."""
+@dataclass(frozen=True, slots=True)
+class SystemRun:
+    """One system's outcomes, and how far its judge agreed with itself (None: not known)."""
+
+    outcomes: Sequence[Outcome]
+    judge_agreement: Mapping[str, Any] | None = None
 
 
 def evaluate(plan: Evaluation) -> list[SystemRun]:
@@ -149,7 +153,8 @@ def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
         answers = zip(trajectories, plan.questions, strict=True)
         cases = [judging.JudgeCase(trajectory.answer, q.accepted, q.question) for trajectory, q in answers]
         verdicts = await plan.judge.judge_all(cases) if plan.judge else ()
-        return _outcomes(plan, setting, trajectories, verdicts), judging.measure_agreement(verdicts)
+        outcomes = _outcomes(plan, setting, trajectories, verdicts)
+        return SystemRun(outcomes, judging.measure_agreement(verdicts))
 
     return Task(setting.identity(plan.corpus), lambda: plan.questions, setting.make_answerer(plan.corpus), finish)
 
@@ -203,7 +208,7 @@ def write_outcomes(
 ) -> dict[str, Any]:
     """Write trajectories and questions; return ``results.json``, which the caller writes last: settings and scores."""
     (folder / RESULTS).unlink(missing_ok=True)
-    outcomes = [outcome for group, _ in runs for outcome in group]
+    outcomes = [outcome for run in runs for outcome in run.outcomes]
     files.write_lines(folder / TRAJECTORIES, map(Outcome.to_json, outcomes))
     files.write_lines(folder / QUESTIONS, map(QuestionRecord.to_json, questions))
     attempts = (attempt for outcome in outcomes for attempt in all_attempts(outcome.trajectory))
@@ -212,7 +217,7 @@ def write_outcomes(
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome in outcomes),
         "settings": settings,
-        "runs": [{**summarize_system(group, roles), "judge_agreement": agreement} for group, agreement in runs],
+        "runs": [{**summarize_system(run.outcomes, roles), "judge_agreement": run.judge_agreement} for run in runs],
     }
 
 
