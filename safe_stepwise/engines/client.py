@@ -211,11 +211,11 @@ class Client:
     async def complete(self, request: Request) -> Completion:
         """Return the reply to a request; raise ``EngineError`` if it failed, ``UserError`` if the run has to end."""
         account = self.accounts.setdefault(request.role, Account())
-        if (reply := self.cached_reply(request)) is not None:
-            account.hits += 1
-            return reply
         sent = self.allowance.apply(request)
         key = self._key(sent)
+        if (reply := self._look_up(key, sent, request.sampling.max_tokens)) is not None:
+            account.hits += 1
+            return reply
         if sent.sampling.effort and self.engine.simulated:
             raise UserError(f"{self.engine.name}: no model thinks there; leave out {EFFORT_OPTION} for it")
         pending = self._pending.get(key)
@@ -255,14 +255,18 @@ class Client:
                 self.readability.record(reason)
 
     def cached_reply(self, request: Request) -> Completion | None:
-        """Return the reply to a request in the cache; None if there is none.
+        """Return the reply to a request in the cache; None if there is none."""
+        sent = self.allowance.apply(request)
+        return self._look_up(self._key(sent), sent, request.sampling.max_tokens)
 
-        A reply that ended by itself within the prompt's own limit of tokens is also valid under a higher limit.
+    def _look_up(self, key: str, sent: Request, limit: int) -> Completion | None:
+        """Return the reply to a request as it is ``sent``, which the cache has under ``key``.
+
+        A reply that ended by itself within the prompt's own ``limit`` of tokens is also valid under a higher limit.
         """
         if self.cache is None:
             return None
-        sent, limit = self.allowance.apply(request), request.sampling.max_tokens
-        reply = self.cache.get(self._key(sent))
+        reply = self.cache.get(key)
         if reply is None and sent.sampling.max_tokens > limit and not self.engine.simulated:
             reply = self.cache.get(self._key(_limit_tokens(sent, limit)))
         return reply
