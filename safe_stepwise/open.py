@@ -38,43 +38,61 @@ def _with_weights(example: str, engine: Callable[..., Engine], options: Mapping[
     return EngineKind(example, open_local, partial(read_models, options=options))
 
 
-def _player(example: str, read: Callable[[str], object] | None = None) -> EngineKind:
-    return EngineKind(example, partial(_open_player, example.partition(":")[0]), read)
-
-
-def _open_player(kind: str, setting: str) -> Engine:
+def _symbolic(settings: str) -> Engine:
     # Imported only here: checker and wordings take longer to import than everything else in this module.
-    from safe_stepwise.players import checker, encoder, judging, process_reward, prompting, steps, symbolic
+    from safe_stepwise.players import judging, prompting, steps, symbolic
 
-    def open_symbolic(settings: str) -> Engine:
-        roles = {role: prompting.role_from_play(play, steps.facts_of) for role, play in prompting.ROLES.items()}
-        return symbolic.SymbolicEngine.read(settings, {**roles, **steps.ROLES, **judging.ROLES})
-
-    openers: Mapping[str, Callable[[str], Engine]] = {
-        "prm": lambda model: process_reward.ProcessRewardEngine(Model.read(model)),
-        "encoder": lambda model: encoder.EncoderEngine(Model.read(model)),
-        "small": lambda setting: encoder.EncoderEngine(_find_small_verifier(setting)),
-        "checker": checker.CheckerEngine,
-        "symbolic": open_symbolic,
-        "chance": symbolic.ChanceEngine.read,
-    }
-    return openers[kind](setting)
+    roles = {role: prompting.role_from_play(play, steps.facts_of) for role, play in prompting.ROLES.items()}
+    roles |= {**steps.ROLES, **judging.ROLES}
+    return symbolic.SymbolicEngine.read(settings, roles)
 
 
-def _combination(example: str) -> EngineKind:
-    def open_combination(setting: str) -> Engine:
-        from safe_stepwise.players import cascade, voting
+def _chance(settings: str) -> Engine:
+    from safe_stepwise.players.symbolic import ChanceEngine  # as slow to import
 
-        if example.startswith("cascade"):
-            return cascade.CascadeEngine(*cascade.read_cascade(setting, open_engine))
-        return voting.VotingEngine(*voting.read_votes(setting, open_engine))
+    return ChanceEngine.read(settings)
 
-    def check_combination(setting: str) -> None:
-        from safe_stepwise.players import cascade, voting
 
-        (cascade.read_cascade if example.startswith("cascade") else voting.read_votes)(setting, check_spec)
+def _checker(setting: str) -> Engine:
+    from safe_stepwise.players.checker import CheckerEngine  # as slow to import
 
-    return EngineKind(example, open_combination, check_combination)
+    return CheckerEngine(setting)
+
+
+def _cascade(setting: str) -> Engine:
+    from safe_stepwise.players.cascade import CascadeEngine, read_cascade
+
+    return CascadeEngine(*read_cascade(setting, open_engine))
+
+
+def _check_cascade(setting: str) -> None:
+    from safe_stepwise.players.cascade import read_cascade
+
+    read_cascade(setting, check_spec)
+
+
+def _votes(setting: str) -> Engine:
+    from safe_stepwise.players.voting import VotingEngine, read_votes
+
+    return VotingEngine(*read_votes(setting, open_engine))
+
+
+def _check_votes(setting: str) -> None:
+    from safe_stepwise.players.voting import read_votes
+
+    read_votes(setting, check_spec)
+
+
+def _process_reward(model: str) -> Engine:
+    from safe_stepwise.players.process_reward import ProcessRewardEngine
+
+    return ProcessRewardEngine(Model.read(model))
+
+
+def _encoder(model: str) -> Engine:
+    from safe_stepwise.players.encoder import EncoderEngine
+
+    return EncoderEngine(Model.read(model))
 
 
 def small_verifier() -> Path:
@@ -91,7 +109,9 @@ def install_small_verifier(model: str) -> None:
     print(place)
 
 
-def _find_small_verifier(setting: str) -> Model:
+def _small(setting: str) -> Engine:
+    from safe_stepwise.players.encoder import EncoderEngine
+
     _check_small(setting)
     folder = small_verifier()
     if not folder.is_dir():
@@ -99,7 +119,7 @@ def _find_small_verifier(setting: str) -> Model:
             f"small: no verifier in {folder}; `make verifier` in a checkout trains one on two cores, or name a model "
             "with encoder:FOLDER"
         )
-    return Model(str(folder))
+    return EncoderEngine(Model(str(folder)))
 
 
 def _check_small(setting: str) -> None:
@@ -115,14 +135,14 @@ KINDS: Mapping[str, EngineKind] = {
     "minicheck": EngineKind(
         entailment.MINICHECK_EXAMPLE, lambda model: entailment.MiniCheckEngine(Model.read(model)), Model.read
     ),
-    "prm": _player("prm:./my-reward-model", Model.read),
-    "encoder": _player("encoder:./build/verifier/model", Model.read),
-    "small": _player("small", _check_small),
-    "checker": _player("checker"),
-    "cascade": _combination("cascade:checker,nli:./my-cross-encoder"),
-    "votes": _combination("votes:5:openai:MODEL@http://localhost:8000/v1"),
-    "symbolic": _player("symbolic"),
-    "chance": _player("chance:reject=0.2"),
+    "prm": EngineKind("prm:./my-reward-model", _process_reward, Model.read),
+    "encoder": EngineKind("encoder:./build/verifier/model", _encoder, Model.read),
+    "small": EngineKind("small", _small, _check_small),
+    "checker": EngineKind("checker", _checker),
+    "cascade": EngineKind("cascade:checker,nli:./my-cross-encoder", _cascade, _check_cascade),
+    "votes": EngineKind("votes:5:openai:MODEL@http://localhost:8000/v1", _votes, _check_votes),
+    "symbolic": EngineKind("symbolic", _symbolic),
+    "chance": EngineKind("chance:reject=0.2", _chance),
     "mock": EngineKind(mock.EXAMPLE, mock.MockEngine.read),
 }
 
