@@ -27,7 +27,10 @@ def _with_local_file(options: Options) -> Options:
     if options.benchmark != reveal.NAME or options.file is None or options.file.exists():
         return options
     hub = HubSource.read(str(options.file))
-    return options if hub is None else replace(options, file=download(hub, reveal.TABLE))
+    if hub is None:
+        return options
+    folder, _commit = download(hub, [reveal.TABLE])
+    return replace(options, file=folder / reveal.TABLE)
 
 
 main = command(evaluate, roles=[ROLE], example_roles=[ROLE])

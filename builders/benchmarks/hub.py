@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -96,15 +96,19 @@ def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
     raise UserError(f"{source.dataset} has no {split} split, only {', '.join(splits)}")
 
 
-def download(source: HubSource, name: str) -> Path:
-    """Download a file of a dataset with the user's login; raise ``UserError`` if it is not pinned or can't be read."""
-    from huggingface_hub import hf_hub_download
+def download(source: HubSource, patterns: Sequence[str]) -> tuple[Path, str]:
+    """Download the files of a dataset that match a pattern, with the user's login; return their folder and the commit.
+
+    Raises ``UserError`` for a dataset that is not pinned, or can't be pulled.
+    """
+    from huggingface_hub import snapshot_download
 
     commit = resolve_commit(source)
     try:
-        return Path(hf_hub_download(source.repo, name, repo_type="dataset", revision=commit))
-    except Exception as error:
+        pulled = snapshot_download(source.repo, repo_type="dataset", revision=commit, allow_patterns=[*patterns])
+    except Exception as error:  # the client's errors have no common base; no `UserError` is among them
         raise access_error(source, error) from error
+    return Path(pulled), commit
 
 
 def access_error(source: HubSource, error: Exception) -> UserError:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks.hub import HubSource, access_error, resolve_commit
+from builders.benchmarks.hub import HubSource, download
 from builders.steps.composition import Candidate, Composition, rank
 from builders.steps.rows import Refused, question_key
 from safe_stepwise.errors import UserError
@@ -36,19 +36,13 @@ def find_steps(source: str, split: str, configs: Sequence[str] = (names.STEPS,))
     hub = None if folder.exists() else HubSource.read(source)
     if hub is None:
         return dataset_folder(folder, names.VERIFIER_STEPS) or folder, names.VERIFIER_STEPS, None
-    from huggingface_hub import snapshot_download
-
-    commit = resolve_commit(hub)
     splits = dict.fromkeys((split, names.TRAIN))
     files = [
         *(f"data/{config}/{name}-*.parquet" for config in configs for name in splits),
         f"{names.STATISTICS}/*.json",
     ]
-    try:
-        pulled = snapshot_download(hub.repo, repo_type="dataset", revision=commit, allow_patterns=files)
-    except Exception as error:  # the client's errors have no common base; no `UserError` is among them
-        raise access_error(hub, error) from error
-    return Path(pulled), hub.repo, commit
+    pulled, commit = download(hub, files)
+    return pulled, hub.repo, commit
 
 
 @dataclass(frozen=True, slots=True)

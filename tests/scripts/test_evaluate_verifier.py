@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from builders.steps import earlier_build
+from builders.benchmarks import hub
 from builders.verified.lookup import add_annotations
 from evaluators.verifier import command
 from evaluators.verifier.quality import MEASURES
@@ -499,7 +499,7 @@ def test_a_set_of_the_hub_is_pulled_at_its_commit(
         pulled.update(options, repo=repo)
         return str(built / "safe-verifier-steps")
 
-    monkeypatch.setattr(earlier_build, "resolve_commit", lambda _: "c" * 40)
+    monkeypatch.setattr(hub, "resolve_commit", lambda _: "c" * 40)
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
     with MockServer(oracle(gold)) as server:
         options = arguments(built, tmp_path / "out", server.spec, steps="ns/steps@v1.0.0")
