@@ -18,8 +18,9 @@ from safe_stepwise.methods.verifier import GUIDANCE, request_verdict
 from safe_stepwise.open import open_engine
 from safe_stepwise.players.encoding import LABELS, encode_pair
 from safe_stepwise.records import Passage, Question, Step
-from scripts import build_verified, build_verifier_steps, evaluate_verifier, regenerate
+from scripts import evaluate_verifier, regenerate
 from tests.models.killing import killed
+from tests.models.small_sets import as_pair_tokenizer, build_steps
 from trainers import models
 from trainers.config import EncoderRecipe, Filters, VerifierRecipe
 from trainers.data import read_data
@@ -37,15 +38,7 @@ STEP = Step(1, "According to Passage 1, Oru lies on the Marn.", "Attribution")
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("set")
-    build_verified.main(
-        f"--benchmark synthetic --input rows=60,seed=1 --split train --teacher annotations "
-        f"--output {folder} --workers 1".split()
-    )
-    build_verifier_steps.main(
-        f"--verified {folder} --teacher annotations --rows 120 --output {folder} --workers 1".split()
-    )
-    return folder / "safe-verifier-steps"
+    return build_steps(tmp_path_factory.mktemp("set"), 60, 120)
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +46,8 @@ def base(steps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of two layers of random numbers, which knows the words of the steps."""
     import pyarrow.parquet as pq
     import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+    from transformers import BertConfig, BertModel
 
     (file,) = (steps / "data" / "steps").glob("train-*")
     texts = [text for row in pq.read_table(file).to_pylist() for text in (row["question"], row["current_step"])]
@@ -62,12 +55,7 @@ def base(steps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     plain = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     plain.normalizer, plain.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
     plain.train_from_iterator(texts, trainers.WordLevelTrainer(special_tokens=special))
-    plain.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    named = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    inputs = ["input_ids", "token_type_ids", "attention_mask"]
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, model_input_names=inputs, **named)
+    tokenizer = as_pair_tokenizer(plain)
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,

@@ -18,6 +18,7 @@ from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.methods.verifier import request_verdict
 from safe_stepwise.records import Passage, Question, Step
 from scripts import build_verified
+from tests.models.small_sets import as_pair_tokenizer
 
 pytest.importorskip("torch", reason="no torch here: `make test-vllm` runs the model tests")
 
@@ -34,18 +35,13 @@ def claim(place: str, premise: str) -> Request:
 def write_model(folder: Path, labels: tuple[str, ...]) -> Path:
     """A BERT of one layer that has learnt whether the place of the hypothesis stands in the premise."""
     import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertForSequenceClassification
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *PLACES, "Ana", "lives", "in", "is", "far", "from", "here", "."]
     plain = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
-    plain.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    inputs = ["input_ids", "token_type_ids", "attention_mask"]
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, model_input_names=inputs, **special)
+    tokenizer = as_pair_tokenizer(plain)
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(words), hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,

@@ -21,8 +21,8 @@ from safe_stepwise.engines.base import Completion, Message, Request, Sampling
 from safe_stepwise.engines.weights import Model
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
-from scripts import build_verified, build_verifier_steps
 from tests.models.killing import ROOT, begun, killed, options_of
+from tests.models.small_sets import build_steps
 from trainers.checkpoints import last_complete
 from trainers.config import Filters, VerifierRecipe
 from trainers.data import check_masks, read_data, read_train_rows
@@ -36,15 +36,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("set")
-    build_verified.main(
-        f"--benchmark synthetic --input rows=30,seed=1 --split train --teacher annotations "
-        f"--output {folder} --workers 1".split()
-    )
-    build_verifier_steps.main(
-        f"--verified {folder} --teacher annotations --rows 40 --output {folder} --workers 1".split()
-    )
-    return folder / "safe-verifier-steps"
+    return build_steps(tmp_path_factory.mktemp("set"), 30, 40)
 
 
 @pytest.fixture(scope="module")
